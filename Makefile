@@ -1,0 +1,45 @@
+# Everything runs in .venv, which the first target that needs it makes. Only Python 3.11+ is assumed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types clauses bench clean
+
+demo: .venv/installed
+	@$(BIN)/recollect demo
+
+test: .venv/tested
+	@$(BIN)/pytest -m "not slow"
+	@$(BIN)/pytest -m slow
+
+lint: .venv/developed
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/deptry src
+
+types: .venv/developed
+	@$(BIN)/pyright
+
+clauses: .venv/tested
+	@$(BIN)/python tests/clauses/clause_report.py
+
+bench: .venv/installed
+	@$(BIN)/python benchmarks/engine.py
+
+.venv/installed: pyproject.toml
+	@$(PYTHON) -c "import sys; sys.version_info >= (3, 11) or sys.exit('recollect needs Python 3.11 or newer; set PYTHON=…')"
+	@echo "installing recollect into .venv …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/tested: .venv/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@
+
+.venv/developed: .venv/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
