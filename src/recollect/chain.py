@@ -1,0 +1,56 @@
+"""Audit entries, each sealed with the hash of the one before it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+_canonical = msgspec.json.Encoder(order="sorted")
+
+GENESIS = "0" * 64
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the audit log. `meta` never holds the content of a memory, nor what was refused."""
+
+    seq: int
+    id: str
+    at: datetime
+    action: str
+    message: str
+    actor: str | None
+    meta: dict[str, Any]
+    hash: str = ""
+
+
+def seal(entry: Entry, seq: int, previous: str) -> Entry:
+    """The entry with its number and the hash that binds it to its place in the log."""
+    body = (previous, seq, entry.id, entry.at, entry.action, entry.message, entry.actor, entry.meta)
+    return msgspec.structs.replace(entry, seq=seq, hash=hashlib.sha256(_canonical.encode(body)).hexdigest())
+
+
+class Break(msgspec.Struct, frozen=True):
+    """A place where the log is not what was written."""
+
+    seq: int
+    problem: str
+
+
+def check(entries: Iterable[Entry], written: int) -> list[Break]:
+    """Every edited, removed or reordered entry. `written` is how many the store has ever appended."""
+    breaks: list[Break] = []
+    previous, expected = GENESIS, 1
+    for entry in entries:
+        if entry.seq != expected:
+            missing = f"entry {expected}" if entry.seq == expected + 1 else f"entries {expected} to {entry.seq - 1}"
+            breaks.append(Break(entry.seq, f"{missing} missing"))
+        elif seal(entry, entry.seq, previous).hash != entry.hash:
+            breaks.append(Break(entry.seq, f"entry {entry.seq} does not match its hash: edited or moved"))
+        previous, expected = entry.hash, entry.seq + 1
+    if expected <= written:
+        breaks.append(Break(expected, f"entries {expected} to {written} missing at the end"))
+    return breaks

@@ -1,0 +1,79 @@
+"""Everything recollect raises on purpose.
+
+    RecollectError
+    ├── InvalidInput        a value breaks a rule; nothing was changed (also a ValueError)
+    │   ├── SecretRefused   the text looks like a credential; it is repeated nowhere
+    │   └── InvalidPreset   a preset has an unknown key or a bad value
+    ├── NotFound            no such memory, as far as this view can see (also a LookupError)
+    ├── AccessDenied        a view was asked to reach outside its address
+    ├── Conflict            the change no longer fits what is stored
+    └── StoreError          the store could not do it
+        ├── StoreBusy       another process held the lock for too long
+        ├── StoreFull       no space left, or a size limit reached
+        ├── StoreReadOnly   the folder or file cannot be written
+        ├── StoreCorrupt    what is on disk is not what was written
+        └── SchemaTooNew    written by a newer recollect
+
+Messages name the field and the limit and say what to do.
+"""
+
+
+class RecollectError(Exception):
+    """The root of every error that recollect raises on purpose."""
+
+
+class InvalidInput(RecollectError, ValueError):
+    """A value breaks a rule. `field` names the argument; nothing was changed."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class SecretRefused(InvalidInput):
+    """The text looks like a credential. `rule` names what it looked like, never what it was."""
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(field, "text appears to contain a secret — not stored")
+        self.rule = rule
+
+
+class InvalidPreset(InvalidInput):
+    """A preset has an unknown key or a bad value; `field` is the path of the key."""
+
+
+class NotFound(RecollectError, LookupError):
+    """There is no such thing, as far as this view can see."""
+
+
+class AccessDenied(RecollectError):
+    """A view was asked to reach outside its address."""
+
+
+class Conflict(RecollectError):
+    """The change no longer fits what is stored."""
+
+
+class StoreError(RecollectError):
+    """The store could not do what was asked; nothing acknowledged was lost."""
+
+
+class StoreBusy(StoreError):
+    """Another process held the lock for longer than the timeout. Trying again is safe."""
+
+
+class StoreFull(StoreError):
+    """No space left on the disk, or a size limit was reached. The write was not made."""
+
+
+class StoreReadOnly(StoreError):
+    """The folder or file cannot be written by this process."""
+
+
+class StoreCorrupt(StoreError):
+    """What is on disk is not what was written."""
+
+
+class SchemaTooNew(StoreError):
+    """The data was written by a newer recollect than this one."""

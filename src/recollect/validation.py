@@ -1,0 +1,202 @@
+"""Rules for what may be stored. Every refusal names the field and the limit."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from recollect.errors import InvalidInput
+from recollect.record import pack
+
+MAX_CONTENT_BYTES = 1_048_576
+MAX_METADATA_BYTES = 65_536
+MAX_TAGS = 64
+MAX_REFERENCES = 256
+MAX_DIMENSIONS = 16_384
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_TAG = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_encode = msgspec.json.Encoder().encode
+
+
+def name(value: Any, field: str) -> str:
+    """A part of an address: it may become a folder's name, so nothing in it can leave the folder."""
+    if isinstance(value, str) and _NAME.fullmatch(value):
+        return value
+    raise InvalidInput(
+        field,
+        f"{_shown(value)} must be 1 to 64 letters, digits, '_', '-', '.', '@' or '+', "
+        "starting with a letter, a digit or '_'",
+    )
+
+
+def memory_id(value: Any, field: str = "id") -> str:
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    raise InvalidInput(field, f"{_shown(value)} must be 1 to 32 letters, digits, '_' or '-'")
+
+
+def kind(value: Any) -> str:
+    if isinstance(value, str) and _KIND.fullmatch(value):
+        return value
+    raise InvalidInput("kind", f"{_shown(value)} must be 1 to 32 of a-z, 0-9, '_' or '-', starting with a letter")
+
+
+def choice(value: Any, field: str, literal: Any) -> Any:
+    """One of a closed set, such as the roles."""
+    allowed = get_args(literal)
+    if value in allowed:
+        return value
+    raise InvalidInput(field, f"{_shown(value)} must be one of {', '.join(allowed)}")
+
+
+def content(value: Any) -> Any:
+    """Text, or JSON that survives a round trip unchanged."""
+    if isinstance(value, str):
+        _text(value, "content", MAX_CONTENT_BYTES)
+        if not value or value.isspace():
+            raise InvalidInput("content", "must not be empty or blank")
+        return value
+    if value is None or value == {} or value == []:
+        raise InvalidInput("content", "must not be empty")
+    return _json(value, "content", MAX_CONTENT_BYTES)
+
+
+def metadata(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidInput("metadata", f"must be a JSON object, not {type(value).__name__}")
+    return _json(value, "metadata", MAX_METADATA_BYTES)
+
+
+def importance(value: Any, field: str = "importance") -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 1.0:
+        return float(value)
+    raise InvalidInput(field, f"{_shown(value)} must be a number from 0 to 1")
+
+
+def tag(value: Any, field: str = "tags") -> str:
+    if isinstance(value, str) and len(value) <= 32 and _TAG.fullmatch(value):
+        return value
+    raise InvalidInput(
+        field, f"{_shown(value)} must be 1 to 32 letters, digits, '-' or '_'; a '.' separates levels, as in 'a.b'"
+    )
+
+
+def tags(values: Iterable[str] | None, limit: int = MAX_TAGS) -> tuple[str, ...]:
+    if values is None or values == [] or values == ():
+        return ()
+    found = tuple(dict.fromkeys(tag(value) for value in _sequence(values, "tags")))
+    if len(found) > limit:
+        raise InvalidInput("tags", f"{len(found)} tags are over the limit of {limit}")
+    return found
+
+
+def references(values: Iterable[str] | None) -> tuple[str, ...]:
+    if values is None or values == [] or values == ():
+        return ()
+    found = tuple(dict.fromkeys(memory_id(value, "references") for value in _sequence(values, "references")))
+    if len(found) > MAX_REFERENCES:
+        raise InvalidInput("references", f"{len(found)} references are over the limit of {MAX_REFERENCES}")
+    return found
+
+
+def label(value: Any, field: str, limit: int = 64) -> str:
+    """A short free text on one line, such as a source or a reason."""
+    if isinstance(value, str) and 0 < len(value) <= limit and value.isprintable() and not value.isspace():
+        return value
+    raise InvalidInput(field, f"{_shown(value)} must be 1 to {limit} printable characters on one line")
+
+
+def query(value: Any) -> str:
+    """What to recall by: any text that can be encoded."""
+    if not isinstance(value, str):
+        raise InvalidInput("query", f"must be text, not {type(value).__name__}")
+    _text(value, "query", MAX_CONTENT_BYTES)
+    return value
+
+
+def embedding(values: Sequence[float]) -> bytes:
+    try:
+        blob = pack(values)
+    except (TypeError, OverflowError, struct.error):
+        raise InvalidInput("embedding", "must be a sequence of numbers that fit float32") from None
+    if not 1 <= len(values) <= MAX_DIMENSIONS:
+        raise InvalidInput("embedding", f"{len(values)} dimensions are outside 1 to {MAX_DIMENSIONS}")
+    # One NaN or infinity makes the sum one, and no float32 values add up to one.
+    if not math.isfinite(sum(values)):
+        raise InvalidInput("embedding", "must not contain NaN or infinity")
+    return blob
+
+
+def count(value: Any, field: str, low: int = 1, high: int = 10_000) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+        return value
+    raise InvalidInput(field, f"{_shown(value)} must be a whole number from {low:,} to {high:,}")
+
+
+def _text(value: str, field: str, limit: int) -> None:
+    if value.isascii():
+        size = len(value)
+    else:
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as error:
+            problem = f"has a lone surrogate at character {error.start}; it is not valid text"
+            raise InvalidInput(field, problem) from None
+    if size > limit:
+        raise InvalidInput(field, f"{size:,} bytes is over the limit of {limit:,} bytes")
+
+
+def _json(value: Any, field: str, limit: int) -> Any:
+    try:
+        _check_json(value, field)
+        encoded = _encode(value)
+    except UnicodeEncodeError:
+        raise InvalidInput(field, "has a lone surrogate; it is not valid text") from None
+    except RecursionError:
+        raise InvalidInput(field, "is nested too deeply") from None
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(field, f"is not JSON: {error}") from None
+    if len(encoded) > limit:
+        raise InvalidInput(field, f"{len(encoded):,} bytes is over the limit of {limit:,} bytes")
+    return msgspec.json.decode(encoded)
+
+
+def _check_json(value: Any, field: str) -> None:
+    """A memory must come back as it went; msgspec would write NaN as null, bytes as base64, and any key as text."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            if not isinstance(key, str):
+                raise InvalidInput(field, f"has the key {_shown(key)}; JSON keys are text")
+            _check_json(item, field)
+    elif isinstance(value, list | tuple):
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            _check_json(item, field)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput(field, "must not contain NaN or infinity")
+    elif value is not None and not isinstance(value, str | int | bool):
+        raise InvalidInput(field, f"is not JSON: it holds a {type(value).__name__}")
+
+
+def _sequence(values: Any, field: str) -> Iterable[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(field, f"must be a list, not {type(values).__name__}")
+    return values  # pyright: ignore[reportUnknownVariableType]
+
+
+def _shown(value: Any) -> str:
+    """A hostile value may be a megabyte long or full of control characters."""
+    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    return text if len(text) <= 48 else f"{text[:44]}…{text[-1]}"
