@@ -1,0 +1,212 @@
+"""How much a memory matters, judged from its words when it is stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Annotated, Literal
+
+import msgspec
+
+from recollect.errors import InvalidPreset
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Changes the importance of a text in which `pattern` (a regular expression, in any case) occurs."""
+
+    name: str
+    pattern: str
+    change: Annotated[float, msgspec.Meta(ge=-1.0, le=1.0)] = 0.0
+    explicit: bool = False
+    """Whether it means that the user asked to remember; then the importance is exactly 1.0."""
+
+
+class Importance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
+    base: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.5
+    use: tuple[Literal["english"], ...] = ("english",)
+    """Rule sets that come with recollect. With none of them and no rules, every memory gets `base`."""
+    rules: tuple[Rule, ...] = ()
+
+
+class Reason(msgspec.Struct, frozen=True):
+    rule: str
+    change: float
+
+
+class Assessment(msgspec.Struct, frozen=True):
+    """`base` and the changes add up to the score, kept within 0 and 1."""
+
+    score: float
+    reasons: tuple[Reason, ...] = ()
+    explicit: bool = False
+
+
+def assess(text: str, policy: Importance) -> Assessment:
+    plan = _plan(policy)
+    fired = _english(text) if plan.english else []
+    for rule, search in plan.rules:
+        if search(text):
+            fired.append(rule)
+    return _sum(policy.base, fired) if fired else plan.nothing
+
+
+def check(policy: Importance) -> None:
+    """Raises InvalidPreset if a pattern is not a regular expression."""
+    _plan(policy)
+
+
+def _sum(base: float, fired: list[Rule]) -> Assessment:
+    for rule in fired:
+        if rule.explicit:
+            return Assessment(1.0, (Reason(rule.name, 1.0 - base),), explicit=True)
+    score = base
+    for rule in fired:
+        score += rule.change
+    # Rounded, because 0.5 + 0.2 + 0.1 should be 0.8 and not 0.7999999999999999.
+    score = round(min(max(score, 0.0), 1.0), 9)
+    return Assessment(score, tuple([Reason(rule.name, rule.change) for rule in fired]))
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    english: bool
+    rules: tuple[tuple[Rule, Callable[[str], object]], ...]
+    nothing: Assessment
+
+
+@lru_cache(maxsize=64)
+def _plan(policy: Importance) -> _Plan:
+    rules = tuple([(rule, _compile(rule)) for rule in policy.rules])
+    return _Plan("english" in policy.use, rules, Assessment(policy.base))
+
+
+def _compile(rule: Rule) -> Callable[[str], object]:
+    try:
+        return re.compile(rule.pattern, re.IGNORECASE).search
+    except re.error as error:
+        path = f"importance.rules.{rule.name}.pattern"
+        raise InvalidPreset(path, f"not a regular expression ({error}): {rule.pattern}") from None
+
+
+# The English rules run on every memory stored. Each looks at the text in lower case with a space before every word, so
+# that its pattern can begin with a space: a literal that the regular expression engine skips to. All of them are behind
+# one gate of word beginnings, which ordinary text does not pass.
+
+_CLAUSE = (
+    r"(?:^ {0,4}|[.!?;:,–—-] {0,4}| (?:please|pls|plz|but|also|so|just|always|now|you to|(?:can|could|will|would) you))"
+)
+
+REMEMBER = Rule(
+    "remember",
+    rf"{_CLAUSE} (?:remember(?:,|:| (?:this|that|these|the|my|our|me|i|we|to|for|how|when|where|what|which)\b)"
+    r"|(?:(?:do not|don['’]?t|never) forget)(?::| (?:this|that|these|the|my|our|about|to|i|we)\b)"
+    r"|(?:keep|bear) (?:this|that|it )?.{0,40}\bin mind\b"
+    r"|(?:commit|save|add) (?:this|that|it|the following) (?:to|in) (?:your |the )?memory\b)"
+    r"| (?:please|pls|plz),? remember\b| and remember (?:this\b|that (?:i|we|my|our)\b)",
+    explicit=True,
+)
+DECISION = Rule(
+    "decision",
+    r" (?=[acdgiorsw])(?<!not )(?<!n't )(?<!n’t )(?<!yet to )(?<!never )(?<!can )(?<!no )"
+    r"(?:decided|decision|agreed (?:to|on|that|with)"
+    r"|settled on|opted (?:for|to|out)|chose\b|chosen\b|concluded\b|ruled out|going with\b|go with\b"
+    r"|(?:we|i)(?:'ll|’ll| will) (?:use|adopt|switch|go|keep|drop|move|stop|start)\b)",
+    0.2,
+)
+ACTION = Rule(
+    "action",
+    r" (?=[abcdhilmprstu])(?<!not )(?<!n't )(?<!n’t )(?<!to be )"
+    r"(?:deployed|shipped|released|merged|migrated|rolled back|launched"
+    r"|cancel(?:l)?ed|refunded|scheduled|booked|published|deleted|upgraded|downgraded|hired|resolved|action items?"
+    r"|signed|submitted|installed|purchased|todo:)(?!\w)",
+    0.15,
+)
+APPROVAL = Rule(
+    "approval",
+    r" (?:(?:pre-|dis)?approv(?:ed?|al|als|es|ing)\b|reject(?:ed|s|ion)?\b|denied\b|signed off\b|sign-?off\b"
+    r"|authori[sz](?:ed?|ation)\b|go-ahead\b|vetoed\b|green-?lit\b)",
+    0.2,
+)
+MONEY = Rule(
+    "money",
+    r" (?:us|ca|au|nz|hk)?[$€£¥₹] ?\d|\d ?€| (?:usd|eur|gbp|chf|jpy|inr) ?\d"
+    r"|\d[\d.,]{0,20} ?(?:k|m|bn|thousand|million|billion)?"
+    r" (?:usd|eur|gbp|chf|jpy|inr|dollars?|euros?|pounds sterling|cents)\b",
+    0.2,
+)
+SMALL_TALK = Rule(
+    "small_talk",
+    r"\W*(?:(?:ok|okay|okey|k|kk|yes|yep|yeah|yup|no|nope|sure|right|alright|fine|cool|great|nice|perfect|awesome|"
+    r"amazing|excellent|good|thanks|thank you|thank u|thx|ty|cheers|much|so|very|a lot|lots|again|welcome|hi|hey|hello|"
+    r"yo|hiya|howdy|there|all|team|everyone|folks|guys|bye|goodbye|see you|see ya|later|soon|tomorrow|good morning|"
+    r"morning|good evening|good afternoon|good night|how are you|how['’]?s it going|what['’]?s up|sup|i['’]?m|im|doing|"
+    r"well|you too|you['’]?re welcome|no problem|np|no worries|my pleasure|sounds good|looks good|lgtm|got it|gotcha|"
+    r"understood|noted|will do|i see|makes sense|fair enough|lol|lmao|rofl|haha(?:ha)*|hehe|heh|hmm+|ah|oh|wow|yay|"
+    r"have a (?:nice|good|great) (?:day|one|weekend|evening)|and you|today|please|man|mate|[👍🙏😂🎉👌❤️😊😀🙂])"
+    r"(?:\W+|$))+$",
+    -0.35,
+)
+ENGLISH = (REMEMBER, DECISION, ACTION, APPROVAL, MONEY, SMALL_TALK)
+
+_SMALL_TALK_CHARS = 80
+_GATE: dict[str, tuple[str, ...]] = {
+    "remember": ("rememb", "forget", "in mind", "commit ", "save ", "add "),
+    "decision": ("decid", "decis", "agreed", "settled", "opted", "chose", "conclud", "ruled", "go with", "going with",
+                 "we will", "we'll", "we’ll", "i will", "i'll", "i’ll"),
+    "action": ("deploy", "shipped", "released", "merged", "migrated", "rolled", "launched", "cancel", "refunded",
+               "scheduled", "booked", "published", "deleted", "upgraded", "downgraded", "hired", "resolved", "action",
+               "signed", "submitted", "installed", "purchased", "todo"),
+    "approval": ("approv", "pre-approv", "disapprov", "reject", "denied", "signed", "sign-off", "signoff", "authori",
+                 "go-ahead", "veto", "green"),
+    "money": ("$", "€", "£", "¥", "₹", "us$", "ca$", "au$", "nz$", "hk$", "usd", "eur", "gbp", "chf", "jpy", "inr",
+              "dollar", "pounds", "cent"),
+}  # fmt: skip
+# What can stand before a word instead of a space. A new line or bracket also begins a clause.
+_OPENERS = (("\n", "; "), ("(", "; "), ("\t", " "), ('"', " "), ("“", " "), ("*", " "), ("[", " "))
+
+
+def _english(text: str) -> list[Rule]:
+    low = " " + text.lower()
+    for opener, space in _OPENERS:
+        if opener in low:
+            low = low.replace(opener, space)
+    gate = _gate()
+    words = gate.findall(low)
+    if "€" in low:
+        words.append(" €")
+    fired: list[Rule] = []
+    if words:
+        names = {name for word in words for name in gate.names[word]}
+        fired = [rule for rule, search in _searches() if rule.name in names and search(low)]
+    if len(text) <= _SMALL_TALK_CHARS and not fired and _small_talk()(low):
+        fired.append(SMALL_TALK)
+    return fired
+
+
+class _Gate(msgspec.Struct, frozen=True):
+    findall: Callable[[str], list[str]]
+    names: dict[str, list[str]]
+
+
+@cache
+def _gate() -> _Gate:
+    names: dict[str, list[str]] = {}
+    for name, words in _GATE.items():
+        for word in words:
+            names.setdefault(f" {word}", []).append(name)
+    # Alternatives grouped by first letter: a word that begins with none of the letters costs a few comparisons.
+    by_letter: dict[str, list[str]] = {}
+    for word in sorted(names):
+        by_letter.setdefault(word[1], []).append(re.escape(word[2:]))
+    groups = "|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_letter.items())
+    return _Gate(re.compile(f" (?:{groups})").findall, names)
+
+
+@cache
+def _searches() -> tuple[tuple[Rule, Callable[[str], object]], ...]:
+    return tuple([(rule, re.compile(rule.pattern).search) for rule in ENGLISH if rule is not SMALL_TALK])
+
+
+@cache
+def _small_talk() -> Callable[[str], object]:
+    return re.compile(SMALL_TALK.pattern).match

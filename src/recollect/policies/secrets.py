@@ -1,0 +1,318 @@
+"""What looks like a credential and must not be stored.
+
+A rule's name is all that ever leaves this module: a match, or a piece of one, is repeated nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+
+import msgspec
+
+from recollect.errors import InvalidPreset
+
+
+class SecretRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Refuses a text in which `pattern`, a regular expression, occurs."""
+
+    name: str
+    pattern: str
+
+
+class Screen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
+    enabled: bool = True
+    literal: bool = False
+    """Also refuse the bare prefixes and words of the Aegis document, whatever follows them."""
+    allow: tuple[str, ...] = ()
+    """Names of rules that are switched off."""
+    rules: tuple[SecretRule, ...] = ()
+
+
+def find(text: str, screen: Screen) -> str | None:
+    """The name of the first rule that the text breaks."""
+    if not screen.enabled:
+        return None
+    plan = _plan(screen)
+    for gate, quick, rules in plan.gates:
+        if gate in text and (quick is None or quick(text)):
+            for name, pattern, passes in rules:
+                if _occurs(text, pattern, passes):
+                    return name
+    if ":" in text and (name := _assigned(text, ":", plan.off)):
+        return name
+    if "=" in text and (name := _assigned(text, "=", plan.off)):
+        return name
+    if _long_run(text) and (name := _blob(text, plan)):
+        return name
+    for name, search in plan.extra:
+        if search(text):
+            return name
+    return None
+
+
+def check(screen: Screen) -> None:
+    """Raises InvalidPreset if a pattern is not a regular expression or `allow` names no rule."""
+    _plan(screen)
+
+
+# A text is looked at only through a rule's gate, a piece that every match contains; the search for a missing piece is
+# the cheapest thing there is. Where many gates share a character, the second column looks around each such character.
+
+Passes = Callable[[re.Match[str]], bool]
+_Rule = tuple[str, str, Passes | None]
+_Gate = tuple[str, str | None, tuple[_Rule, ...]]
+_START = r"(?<![A-Za-z0-9])"
+
+
+def _is_words(match: re.Match[str]) -> bool:
+    """`Bearer of news` and `Bearer <token>` are no credentials."""
+    token = match[1].rstrip(".,:;!?)\"'`")
+    return _full(r"[A-Za-z]?[a-z]*(?:[-/'’][A-Za-z]?[a-z]+)*", token) or _is_placeholder(token)
+
+
+def _is_open(match: re.Match[str]) -> bool:
+    return _is_placeholder(match[1])
+
+
+_DEFAULT: tuple[_Gate, ...] = (
+    (
+        "-",
+        r"-(?:(?<=sk-)|(?<=glpat-)|(?<=xox[abeoprs]-)|(?<=pypi-)|(?<=GOCSPX-)|----BEGIN )",
+        (
+            ("sk-key", _START + r"sk-(?!learn|image)(?=[\w-]{0,100}\d|[A-Za-z0-9]{16})[\w-]{6}", None),
+            ("gitlab-token", _START + r"glpat-[\w-]{6}", None),
+            ("slack-token", _START + r"xox[abeoprs]-[\w-]{6}", None),
+            ("pypi-token", _START + r"pypi-AgE[\w-]{10}", None),
+            ("google-secret", _START + r"GOCSPX-[\w-]{10}", None),
+            ("pgp-private-key", r"-----BEGIN PGP PRIVATE KEY BLOCK-----", None),
+            ("private-key", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----", None),
+        ),
+    ),
+    (
+        "_",
+        r"_(?:(?<=gh[pousr]_)|(?<=[sr]k_)(?:live|test)_|(?<=npm_)|(?<=hf_)|(?<=github_)pat_|(?<=whsec_)|(?<=gsk_))",
+        (
+            ("github-token", _START + r"(?:gh[pousr]_[A-Za-z0-9]{6}|github_pat_[A-Za-z0-9_]{6})", None),
+            ("stripe-key", _START + r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{8}", None),
+            ("npm-token", _START + r"npm_[A-Za-z0-9]{30}", None),
+            ("hugging-face-token", _START + r"hf_[A-Za-z0-9]{20}", None),
+            ("groq-key", _START + r"gsk_[A-Za-z0-9]{20}", None),
+        ),
+    ),
+    ("AKIA", None, (("aws-key-id", _START + r"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])", None),)),
+    ("ASIA", None, (("aws-key-id", _START + r"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])", None),)),
+    ("AIza", None, (("google-key", _START + r"AIza[\w-]{30}", None),)),
+    ("SG.", None, (("sendgrid-key", _START + r"SG\.[\w-]{16,80}\.[\w-]{16}", None),)),
+    ("SK", None, (("twilio-key", _START + r"SK[0-9a-f]{32}(?![A-Za-z0-9])", None),)),
+    ("eyJ", None, (("jwt", r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.", None),)),
+    (
+        "://",
+        r"://(?:[^\s/]{1,400}@|hooks\.)",
+        (
+            ("connection-string", r"://[^\s:/@]{0,100}:([^\s/@]{1,256})@[\w\[]", _is_open),
+            ("slack-webhook", r"://hooks\.slack\.com/(?:services|workflows)/[A-Z]\w+/", None),
+        ),
+    ),
+    ("earer ", None, (("bearer-token", r"(?<![A-Za-z])[Bb]earer +(\S{1,4096})", _is_words),)),
+)
+
+_LITERAL: tuple[_Gate, ...] = (
+    (
+        "-",
+        r"-(?:(?<=sk-)|(?<=glpat-)|(?<=xox[bp]-))",
+        (
+            ("sk-key", _START + "sk-", None),
+            ("gitlab-token", _START + "glpat-", None),
+            ("slack-token", _START + "xox[bp]-", None),
+        ),
+    ),
+    ("_", r"_(?<=gh[po]_)", (("github-token", _START + "gh[po]_", None),)),
+    ("earer ", None, (("bearer-token", _START + "Bearer ", None),)),
+    (":", None, (("token", "(?i:token):", None), ("password", "(?i:password):", None))),
+)
+
+# `name = value`: what a value is given to, as the name ends in lower case → the rule.
+_ASSIGNED = {
+    "secret_access_key": "aws-secret-key",
+    "secretaccesskey": "aws-secret-key",
+    "secret access key": "aws-secret-key",
+    "accountkey": "azure-key",
+    "sharedaccesskey": "azure-key",
+    "password": "password",
+    "passwd": "password",
+    "passphrase": "password",
+    "pwd": "password",
+    "token": "token",
+    "api_key": "api-key",
+    "apikey": "api-key",
+    "api-key": "api-key",
+    "api key": "api-key",
+    "secret": "secret",
+    "secret_key": "secret",
+    "secret key": "secret",
+    "private_key": "secret",
+}
+_NAMES = tuple(_ASSIGNED)
+_BLOBS = ("mixed-blob", "base64-blob")
+
+RULES = tuple(
+    dict.fromkeys([*(name for _, _, rules in _DEFAULT for name, _, _ in rules), *_ASSIGNED.values(), *_BLOBS])
+)
+"""The names of the rules that come with recollect."""
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    gates: tuple[tuple[str, Callable[[str], object] | None, tuple[_Rule, ...]], ...]
+    extra: tuple[tuple[str, Callable[[str], object]], ...]
+    off: frozenset[str]
+    literal: bool
+
+
+@lru_cache(maxsize=64)
+def _plan(screen: Screen) -> _Plan:
+    known = {*RULES, *(rule.name for rule in screen.rules)}
+    for name in screen.allow:
+        if name not in known:
+            raise InvalidPreset("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(known))}")
+    off = frozenset(screen.allow)
+    gates = [
+        (gate, None if quick is None else _compile(quick).search, tuple([rule for rule in rules if rule[0] not in off]))
+        for gate, quick, rules in (*(_LITERAL if screen.literal else ()), *_DEFAULT)
+    ]
+    extra = tuple([(rule.name, _searcher(rule)) for rule in screen.rules if rule.name not in off])
+    return _Plan(tuple(gates), extra, off, screen.literal)
+
+
+def _searcher(rule: SecretRule) -> Callable[[str], object]:
+    try:
+        return re.compile(rule.pattern).search
+    except re.error as error:
+        raise InvalidPreset(f"secrets.rules.{rule.name}.pattern", f"not a regular expression ({error})") from None
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
+def _full(pattern: str, text: str) -> bool:
+    return _compile(pattern).fullmatch(text) is not None
+
+
+def _occurs(text: str, pattern: str, passes: Passes | None) -> bool:
+    if passes is None:
+        return _compile(pattern).search(text) is not None
+    return any(not passes(match) for match in _compile(pattern).finditer(text))
+
+
+_VALUE = r"[:=]{1,2}>?\*{0,2}(\s{0,4})([\"'`]?)([^\s\"'`,;]{1,256})"
+
+
+def _assigned(text: str, sign: str, off: frozenset[str]) -> str | None:
+    """A password, token or key that is given a value. Starts from the signs, because there are few."""
+    at = text.find(sign)
+    while at >= 0:
+        name = text[max(0, at - 24) : at].rstrip(" \t\"'`*_)]").lower()
+        if name.endswith(_NAMES):
+            rule = next(rule for ending, rule in _ASSIGNED.items() if name.endswith(ending))
+            match = _compile(_VALUE).match(text, at)
+            if match and rule not in off and _is_value(rule, match[3], bool(match[2]), not match[1] and sign == "="):
+                return rule
+        at = text.find(sign, at + 1)
+    return None
+
+
+_TYPES = "str string text bytes bool boolean int integer number any none null nil undefined true false varchar redacted"
+_SENTENCE_WORDS = """
+a an the this that these it its is was are be must should can cannot may will would has have had at in on of for from to
+by with without and or not never always if when where what which who how why see use using we you i he she they our your
+my their please ask minimum maximum only same new old stored check forgot between yes no optional required empty hidden
+unset set missing invalid valid expired wrong incorrect correct changed unchanged unknown masked encrypted hashed
+disabled enabled n/a tbd todo field reset
+"""
+_NO_VALUE = frozenset(_TYPES.split())
+_PROSE = frozenset(_SENTENCE_WORDS.split())
+_PLACEHOLDER = (
+    r"[<{\[(%*•…].*|\$[A-Za-z_{(].*|\.{2,}.*|[xX]{3,}|-+|_+|\?+|(?i:your|my|example|placeholder|redacted|dummy|fake)[-_].*"
+    r"|(?i:redacted|placeholder|example)|#\{.*|@\{.*"
+)
+_REFERENCE = (
+    r"[A-Za-z_][\w.]*[(\[].*|(?:self|this|os|process|env|settings|config|cfg|conf|args|request|req|ctx|context|params"
+    r"|props|options|opts|secrets|credentials|creds|user|data|var|local|input|form|body|session|event)[.:].+|https?://.*"
+    r"|Optional\b.*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[~./].*"
+)
+_FIGURE = r"[vV]?\d[\d.,:/TZ+%-]*[kKmM%]?"
+
+
+def _is_placeholder(value: str) -> bool:
+    """Stands where a secret would be: `<password>`, `***`, `${PASSWORD}`."""
+    return _full(_PLACEHOLDER, value)
+
+
+def _is_value(rule: str, value: str, quoted: bool, joined: bool) -> bool:
+    value = value.rstrip(".!?)]}>\\")
+    low = value.lower()
+    if not value or low in _NO_VALUE or low.endswith(_NAMES) or _is_placeholder(value):
+        return False
+    if not quoted and (low in _PROSE or _full(_REFERENCE, value)):
+        return False
+    if rule == "password":
+        return len(value) >= (4 if value.isdigit() else 3)
+    if rule in {"aws-secret-key", "azure-key"}:
+        return len(value) >= 16
+    if value.isdigit() or _full(_FIGURE, value):
+        return value.isdigit() and len(value) >= 6
+    if any("0" <= letter <= "9" for letter in value):
+        return len(value) >= 6
+    return len(value) >= (8 if quoted or joined else 16)
+
+
+def _long_run(text: str) -> bool:
+    """Whether 40 characters follow each other without a space, which ordinary text hardly has."""
+    at, last = 0, len(text) - 40
+    while at <= last:
+        space = text.rfind(" ", at, at + 40)
+        if space < 0:
+            return True
+        at = space + 1
+    return False
+
+
+def _blob(text: str, plan: _Plan) -> str | None:
+    if "mixed-blob" not in plan.off:
+        for match in _mixed(text):
+            if plan.literal or not _is_ordinary(text, match):
+                return "mixed-blob"
+    if "base64-blob" not in plan.off:
+        for match in _compile(r"(?<![A-Za-z0-9+/=.,-])[A-Za-z0-9+/]{38,}+={1,2}").finditer(text):
+            if _is_mixed(match[0]):
+                return "base64-blob"
+    return None
+
+
+def _mixed(text: str) -> Iterator[re.Match[str]]:
+    for match in _compile(_START + r"[A-Za-z0-9]{40,}+").finditer(text):
+        if _is_mixed(match[0]):
+            yield match
+
+
+def _is_mixed(run: str) -> bool:
+    return bool(_compile("[a-z]").search(run) and _compile("[A-Z]").search(run) and _compile("[0-9]").search(run))
+
+
+_PUBLIC = ("AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "data:", "sha256-", "sha384-", "sha512-")
+
+
+def _is_ordinary(text: str, match: re.Match[str]) -> bool:
+    """Part of a URL or path, a public key, an embedded file, a hexadecimal number, or words written together."""
+    run = match[0][:400]
+    before = re.split(r"\s", text[max(0, match.start() - 400) : match.start()])[-1]
+    if before.endswith(("/", ".", "_", "-", "+")) and "/" in before:
+        return True
+    if (before + run).lstrip("\"'`(").startswith(_PUBLIC) or _full(r"0x[0-9A-Fa-f]+", run):
+        return True
+    pieces = _compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall(run)
+    # A piece of a random run is about two characters long; one in 6,000 of 40 characters averages three and a half.
+    return len(run) >= 3.5 * len(pieces) and max(map(len, pieces)) <= 20

@@ -1,0 +1,80 @@
+"""Presets: a memory's behaviour as data. Six come with recollect; a user's own is a TOML file that may extend one."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Annotated, Literal
+
+import msgspec
+
+from recollect.policies.decay import Decay, NoDecay
+from recollect.policies.importance import Importance
+from recollect.policies.ranking import Ranking, WeightedSum
+from recollect.policies.retention import Retention
+from recollect.policies.secrets import Screen
+from recollect.record import Lifetime
+
+StoreName = Literal["sqlite", "ledger", "notebook", "postgresql"]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+_NAMES = ("recollect", "atlas", "aegis", "inklings", "ledger", "journal")
+
+
+class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a new memory is unless the caller says otherwise, and how large it may be."""
+
+    kind: Annotated[str, msgspec.Meta(min_length=1)] = "fact"
+    lifetime: Lifetime = "long_term"
+    source: str | None = None
+    max_chars: Count | None = None
+    max_tags: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    limit: Count = 10
+    candidates: Count = 20
+
+    def fetch(self, limit: int | None = None) -> int:
+        """How many candidates to ask a store for, so that ranking has something to choose from."""
+        return max(self.candidates, 2 * (self.limit if limit is None else limit))
+
+
+class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The defaults are those of the preset `recollect`."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    description: str = ""
+    store: StoreName = "sqlite"
+    remember: Remember = Remember()
+    importance: Importance = Importance()
+    secrets: Screen = Screen()
+    decay: Decay = NoDecay()
+    retention: Retention = Retention()
+    ranking: Ranking = WeightedSum(similarity=0.8, recency=0.1, importance=0.1, source=0.0)
+    recall: Recall = Recall()
+
+
+def names() -> list[str]:
+    """The presets that come with recollect, the default first."""
+    return list(_NAMES)
+
+
+def load(name_or_path: str | os.PathLike[str]) -> Preset:
+    """A preset by name, or from a TOML file if the name has a path separator or ends in `.toml`.
+
+    A file may say `extends = "atlas"` and hold only what differs; without it, it extends `recollect`.
+    """
+    # Imported here: reading TOML takes longer to import than everything else in this package.
+    from recollect.presets import files
+
+    if files.is_path(name_or_path):
+        return files.from_file(name_or_path)
+    return _builtin(os.fspath(name_or_path))
+
+
+@cache
+def _builtin(name: str) -> Preset:
+    from recollect.presets import files
+
+    return files.builtin(name)
