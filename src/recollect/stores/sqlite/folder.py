@@ -1,0 +1,306 @@
+"""The SQLite folder: one file per workspace, one per tenant for what its accounts share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+
+from recollect.chain import Entry
+from recollect.errors import StoreError
+from recollect.filters import Filter
+from recollect.record import Address, Record, new_id
+from recollect.stores.base import Damage, Match, Place, StoreStats, by_place
+from recollect.stores.sqlite.database import Moved, create
+from recollect.stores.sqlite.memories import Memories
+from recollect.textquery import TextQuery
+
+_OPEN_FILES = 64
+_TRASH = ".trash-"
+
+
+class SqliteFolder:
+    """Isolation by files: `root/<tenant>/account.db` and `root/<tenant>/workspaces/<workspace>/memory.db`.
+
+    Any number of processes and threads may share the folder. A file is opened when it is first used.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root).absolute()
+        self._forget_handles()
+        _folders.add(self)
+
+    def _forget_handles(self) -> None:
+        self._lock = threading.Lock()
+        self._handles: OrderedDict[Place, Memories] = OrderedDict()
+        self._thread = _Thread()
+
+    def _abandon(self) -> None:
+        """In a forked child: SQLite connections must not be used there, nor closed."""
+        _abandoned.extend(self._handles.values())
+        self._forget_handles()
+
+    # Opening
+
+    def _path(self, place: Place) -> str:
+        tenant = f"{self.root}/{_folder_name(place.tenant)}"
+        if place.workspace is None:
+            return f"{tenant}/account.db"
+        return f"{tenant}/workspaces/{_folder_name(place.workspace)}/memory.db"
+
+    def inside(self) -> dict[Place, Memories]:
+        """The places in which this thread has a transaction open."""
+        return self._thread.places
+
+    def discard(self, place: Place) -> None:
+        with self._lock:
+            self._handles.pop(place, None)
+
+    def _recent(self, place: Place) -> Memories | None:
+        """As `_existing`, but without asking the file system each time. Reading may raise Moved."""
+        if (handle := self._handles.get(place)) and handle.fresh() and not self.inside():
+            return handle
+        return self._existing(place)
+
+    def _existing(self, place: Place) -> Memories | None:
+        """The open file for a place, or None where nothing was ever stored."""
+        if handle := self.inside().get(place):
+            return handle
+        with self._lock:
+            if handle := self._handles.get(place):
+                if handle.current():
+                    self._handles.move_to_end(place)
+                    return handle
+                del self._handles[place]
+            path = self._path(place)
+            if not os.path.exists(path):
+                return None
+            handle = self._handles[place] = Memories(path, place)
+            if len(self._handles) > _OPEN_FILES:
+                self._evict()
+            return handle
+
+    def _evict(self) -> None:
+        for place, handle in self._handles.items():
+            if not handle.connection.in_transaction:
+                handle.settle()
+                del self._handles[place]
+                return
+
+    def creating(self, place: Place) -> Memories:
+        while True:
+            if handle := self._recent(place):
+                return handle
+            try:
+                create(self._path(place))
+            except Moved:  # dropped by another process between two of our steps
+                continue
+
+    def _places(self, where: Filter, opened: _Opener | None = None) -> Iterator[Memories]:
+        """Where memories that the filter sees may be: the workspace, and what the tenant's accounts share."""
+        tenant, opened = where.view.tenant, opened or self._existing
+        for workspace in (where.view.workspace, None):
+            wanted = not where.tiers or ("account" in where.tiers if workspace is None else where.tiers != ("account",))
+            if wanted and (handle := opened(Place(tenant, workspace))):
+                yield handle
+
+    # The port
+
+    def transaction(self, place: Place) -> _Writing:
+        return _Writing(self, place)
+
+    def put(self, records: Sequence[Record]) -> Sequence[Record]:
+        for place, group in by_place(records).items():
+            with _Writing(self, place) as handle:
+                handle.put(group)
+        return records
+
+    def get(self, ids: Sequence[str], view: Address) -> list[Record]:
+        try:
+            return self._get(ids, view, self._recent)
+        except Moved:
+            return self._get(ids, view, self._existing)
+
+    def _get(self, ids: Sequence[str], view: Address, opened: _Opener) -> list[Record]:
+        handle = opened(Place(view.tenant, view.workspace))
+        found = handle.get(ids, view) if handle else []
+        if len(found) < len(ids) and (handle := opened(Place(view.tenant, None))):
+            found += handle.get(ids, view)
+        return found
+
+    def update(self, records: Sequence[Record]) -> None:
+        for place, group in by_place(records).items():
+            with _Writing(self, place) as handle:
+                handle.update(group)
+
+    def delete(self, records: Sequence[Record]) -> None:
+        for place, group in by_place(records).items():
+            with _Writing(self, place) as handle:
+                handle.delete(group)
+
+    def touch(self, records: Sequence[Record], at: datetime) -> None:
+        for record in records:
+            if handle := self._recent(Place.of(record)):
+                handle.touch(record.id, at)
+
+    def scan(self, where: Filter, *, newest_first: bool = False, limit: int | None = None) -> Iterator[Record]:
+        streams = [handle.scan(where, newest_first, limit) for handle in self._places(where)]
+        if len(streams) == 1:
+            return streams[0]
+        return _merge(streams, newest_first, limit)
+
+    def search_text(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
+        try:
+            found = [m for handle in self._places(where, self._recent) for m in handle.search(query, where, limit)]
+        except Moved:
+            found = [m for handle in self._places(where) for m in handle.search(query, where, limit)]
+        found.sort(key=lambda match: -match.score)
+        return found[:limit]
+
+    def stats(self, where: Filter) -> StoreStats:
+        totals: dict[str, dict[str, int]] = {"states": {}, "kinds": {}, "tiers": {}, "agents": {}}
+        total = embedded = size = 0
+        for handle in self._places(where):
+            for name, counts in handle.counts(where).items():
+                for key, number in counts.items():
+                    totals[name][key] = totals[name].get(key, 0) + number
+            embedded += handle.embedded(where)
+            size += handle.size()
+        total = sum(totals["states"].values())
+        return StoreStats(total=total, **totals, embedded=embedded, size_bytes=size)
+
+    def tenants(self) -> list[str]:
+        return _names(self.root)
+
+    def workspaces(self, tenant: str) -> list[str]:
+        folder = self.root / _folder_name(tenant) / "workspaces"
+        return [name for name in _names(folder) if os.path.exists(self._path(Place(tenant, name)))]
+
+    def drop(self, tenant: str, workspace: str) -> None:
+        place = Place(tenant, workspace)
+        with _Writing(self, place) as handle:
+            folder = Path(handle.path).parent
+            handle.dismiss()
+            try:
+                os.rename(folder, folder.with_name(_TRASH + new_id()))
+            except OSError as error:
+                raise StoreError(f"workspace {workspace} could not be removed: {error.strerror}") from error
+        self.discard(place)
+        self._empty_trash(tenant)
+
+    def _empty_trash(self, tenant: str) -> None:
+        """Also finishes what a killed process began."""
+        for folder in (self.root / _folder_name(tenant) / "workspaces").glob(_TRASH + "*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def scrub(self, place: Place) -> None:
+        if handle := self._existing(place):
+            handle.settle()
+            handle.checkpoint()
+
+    def compact(self, place: Place) -> int:
+        self._empty_trash(place.tenant)
+        handle = self._existing(place)
+        return handle.compact() if handle else 0
+
+    def damage(self, place: Place) -> list[Damage]:
+        handle = self._existing(place)
+        return handle.damage() if handle else []
+
+    def append(self, place: Place, entry: Entry, before: Sequence[Record] = ()) -> Entry:
+        with _Writing(self, place) as handle:
+            return handle.append(entry, before)
+
+    def entries(
+        self, place: Place, *, contains: str = "", about: str = "", newest_first: bool = False, limit: int | None = None
+    ) -> Iterator[Entry]:
+        handle = self._existing(place)
+        return handle.entries(contains, about, newest_first, limit) if handle else iter(())
+
+    def written(self, place: Place) -> int:
+        handle = self._existing(place)
+        return handle.written() if handle else 0
+
+    def before(self, place: Place, seq: int) -> list[Record] | None:
+        handle = self._existing(place)
+        return handle.before(seq) if handle else None
+
+    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
+        if not self._existing(place):
+            return 0
+        with _Writing(self, place) as handle:
+            return handle.forget_before(until, about)
+
+    def close(self) -> None:
+        with self._lock:
+            while self._handles:
+                _, handle = self._handles.popitem()
+                handle.settle()
+                handle.close()
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.places: dict[Place, Memories] = {}
+
+
+class _Writing:
+    """The transaction of one place: opened if this thread has none there, else joined."""
+
+    __slots__ = ("_folder", "_handle", "_outermost", "_place")
+
+    def __init__(self, folder: SqliteFolder, place: Place) -> None:
+        self._folder = folder
+        self._place = place
+
+    def __enter__(self) -> Memories:
+        folder, place = self._folder, self._place
+        inside = folder.inside()
+        handle = inside.get(place)
+        self._outermost = handle is None
+        while handle is None:
+            handle = folder.creating(place)
+            try:
+                handle.begin()
+            except Moved:
+                folder.discard(place)
+                handle = None
+        inside[place] = self._handle = handle
+        return handle
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._outermost:
+            del self._folder.inside()[self._place]
+            self._handle.end(error)
+
+
+_Opener = Callable[[Place], Memories | None]
+_folders: weakref.WeakSet[SqliteFolder] = weakref.WeakSet()
+_abandoned: list[Memories] = []
+os.register_at_fork(after_in_child=lambda: [folder._abandon() for folder in _folders])  # pyright: ignore[reportPrivateUsage]
+
+
+def _folder_name(name: str) -> str:
+    """Capital letters marked with `=`, so that `Shop` and `shop` stay apart where file names ignore case."""
+    return name if name.islower() else "".join(f"={c}" if c.isupper() else c for c in name)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        entries = sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [entry.replace("=", "") for entry in entries if not entry.startswith(".") and (folder / entry).is_dir()]
+
+
+def _merge(streams: list[Iterator[Record]], newest_first: bool, limit: int | None) -> Iterator[Record]:
+    merged = merge(*streams, key=lambda record: record.created_at, reverse=newest_first)
+    return islice(merged, limit)

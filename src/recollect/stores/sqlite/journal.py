@@ -1,0 +1,77 @@
+"""The audit log of one place, in the same file and the same transactions as its memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from recollect.chain import GENESIS, Entry, seal
+from recollect.record import Record, from_micros, to_micros
+from recollect.stores.sqlite.database import Database
+
+_encode = msgspec.json.Encoder().encode
+_meta = msgspec.json.Decoder(dict[str, Any]).decode
+_records = msgspec.json.Decoder(list[Record]).decode
+
+_PAGE = 500
+_LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
+_APPEND = "INSERT INTO audit (seq, id, at, action, message, actor, meta, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_UNDO = "SELECT seq FROM undo JOIN audit USING (seq) WHERE audit.at < ?"
+_FOREVER = 1 << 62
+
+
+class LoggedDatabase(Database):
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.connection.create_scalar_function("fold_has", _fold_has, 2, deterministic=True)
+
+    def append(self, entry: Entry, before: Sequence[Record]) -> Entry:
+        """In a transaction of the caller's."""
+        execute = self.connection.execute
+        last, previous = execute(_LAST).fetchone() or (0, GENESIS)
+        entry = seal(entry, last + 1, previous)
+        at, meta = to_micros(entry.at), _encode(entry.meta).decode()
+        execute(_APPEND, (entry.seq, entry.id, at, entry.action, entry.message, entry.actor, meta, entry.hash))
+        if before:
+            execute("INSERT INTO undo (seq, before) VALUES (?, ?)", (entry.seq, _encode(before)))
+        return entry
+
+    def entries(self, contains: str, about: str, newest_first: bool, limit: int | None) -> Iterator[Entry]:
+        way, beyond, after = ("DESC", "<", _FOREVER) if newest_first else ("ASC", ">", 0)
+        sql = f"""SELECT seq, id, at, action, message, actor, meta, hash FROM audit
+            WHERE seq {beyond} ? AND (? = '' OR fold_has(message, ?)) AND (? = '' OR instr(meta, ?))
+            ORDER BY seq {way} LIMIT ?"""
+        quoted, folded, left = f'"{about}"' if about else "", contains.casefold(), limit
+        while left is None or left > 0:
+            page = self.rows(sql, (after, folded, folded, quoted, quoted, min(_PAGE, left or _PAGE)))
+            for seq, ident, at, action, message, actor, meta, digest in page:
+                yield Entry(seq, ident, from_micros(at), action, message, actor, _meta(meta), digest)
+            if len(page) < _PAGE:
+                return
+            after = page[-1][0]
+            left = left and left - len(page)
+
+    def written(self) -> int:
+        row = self.row("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")
+        return row[0] if row else 0
+
+    def before(self, seq: int) -> list[Record] | None:
+        row = self.row("SELECT before FROM undo WHERE seq = ?", (seq,))
+        return _records(row[0]) if row else None
+
+    def forget_before(self, until: datetime | None, about: Sequence[str] | None) -> int:
+        """In a transaction of the caller's."""
+        seqs = [row[0] for row in self.rows(_UNDO, (_FOREVER if until is None else to_micros(until),))]
+        if about is not None:
+            named = set(about)
+            seqs = [seq for seq in seqs if named.intersection(record.id for record in self.before(seq) or ())]
+        self.connection.executemany("DELETE FROM undo WHERE seq = ?", [(seq,) for seq in seqs])
+        return len(seqs)
+
+
+def _fold_has(text: Any, folded: str) -> bool:
+    """Case-insensitive in every script; SQLite's own LIKE folds ASCII only."""
+    return folded in text.casefold()
