@@ -1,0 +1,86 @@
+"""The audit log as a view sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from recollect import validation
+from recollect.chain import GENESIS, Break, Entry, check
+from recollect.drafting import screen
+from recollect.record import render
+from recollect.stores.base import Place
+from recollect.view import View
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """One log, checked from its first entry to its last."""
+
+    tenant: str
+    workspace: str | None
+    entries: int
+    head: str
+    """The hash of the last entry. Kept elsewhere, it proves later that nothing before it was changed."""
+    breaks: tuple[Break, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.breaks
+
+
+class AuditLog:
+    """Every change and every refusal, in order, hash-chained. It can be added to and read; nothing changes it."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def record(self, action: str, message: str, meta: Mapping[str, Any] | None = None) -> Entry:
+        """Log something an agent did. Secrets are refused here too."""
+        view = self._view
+        with view.refusing("audit"):
+            action = validation.kind(action)
+            text = validation.query(message)
+            if not 0 < len(text) <= 10_000:
+                raise validation.InvalidInput("message", "must be 1 to 10,000 characters")
+            details = validation.metadata(meta)
+            screen(view.preset, "message", text)
+            screen(view.preset, "meta", render(details))
+        return view.log(view.place, action, text, details=details)
+
+    def search(self, text: str = "", *, about: str = "", limit: int = 10) -> list[Entry]:
+        """Entries whose message has the text, whatever its case, newest first. `about` takes a memory's id."""
+        text, limit = validation.query(text), validation.count(limit, "limit")
+        about = validation.memory_id(about, "about") if about else ""
+        found = [
+            entry
+            for place in self._places()
+            for entry in self._view.store.entries(place, contains=text, about=about, newest_first=True, limit=limit)
+        ]
+        return sorted(found, key=lambda entry: entry.id, reverse=True)[:limit]
+
+    def verify(self) -> list[Verified]:
+        """Check each log that this view can see, entry by entry."""
+        return [result for place in self._places() if (result := self._verify(place))]
+
+    def _verify(self, place: Place) -> Verified | None:
+        store, count, head = self._view.store, 0, GENESIS
+
+        def counted() -> Iterator[Entry]:
+            nonlocal count, head
+            for entry in store.entries(place):
+                count, head = count + 1, entry.hash
+                yield entry
+
+        breaks = check(counted(), store.written(place))
+        if not count and not breaks:
+            return None
+        return Verified(place.tenant, place.workspace, count, head, tuple(breaks))
+
+    def _places(self) -> list[Place]:
+        """The view's workspace and what its tenant shares; all workspaces where none was chosen."""
+        view, tenant = self._view, self._view.address.tenant
+        if view.bound - {"tenant"}:
+            return list(view.places)
+        return [*(Place(tenant, name) for name in view.store.workspaces(tenant)), Place(tenant, None)]

@@ -1,0 +1,244 @@
+"""The verbs that change memories: remember, revise, archive, restore, undo. Each change is logged where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from recollect import validation
+from recollect.chain import Entry
+from recollect.drafting import draft
+from recollect.errors import AccessDenied, Conflict, InvalidInput, NotFound
+from recollect.filters import visible
+from recollect.policies.retention import over_quota
+from recollect.record import Address, Record
+from recollect.stores.base import Place, by_place
+from recollect.view import View
+
+
+def remember(view: View, items: Iterable[Mapping[str, Any] | str]) -> list[Record]:
+    """All are checked before the first is stored; those of one place are stored together or not at all."""
+    try:
+        now, address, preset = view.now(), view.address, view.preset
+        records = [draft(_fields(item), address, preset, now) for item in items]
+    except (InvalidInput, AccessDenied) as error:
+        view.refused("remember", error)
+        raise
+    groups = by_place(records)
+    if len(groups) == 1:
+        return list(_store(view, *groups.popitem()))
+    stored: dict[str, Record] = {}
+    for place, group in groups.items():
+        stored.update(zip((record.id for record in group), _store(view, place, group), strict=True))
+    return [stored[record.id] for record in records]
+
+
+def _store(view: View, place: Place, records: Sequence[Record]) -> Sequence[Record]:
+    with view.store.transaction(place):
+        kept = view.store.put(records)
+        message = f"remembered a {kept[0].kind}" if len(kept) == 1 else f"remembered {len(kept):,} memories"
+        view.log(place, "remember", message, created=[record.id for record in kept])
+        _keep_quota(view, len(kept))
+    return kept
+
+
+def _fields(item: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    if isinstance(item, str):
+        return {"content": item}
+    if isinstance(item, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return item
+    raise InvalidInput("items", f"each must be text or a dict, not {type(item).__name__}")
+
+
+def _keep_quota(view: View, added: int) -> None:
+    """Archive what this agent has over the preset's quota, in all of the tenant's workspaces.
+
+    Counting is not free, so a count is trusted until this process has added what was left, or a hundredth of the quota.
+    """
+    retention, agent = view.preset.retention, view.address.agent
+    if retention.quota is None:
+        return
+    key = (view.address.tenant, agent)
+    view.room[key] = view.room.get(key, 0) - added
+    if view.room[key] >= 0:
+        return
+    workspaces = [
+        replace(
+            view.where(tiers=("workspace", "channel", "conversation")), view=Address(view.address.tenant, workspace)
+        )
+        for workspace in view.store.workspaces(view.address.tenant)
+    ]
+    count = sum(view.store.stats(where).agents.get(agent or "", 0) for where in workspaces)
+    if count > retention.quota:
+        own = [record for where in workspaces for record in view.store.scan(where) if record.address.agent == agent]
+        excess = over_quota(own, retention.quota, retention.quota_order)
+        archive(view, excess, "quota", f"archived {_count(len(excess))} over the quota of {retention.quota:,}")
+    view.room[key] = min(max(retention.quota - count, 0), retention.quota // 100)
+
+
+def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
+    """A new record in place of an old one, which stays as its history."""
+    with view.refusing("revise"):
+        (old,) = view.find(ident)
+        with view.store.transaction(Place.of(old)):
+            (old,) = view.find(ident)
+            if old.superseded_by is not None:
+                raise Conflict(f"memory {old.id} was superseded by {old.superseded_by}; revise that one")
+            new = _successor(view, old, changes)
+            (new,) = view.store.put([new])
+            view.store.update([replace(old, superseded_by=new.id)])
+            message = f"revised a {new.kind}"
+            view.log(Place.of(old), "revise", message, before=[old], created=[new.id], changed=[old.id])
+    return new
+
+
+def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
+    now = view.now()
+    inherited: dict[str, Any] = {
+        "content": old.content,
+        "kind": old.kind,
+        "importance": old.importance,
+        "tags": old.tags,
+        "role": old.role,
+        "source": old.source,
+        "references": old.references,
+        "metadata": old.metadata,
+        "lifetime": old.lifetime,
+        "tier": old.tier,
+    }
+    if old.expires_at is not None:
+        inherited["expires_at"] = now + (old.expires_at - old.created_at)
+    given = {field: value for field, value in changes.items() if value is not None}
+    if not given:
+        raise InvalidInput("content", "or another field must be given: there is nothing to revise")
+    new = draft(inherited | given, old.address, view.preset, now)
+    return replace(new, address=old.address)
+
+
+def archive(view: View, records: Sequence[Record], action: str, message: str) -> list[Record]:
+    """Out of recall, but kept. `action` says why: archive, decay, early or quota."""
+    now = view.now()
+    archived = [replace(record, archived_at=now) for record in records]
+    for place, group in by_place(records).items():
+        ids = [record.id for record in group]
+        with view.store.transaction(place):
+            view.store.update([replace(record, archived_at=now) for record in group])
+            view.log(place, action, message, before=group, changed=ids)
+    return archived
+
+
+def archive_ids(view: View, ids: str | Sequence[str], reason: str | None) -> list[Record]:
+    with view.refusing("archive"):
+        note = "" if reason is None else f": {validation.label(reason, 'reason', 200)}"
+        records = view.find(ids)
+        for record in records:
+            if record.archived_at is not None:
+                raise Conflict(f"memory {record.id} is archived already")
+    return archive(view, records, "archive", f"archived {_count(len(records))}{note}")
+
+
+def restore(view: View, ids: str | Sequence[str]) -> list[Record]:
+    with view.refusing("restore"):
+        records = view.find(ids)
+        for record in records:
+            if record.archived_at is None:
+                raise Conflict(f"memory {record.id} is not archived")
+    for place, group in by_place(records).items():
+        with view.store.transaction(place):
+            view.store.update([replace(record, archived_at=None) for record in group])
+            changed = [record.id for record in group]
+            view.log(place, "restore", f"restored {_count(len(group))}", before=group, changed=changed)
+    return [replace(record, archived_at=None) for record in records]
+
+
+def history(view: View, ident: str) -> list[Record]:
+    """Every version of a memory, oldest first."""
+    (record,) = view.find(ident)
+    versions = [record]
+    while (successor := versions[-1].superseded_by) is not None:
+        found = view.store.get([successor], view.address)
+        if not found:
+            break
+        versions += found
+    return ancestors(view, [record])[::-1] + versions
+
+
+def ancestors(view: View, records: Sequence[Record]) -> list[Record]:
+    """What these superseded, directly and before, newest first."""
+    found: list[Record] = []
+    generation = list(records)
+    while generation:
+        where = view.where(state=None, superseded_by=tuple(record.id for record in generation))
+        generation = list(view.store.scan(where, newest_first=True))
+        found += generation
+    return found
+
+
+def undo(view: View, change: str | None) -> Entry:
+    """Take back one change, given by the id of its audit entry, or the last one that this view made."""
+    with view.refusing("undo"):
+        wanted = None if change is None else validation.memory_id(change, "change")
+    place, entry = _undoable(view, wanted)
+    store = view.store
+    with store.transaction(place):
+        before = store.before(place, entry.seq) or []
+        created, changed, gone = (entry.meta.get(key, []) for key in _CHANGES)
+        if (changed or gone) and not before:
+            raise Conflict(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
+        _check_untouched(view, place, entry, [*created, *changed, *gone])
+        now_there = {record.id: record for record in store.get([*created, *changed, *gone], view.address)}
+        store.delete([now_there[ident] for ident in created if ident in now_there])
+        store.update([record for record in before if record.id in now_there])
+        store.put([record for record in before if record.id not in now_there])
+        restored = [record.id for record in before]
+        return view.log(place, "undo", f"undid: {entry.message}", of=entry.id, restored=restored, removed=created)
+
+
+def _undoable(view: View, wanted: str | None) -> tuple[Place, Entry]:
+    latest: tuple[Place, Entry] | None = None
+    for place in view.places:
+        undone: set[str] = set()
+        for entry in view.store.entries(place, newest_first=True):
+            if entry.action == "undo":
+                undone.add(entry.meta["of"])
+            elif entry.id not in undone and wanted in (None, entry.id) and _may_undo(view, place, entry):
+                if latest is None or entry.id > latest[1].id:
+                    latest = place, entry
+                break
+    if latest is None:
+        raise NotFound("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
+    return latest
+
+
+def _may_undo(view: View, place: Place, entry: Entry) -> bool:
+    """Whether it changed memories, was made by this view's agent, and touched nothing that the view cannot see."""
+    if view.address.agent not in (None, entry.actor) or not any(entry.meta.get(key) for key in _CHANGES):
+        return False
+    created = entry.meta.get("created", [])
+    seen = view.store.get(created, view.address)
+    before = view.store.before(place, entry.seq) or []
+    return len(seen) == len(created) and all(visible(view.address, record) for record in before)
+
+
+_CHANGES = ("created", "changed", "deleted")
+
+
+def _check_untouched(view: View, place: Place, entry: Entry, ids: Sequence[str]) -> None:
+    """A change that others were built on must be undone after them."""
+    named = set(ids)
+    undone: set[str] = set()
+    for later in view.store.entries(place, newest_first=True):
+        if later.seq <= entry.seq:
+            return
+        if later.action == "undo":
+            undone.add(later.meta["of"])
+        elif later.id not in undone and named.intersection(
+            ident for key in _CHANGES for ident in later.meta.get(key, [])
+        ):
+            raise Conflict(f"change {entry.id} was built on by {later.id} ({later.message}); undo that first")
+
+
+def _count(number: int) -> str:
+    return "1 memory" if number == 1 else f"{number:,} memories"

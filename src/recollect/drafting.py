@@ -1,0 +1,160 @@
+"""From what a caller says to a record that may be stored: validation, screening, and the preset's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+from recollect import validation
+from recollect.errors import AccessDenied, InvalidInput, SecretRefused
+from recollect.policies.importance import assess
+from recollect.policies.retention import expiry
+from recollect.policies.secrets import find
+from recollect.presets import Preset
+from recollect.record import Address, Lifetime, Record, Role, Tier, digest, new_id, parse_time, render
+
+
+class Fields(TypedDict, total=False):
+    """The arguments of `remember`; what `remember_many` takes as dicts. None is the same as not given."""
+
+    content: Any
+    kind: str | None
+    importance: float | None
+    tags: Iterable[str] | None
+    role: Role | None
+    source: str | None
+    conversation: str | None
+    channel: str | None
+    created_at: datetime | str | None
+    expires_at: datetime | str | None
+    references: Iterable[str] | None
+    metadata: Mapping[str, Any] | None
+    tier: Tier | None
+    lifetime: Lifetime | None
+    embedding: Sequence[float] | None
+    embedding_model: str | None
+
+
+_NO_METADATA: dict[str, Any] = {}
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "content": validation.content,
+    "kind": validation.kind,
+    "importance": validation.importance,
+    "tags": validation.tags,
+    "role": lambda value: validation.choice(value, "role", Role),
+    "source": lambda value: validation.label(value, "source"),
+    "conversation": lambda value: validation.name(value, "conversation"),
+    "channel": lambda value: validation.name(value, "channel"),
+    "created_at": lambda value: parse_time(value, "created_at"),
+    "expires_at": lambda value: parse_time(value, "expires_at"),
+    "references": validation.references,
+    "metadata": validation.metadata,
+    "tier": lambda value: validation.choice(value, "tier", Tier),
+    "lifetime": lambda value: validation.choice(value, "lifetime", Lifetime),
+    "embedding": validation.embedding,
+    "embedding_model": lambda value: validation.label(value, "embedding_model"),
+}
+
+
+def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime) -> Record:
+    """A record ready to be stored at the view's address. Raises InvalidInput, and changes nothing."""
+    given = _checked(fields)
+    get = given.get
+    content, rules = given["content"], preset.remember
+    text = content if isinstance(content, str) else render(content)
+    kind, tags, metadata = get("kind", rules.kind), get("tags", ()), get("metadata", _NO_METADATA)
+    if rules.max_chars is not None and len(text) > rules.max_chars:
+        raise InvalidInput("content", f"{len(text):,} characters is over the limit of {rules.max_chars:,}")
+    if rules.max_tags is not None and len(tags) > rules.max_tags:
+        raise InvalidInput("tags", f"{len(tags)} tags are over the limit of {rules.max_tags}")
+    screen(preset, "content", text)
+    if metadata:
+        screen(preset, "metadata", render(metadata))
+    tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
+    ident, role, created = new_id(), get("role"), get("created_at", now)
+    importance, expires = _worth(given, text, kind, created, preset)
+    return Record(
+        ident,
+        address,
+        tier,
+        kind,
+        content,
+        importance,
+        created,
+        created,
+        tags,
+        role,
+        get("source", rules.source),
+        get("lifetime") or ("conversation" if tier == "conversation" else rules.lifetime),
+        get("references", ()),
+        metadata,
+        0,
+        expires,
+        None,
+        None,
+        get("embedding"),
+        get("embedding_model"),
+        digest(ident, tier, kind, role, content, created),
+    )
+
+
+def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, each by its own rule. Content is always there."""
+    try:
+        given = {field: _CHECKS[field](value) for field, value in fields.items() if value is not None}
+    except KeyError as unknown:
+        known = ", ".join(sorted(_CHECKS))
+        raise InvalidInput(str(unknown.args[0])[:48], f"is not a field of a memory; known: {known}") from None
+    if "content" not in given:
+        validation.content(None)
+    return given
+
+
+def _worth(
+    given: dict[str, Any], text: str, kind: str, created: datetime, preset: Preset
+) -> tuple[float, datetime | None]:
+    """Importance and expiry: the caller's, or what the preset's rules say."""
+    importance, expires, explicit = given.get("importance"), given.get("expires_at"), False
+    if importance is None:
+        judged = assess(text, preset.importance)
+        importance, explicit = judged.score, judged.explicit
+    if expires is None:
+        return importance, expiry(preset.retention, kind, created, explicit)
+    if expires <= created:
+        raise InvalidInput("expires_at", "must be later than created_at")
+    return importance, expires
+
+
+def screen(preset: Preset, field: str, text: str) -> None:
+    """Refuse what looks like a credential, naming the field and the rule, never the text."""
+    if rule := find(text, preset.secrets):
+        raise SecretRefused(field, rule)
+
+
+def _widest(view: Address) -> Tier:
+    """Who sees a memory unless the caller says so: the channel if there is one, else the workspace."""
+    return "workspace" if view.channel is None else "channel"
+
+
+def _place(given: dict[str, Any], view: Address) -> tuple[Tier, Address]:
+    channel = _within("channel", given.get("channel"), view.channel)
+    conversation = _within("conversation", given.get("conversation"), view.conversation)
+    address = view
+    if channel is not view.channel or conversation is not view.conversation:
+        address = Address(view.tenant, view.workspace, view.account, channel, conversation, view.agent)
+    tier: Tier = given.get("tier") or _widest(address)
+    if tier == "account":
+        return tier, Address(view.tenant, None, view.account, None, conversation, view.agent)
+    if tier in ("channel", "conversation") and getattr(address, tier) is None:
+        raise InvalidInput(tier, f"is needed for a memory of the tier {tier}")
+    return tier, address
+
+
+def _within(part: str, value: str | None, bound: str | None) -> str | None:
+    if value is None or value == bound:
+        return bound
+    if bound is not None:
+        raise AccessDenied(f"{part}: this view is bound to {bound} and cannot write to another {part}")
+    return value

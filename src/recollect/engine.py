@@ -1,0 +1,323 @@
+"""Memory: the verbs, wired to a store, a preset and an address. No logic of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from recollect import changes, forgetting, health, portability, upkeep, validation
+from recollect.audit import AuditLog
+from recollect.chain import Entry
+from recollect.filters import Filter
+from recollect.forgetting import Forget, Receipt
+from recollect.health import Diagnosis, Health
+from recollect.portability import Imported, Progress, Target
+from recollect.presets import Preset, load
+from recollect.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
+from recollect.retrieval.hits import Hits
+from recollect.retrieval.recall import recall
+from recollect.stores import open_store
+from recollect.stores.base import JournaledStore, StoreStats
+from recollect.upkeep import Maintained
+from recollect.view import View
+
+
+class Memory:
+    """A memory, or a view of a part of it: `at` gives views with the same verbs.
+
+    `Memory("./memory")` is the owner's: it sees every agent's memories in its workspace. Give each agent a view of its
+    own, `memory.at(agent="atlas")`, which sees that agent's memories and the shared ones, and can never be widened.
+    """
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | JournaledStore = "./memory",
+        *,
+        preset: str | os.PathLike[str] | Preset = "recollect",
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        opened = open_store(store) if isinstance(store, str | os.PathLike) else store
+        self._view = View(opened, preset if isinstance(preset, Preset) else load(preset), clock, room={})
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{part}={getattr(self.address, part)!r}" for part in sorted(self._view.bound))
+        return f"<Memory {self.preset.name}{f' at {parts}' if parts else ''}>"
+
+    @property
+    def address(self) -> Address:
+        return self._view.address
+
+    @property
+    def preset(self) -> Preset:
+        return self._view.preset
+
+    @property
+    def audit(self) -> AuditLog:
+        """Every change and refusal, searchable and verifiable."""
+        return AuditLog(self._view)
+
+    def at(
+        self,
+        *,
+        tenant: str | None = None,
+        account: str | None = None,
+        workspace: str | None = None,
+        channel: str | None = None,
+        conversation: str | None = None,
+        agent: str | None = None,
+    ) -> Self:
+        """The same verbs, bound to an address. AccessDenied where the new view would see more than this one."""
+        view = self._view.at(
+            tenant=tenant, account=account, workspace=workspace, channel=channel, conversation=conversation, agent=agent
+        )
+        bound = object.__new__(type(self))
+        bound._view = view
+        return bound
+
+    def remember(
+        self,
+        content: Any,
+        *,
+        kind: str | None = None,
+        importance: float | None = None,
+        tags: Iterable[str] | None = None,
+        role: Role | None = None,
+        source: str | None = None,
+        conversation: str | None = None,
+        channel: str | None = None,
+        created_at: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        references: Iterable[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tier: Tier | None = None,
+        lifetime: Lifetime | None = None,
+        embedding: Sequence[float] | None = None,
+        embedding_model: str | None = None,
+    ) -> Record:
+        """Store text or JSON; durable when this returns.
+
+        Importance, kind, expiry and lifetime come from the preset's rules where they are not given. The tier says who
+        sees it: the channel if there is one, else the workspace. Credentials are refused with SecretRefused.
+        """
+        return changes.remember(
+            self._view,
+            [
+                {
+                    "content": content,
+                    "kind": kind,
+                    "importance": importance,
+                    "tags": tags,
+                    "role": role,
+                    "source": source,
+                    "conversation": conversation,
+                    "channel": channel,
+                    "created_at": created_at,
+                    "expires_at": expires_at,
+                    "references": references,
+                    "metadata": metadata,
+                    "tier": tier,
+                    "lifetime": lifetime,
+                    "embedding": embedding,
+                    "embedding_model": embedding_model,
+                }
+            ],
+        )[0]
+
+    def remember_many(self, items: Iterable[Mapping[str, Any] | str]) -> list[Record]:
+        """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored."""
+        return changes.remember(self._view, items)
+
+    def get(self, id: str) -> Record:
+        """One memory in whatever state. Not counted as a retrieval."""
+        return self._view.find(id)[0]
+
+    def list(
+        self,
+        *,
+        state: State | None = "live",
+        kind: str | None = None,
+        tier: Tier | None = None,
+        role: Role | None = None,
+        source: str | None = None,
+        tags: Iterable[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        min_importance: float | None = None,
+        conversation: str | None = None,
+        newest_first: bool = True,
+        limit: int = 100,
+    ) -> list[Record]:
+        """Memories by creation time. `state=None` lists expired, archived and superseded ones too."""
+        limit = validation.count(limit, "limit", high=1_000_000)
+        where = self._where(state, kind, tier, role, source, tags, since, until, min_importance, conversation)
+        return list(self._view.store.scan(where, newest_first=newest_first, limit=limit))
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        kind: str | None = None,
+        tier: Tier | None = None,
+        role: Role | None = None,
+        source: str | None = None,
+        tags: Iterable[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        min_importance: float | None = None,
+        conversation: str | None = None,
+        touch: bool = True,
+    ) -> Hits:
+        """The memories that best answer a question, best first, each with the parts of its score.
+
+        `"quoted phrases"` must occur as they are; `auth*` and `colo?r` match words. What is returned counts as
+        retrieved, unless `touch=False`.
+        """
+        view = self._view
+        limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
+        where = self._where("live", kind, tier, role, source, tags, since, until, min_importance, conversation)
+        hits = recall(view.store, view.preset, validation.query(query), where, limit)
+        if touch and hits:
+            view.store.touch([hit.memory for hit in hits], where.now)
+        return hits
+
+    def revise(
+        self,
+        id: str,
+        *,
+        content: Any = None,
+        kind: str | None = None,
+        importance: float | None = None,
+        tags: Iterable[str] | None = None,
+        role: Role | None = None,
+        source: str | None = None,
+        references: Iterable[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        embedding: Sequence[float] | None = None,
+        embedding_model: str | None = None,
+    ) -> Record:
+        """A new version in place of this one, which is no longer recalled but stays in `history`."""
+        given = {
+            "content": content,
+            "kind": kind,
+            "importance": importance,
+            "tags": tags,
+            "role": role,
+            "source": source,
+            "references": references,
+            "metadata": metadata,
+            "embedding": embedding,
+            "embedding_model": embedding_model,
+        }
+        return changes.revise(self._view, id, given)
+
+    def forget(
+        self,
+        id: str | Sequence[str] | None = None,
+        *,
+        tag: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        conversation: str | None = None,
+        workspace: str | None = None,
+        reason: str | None = None,
+        erase: bool = False,
+    ) -> Receipt:
+        """Forget one memory, several, or all that meet the conditions, with their earlier versions.
+
+        `undo` brings them back until `compact`; `erase=True` removes them from the disk at once and for good.
+        `workspace` must repeat this view's workspace, and removes its folder.
+        """
+        wish = Forget(id, tag, since, until, conversation, workspace, reason, erase)
+        return forgetting.forget(self._view, wish)
+
+    def history(self, id: str) -> list[Record]:
+        """Every version of a memory, oldest first."""
+        return changes.history(self._view, id)
+
+    def undo(self, change: str | None = None) -> Entry:
+        """Take back the last change of this view's agent here, or the one with that audit entry's id."""
+        return changes.undo(self._view, change)
+
+    def archive(self, ids: str | Sequence[str], *, reason: str | None = None) -> list[Record]:
+        """Keep, but recall no more."""
+        return changes.archive_ids(self._view, ids, reason)
+
+    def restore(self, ids: str | Sequence[str]) -> list[Record]:
+        """Recall archived memories again."""
+        return changes.restore(self._view, ids)
+
+    def diagnose(self, id: str) -> Diagnosis:
+        """Why a memory is not recalled: expired, archived (and by what), superseded, forgotten or unknown."""
+        return health.diagnose(self._view, id)
+
+    def doctor(self) -> Health:
+        """Everything that is wrong or could be better, with advice."""
+        return health.doctor(self._view)
+
+    def maintain(self, *, early: bool = False, dry_run: bool = False) -> Maintained:
+        """Archive what has decayed below the preset's limit; with `early`, also what was of little importance."""
+        return upkeep.maintain(self._view, early, dry_run)
+
+    def compact(self) -> int:
+        """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
+        for place in self._view.places:
+            self._view.store.forget_before(place)
+        return sum(self._view.store.compact(place) for place in self._view.places)
+
+    def stats(self) -> StoreStats:
+        """Counts of all that this view sees, in every state."""
+        return self._view.store.stats(self._view.where(state=None))
+
+    def workspaces(self) -> list[str]:
+        """The tenant's workspaces."""
+        return self._view.store.workspaces(self.address.tenant)
+
+    def export(self, target: Target, *, progress: Progress | None = None) -> int:
+        """Write all that this view sees to a file or binary stream, as JSON. Returns how many."""
+        return portability.export(self._view, target, progress)
+
+    def import_(self, source: Target, *, progress: Progress | None = None) -> Imported:
+        """Read an export back, ids, times and states as they were. What is there already is left alone."""
+        return portability.load(self._view, source, progress)
+
+    def close(self) -> None:
+        """Write what was put off and let go of the files. Views of this memory end with it."""
+        self._view.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _where(
+        self,
+        state: State | None,
+        kind: str | None,
+        tier: Tier | None,
+        role: Role | None,
+        source: str | None,
+        tags: Iterable[str] | None,
+        since: datetime | str | None,
+        until: datetime | str | None,
+        min_importance: float | None,
+        conversation: str | None,
+    ) -> Filter:
+        return self._view.where(
+            state=None if state is None else validation.choice(state, "state", State),
+            kinds=() if kind is None else (validation.kind(kind),),
+            tiers=() if tier is None else (validation.choice(tier, "tier", Tier),),
+            roles=() if role is None else (validation.choice(role, "role", Role),),
+            sources=() if source is None else (validation.label(source, "source"),),
+            tags=validation.tags(tags),
+            since=None if since is None else parse_time(since, "since"),
+            until=None if until is None else parse_time(until, "until"),
+            min_importance=None if min_importance is None else validation.importance(min_importance, "min_importance"),
+            conversation=None if conversation is None else validation.name(conversation, "conversation"),
+        )

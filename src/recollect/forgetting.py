@@ -1,0 +1,124 @@
+"""Forgetting, and the receipt for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from recollect import validation
+from recollect.chain import GENESIS
+from recollect.changes import ancestors
+from recollect.errors import AccessDenied, InvalidInput, StoreBusy
+from recollect.record import Record, parse_time
+from recollect.stores.base import Place, by_place
+from recollect.view import View
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What was forgotten. `ids` include the earlier versions of what was named."""
+
+    at: datetime
+    count: int
+    ids: tuple[str, ...]
+    reason: str | None
+    erased: bool
+    """Whether it is gone from the disk for good. If not, `undo` can bring it back until `compact`."""
+    entries: tuple[str, ...]
+    """The ids of the audit entries; `undo` takes them."""
+    note: str | None = None
+
+
+class Forget(msgspec.Struct, frozen=True):
+    """What to forget: everything this view sees that meets all the conditions given."""
+
+    id: str | Sequence[str] | None = None
+    tag: str | None = None
+    since: datetime | str | None = None
+    until: datetime | str | None = None
+    conversation: str | None = None
+    workspace: str | None = None
+    reason: str | None = None
+    erase: bool = False
+
+
+def forget(view: View, wish: Forget) -> Receipt:
+    with view.refusing("forget"):
+        reason = None if wish.reason is None else validation.label(wish.reason, "reason", 200)
+        if wish.workspace is not None:
+            return _forget_workspace(view, wish, reason)
+        found = _select(view, wish)
+    records = list({record.id: record for record in [*found, *ancestors(view, found)]}.values())
+    entries: list[str] = []
+    for place, group in by_place(records).items():
+        entries.append(_delete(view, place, group, reason, wish.erase))
+    note = _scrub(view, by_place(records)) if wish.erase else None
+    ids = tuple(record.id for record in records)
+    return Receipt(view.now(), len(ids), ids, reason, wish.erase and note is None, tuple(entries), note)
+
+
+def _select(view: View, wish: Forget) -> list[Record]:
+    conditions: dict[str, Any] = {}
+    if wish.tag is not None:
+        conditions["tags"] = (validation.tag(wish.tag, "tag"),)
+    if wish.since is not None:
+        conditions["since"] = parse_time(wish.since, "since")
+    if wish.until is not None:
+        conditions["until"] = parse_time(wish.until, "until")
+    if wish.conversation is not None:
+        conditions["conversation"] = validation.name(wish.conversation, "conversation")
+    if wish.id is not None:
+        if conditions:
+            raise InvalidInput("id", "cannot be combined with other conditions")
+        return view.find(wish.id)
+    if not conditions:
+        raise InvalidInput(
+            "id", "or tag, since, until, conversation or workspace must be given: what shall be forgotten?"
+        )
+    return list(view.store.scan(view.where(state=None, **conditions)))
+
+
+def _delete(view: View, place: Place, group: list[Record], reason: str | None, erase: bool) -> str:
+    ids = [record.id for record in group]
+    message = f"forgot {'1 memory' if len(ids) == 1 else f'{len(ids):,} memories'}{f': {reason}' if reason else ''}"
+    with view.store.transaction(place):
+        view.store.delete(group)
+        if erase:
+            view.store.forget_before(place, about=ids)
+        return view.log(place, "erase" if erase else "forget", message, before=() if erase else group, deleted=ids).id
+
+
+def _scrub(view: View, places: dict[Place, list[Record]]) -> str | None:
+    try:
+        for place in places:
+            view.store.scrub(place)
+    except StoreBusy:
+        return "another process still reads older data; run compact to remove the last traces from the disk"
+    return None
+
+
+def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
+    """The folder goes as a whole. What stays is one line in the tenant's audit log."""
+    workspace = view.address.workspace or ""
+    if wish.workspace != workspace:
+        raise AccessDenied(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
+    if view.bound.intersection(("agent", "account", "channel", "conversation")):
+        raise AccessDenied("workspace: only a view of the whole workspace can forget it, not one bound inside it")
+    if wish.id or wish.tag or wish.since or wish.until or wish.conversation:
+        raise InvalidInput("workspace", "cannot be combined with other conditions")
+    where = view.where(state=None, tiers=("workspace", "channel", "conversation"))
+    count = view.store.stats(where).total
+    head = next(view.store.entries(view.place, newest_first=True, limit=1), None)
+    entry = view.log(
+        Place(view.address.tenant, None),
+        "forget_workspace",
+        f"forgot the workspace {workspace}{f': {reason}' if reason else ''}",
+        workspace=workspace,
+        memories=count,
+        audit_entries=head.seq if head else 0,
+        audit_head=head.hash if head else GENESIS,
+    )
+    view.store.drop(view.address.tenant, workspace)
+    return Receipt(view.now(), count, (), reason, True, (entry.id,))

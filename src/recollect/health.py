@@ -1,0 +1,150 @@
+"""Diagnosis of one memory, and of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from recollect import validation
+from recollect.audit import AuditLog
+from recollect.chain import Entry
+from recollect.policies.decay import strength
+from recollect.policies.retention import decayed, early
+from recollect.policies.secrets import find
+from recollect.record import Record, State
+from recollect.view import View
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Where a memory stands, and why."""
+
+    id: str
+    status: State | Literal["forgotten", "unknown"]
+    reason: str
+    at: datetime | None = None
+    current: str | None = None
+    """The version that holds now, if this one was superseded."""
+    strength: float | None = None
+    """Its importance after decay."""
+
+
+_ARCHIVED = {
+    "archive": "was archived by hand",
+    "decay": "had decayed below the limit and was archived",
+    "early": "was of too little importance and was archived",
+    "quota": "was archived to keep the quota",
+}
+
+
+def diagnose(view: View, ident: str) -> Diagnosis:
+    """Why a memory is not recalled any more, or that nothing keeps it from being recalled."""
+    ident = validation.memory_id(ident)
+    found = view.store.get([ident], view.address)
+    if not found:
+        return _absent(view, ident)
+    (record,) = found
+    now = view.now()
+    state, left = record.state(now), strength(record, view.preset.decay, now)
+    if state == "superseded":
+        current = _current(view, record)
+        return Diagnosis(ident, state, f"is outdated: superseded by {record.superseded_by}", None, current, left)
+    if state == "archived":
+        entry = next(_about(view, ident, *_ARCHIVED), None)
+        why = _ARCHIVED[entry.action] if entry else "is archived"
+        return Diagnosis(ident, state, why, record.archived_at, None, left)
+    if state == "expired":
+        return Diagnosis(
+            ident, state, f"expired: a {record.kind} is kept for a limited time", record.expires_at, None, left
+        )
+    return Diagnosis(ident, state, "can be recalled", record.created_at, None, left)
+
+
+def _absent(view: View, ident: str) -> Diagnosis:
+    for entry in _about(view, ident, "forget", "erase", "undo"):
+        if view.address.agent in (None, entry.actor):
+            return Diagnosis(ident, "forgotten", entry.message, entry.at)
+    return Diagnosis(ident, "unknown", "was never stored here, or belongs to someone else")
+
+
+def _about(view: View, ident: str, *actions: str) -> Iterator[Entry]:
+    for place in view.places:
+        for entry in view.store.entries(place, about=ident, newest_first=True):
+            if entry.action in actions:
+                yield entry
+
+
+def _current(view: View, record: Record) -> str | None:
+    while record.superseded_by is not None:
+        found = view.store.get([record.superseded_by], view.address)
+        if not found:
+            return None
+        (record,) = found
+    return record.id
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One kind of trouble, how much of it, and what helps."""
+
+    problem: str
+    severity: Literal["error", "warning", "info"]
+    count: int
+    advice: str
+    examples: tuple[str, ...] = ()
+
+
+class Health(msgspec.Struct, frozen=True):
+    memories: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not any(finding.severity == "error" for finding in self.findings)
+
+
+_ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
+    "corrupt": ("error", "export what is left and import it into a new folder"),
+    "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
+    "secrets": ("error", "forget them with --erase, and change the credentials"),
+    "doubles": ("warning", "forget all but one of each"),
+    "decayed": ("info", "maintain archives them"),
+    "expired": ("info", "they are not recalled any more; forget them if they must not be kept"),
+    "unimportant": ("info", "eligible for early cleanup: maintain --early archives them"),
+    "never recalled": ("info", "older than 30 days and never asked for"),
+}
+
+
+def doctor(view: View) -> Health:
+    """Look at everything this view can see; what concerns the files only if it sees the whole workspace."""
+    found: dict[str, list[str]] = {problem: [] for problem in _ADVICE}
+    now, retention = view.now(), view.preset.retention
+    texts: dict[str, str] = {}
+    count = 0
+    for record in view.store.scan(view.where(state=None)):
+        count += 1
+        if find(record.text, view.preset.secrets):
+            found["secrets"].append(record.id)
+        state = record.state(now)
+        if state == "expired":
+            found["expired"].append(record.id)
+        if state != "live":
+            continue
+        if texts.setdefault(record.text, record.id) != record.id:
+            found["doubles"].append(record.id)
+        if decayed(retention, record, view.preset.decay, now):
+            found["decayed"].append(record.id)
+        if early(retention, record):
+            found["unimportant"].append(record.id)
+        if not record.access_count and (now - record.created_at).days >= 30:
+            found["never recalled"].append(record.id)
+    if not view.address.agent and not view.address.account:
+        found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.store.damage(place)]
+        found["audit log broken"] = [b.problem for log in AuditLog(view).verify() for b in log.breaks]
+    findings = (
+        Finding(problem, severity, len(found[problem]), advice, tuple(found[problem][:5]))
+        for problem, (severity, advice) in _ADVICE.items()
+        if found[problem]
+    )
+    return Health(count, tuple(findings))

@@ -1,0 +1,189 @@
+"""Export and import: one JSON document, one memory a line, read and written as a stream."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import IO, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect import validation
+from recollect.drafting import screen
+from recollect.errors import AccessDenied, Conflict, InvalidInput
+from recollect.filters import visible
+from recollect.record import SCHEMA_VERSION, Record, render
+from recollect.stores.base import by_place
+from recollect.view import View
+
+Target = str | os.PathLike[str] | IO[bytes]
+Progress = Callable[[int], object]
+
+_FORMAT = "recollect"
+_BATCH = 1000
+_encode = msgspec.json.Encoder().encode
+_record = msgspec.json.Decoder(Record).decode
+
+
+class Imported(msgspec.Struct, frozen=True):
+    added: int
+    unchanged: int
+    """Were there already, exactly the same."""
+
+
+class _Header(msgspec.Struct):
+    format: str
+    schema_version: int
+    memories: list[msgspec.Raw] = []
+
+
+def export(view: View, target: Target, progress: Progress | None = None) -> int:
+    """Everything the view can see, in every state. A file is complete or not there at all."""
+    with _writing(target) as out:
+        head = {"format": _FORMAT, "schema_version": SCHEMA_VERSION, "exported_at": view.now()}
+        out.write(_encode(head)[:-1] + b',"memories":[')
+        count = 0
+        for count, record in enumerate(view.store.scan(view.where(state=None)), 1):
+            out.write((b"\n" if count == 1 else b",\n") + _encode(record))
+            if progress and count % _BATCH == 0:
+                progress(count)
+        out.write(b"\n]}\n")
+    if progress:
+        progress(count)
+    return count
+
+
+@contextmanager
+def _writing(target: Target) -> Generator[IO[bytes]]:
+    if not isinstance(target, str | os.PathLike):
+        yield target
+        return
+    path = os.path.abspath(target)
+    part = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.part")
+    try:
+        with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        raise InvalidInput("target", f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(part)
+
+
+def load(view: View, source: Target, progress: Progress | None = None) -> Imported:
+    """Read everything once to check it, then once more to store it: a bad line changes nothing."""
+    with view.refusing("import"), _reading(source) as stream:
+        for number, record in enumerate(_records(stream), 1):
+            _check(view, record, number)
+        added = unchanged = 0
+        stream.seek(0)
+        records = (_here(view, record) for record in _records(stream))
+        while batch := list(islice(records, _BATCH)):
+            new = _new(view, batch)
+            for place, group in by_place(new).items():
+                with view.store.transaction(place):
+                    stored = view.store.put(group)
+                    message = f"imported {len(group):,} memories"
+                    view.log(place, "import", message, created=[record.id for record in stored])
+            added += len(new)
+            unchanged += len(batch) - len(new)
+            if progress:
+                progress(added + unchanged)
+    return Imported(added, unchanged)
+
+
+@contextmanager
+def _reading(source: Target) -> Generator[IO[bytes]]:
+    if isinstance(source, str | os.PathLike):
+        try:
+            with open(source, "rb") as stream:
+                yield stream
+        except FileNotFoundError:
+            raise InvalidInput("source", f"there is no file {os.fspath(source)}") from None
+        return
+    import tempfile
+
+    with tempfile.SpooledTemporaryFile(max_size=1 << 24) as stream:
+        while chunk := source.read(1 << 20):
+            stream.write(chunk)
+        stream.seek(0)
+        yield stream  # pyright: ignore[reportReturnType]
+
+
+def _records(stream: IO[bytes]) -> Iterator[Record]:
+    """Line by line as exported; a document that was laid out otherwise is read as a whole."""
+    head = stream.readline()
+    if head.rstrip().endswith(b'"memories":['):
+        _check_header(head.rstrip() + b"]}")
+        for number, line in enumerate(stream, 2):
+            line = line.strip()
+            if line == b"]}":
+                return
+            yield _decode(line.removesuffix(b","), f"line {number}")
+        raise InvalidInput("source", "ends in the middle: the export is not complete")
+    stream.seek(0)
+    for number, raw in enumerate(_check_header(stream.read()).memories, 1):
+        yield _decode(raw, f"memory {number}")
+
+
+def _check_header(document: bytes) -> _Header:
+    try:
+        header = msgspec.json.decode(document, type=_Header)
+    except msgspec.DecodeError as error:
+        raise InvalidInput("source", f"is not an export of recollect: {error}") from None
+    if header.format != _FORMAT:
+        raise InvalidInput("source", f"is not an export of recollect: its format is {header.format[:40]!r}")
+    if header.schema_version > SCHEMA_VERSION:
+        raise InvalidInput(
+            "source",
+            f"has schema version {header.schema_version}; this recollect knows up to {SCHEMA_VERSION}: upgrade it",
+        )
+    return header
+
+
+def _decode(line: Any, where: str) -> Record:
+    try:
+        return _record(line)
+    except msgspec.DecodeError as error:
+        raise InvalidInput("source", f"{where}: {error}") from None
+
+
+def _here(view: View, record: Record) -> Record:
+    """At the view's tenant and workspace, whatever they were called where the export was made."""
+    workspace = None if record.tier == "account" else view.address.workspace
+    return replace(record, address=replace(record.address, tenant=view.address.tenant, workspace=workspace))
+
+
+def _check(view: View, record: Record, number: int) -> None:
+    where = f"memory {number}"
+    validation.memory_id(record.id, f"{where}: id")
+    validation.kind(record.kind)
+    validation.importance(record.importance)
+    validation.content(record.content)
+    validation.metadata(record.metadata)
+    validation.tags(record.tags)
+    validation.references(record.references)
+    for part in ("account", "channel", "conversation", "agent"):
+        if (value := getattr(record.address, part)) is not None:
+            validation.name(value, f"{where}: {part}")
+    if record.digest() != record.checksum:
+        raise InvalidInput("source", f"{where} ({record.id}) does not match its checksum: the file was changed")
+    screen(view.preset, "content", record.text)
+    screen(view.preset, "metadata", render(record.metadata))
+    if not visible(view.address, _here(view, record)):
+        raise AccessDenied(f"source: {where} belongs to another agent, account, channel or conversation than this view")
+
+
+def _new(view: View, batch: list[Record]) -> list[Record]:
+    """Those that are not there yet. The same id with something else in it is a Conflict."""
+    there = {record.id: record for record in view.store.get([record.id for record in batch], view.address)}
+    for record in batch:
+        if (twin := there.get(record.id)) and twin.checksum != record.checksum:
+            raise Conflict(f"memory {record.id} exists with other content; nothing of it was changed")
+    return [record for record in batch if record.id not in there]

@@ -1,0 +1,46 @@
+"""What a recall returns, and why."""
+
+from __future__ import annotations
+
+import msgspec
+
+from recollect.policies.ranking import Part, Score
+from recollect.record import Record
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """The parts of a score. They add up (`sum`) or multiply (`product`) to it."""
+
+    score: float
+    how: str
+    parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        sign = " + " if self.how == "sum" else " × "
+        return f"{self.score:.3f} = " + sign.join(self._part(part) for part in self.parts)
+
+    def _part(self, part: Part) -> str:
+        if self.how == "sum" and part.weight != 1.0:
+            return f"{part.weight:g}·{part.name} {part.value:.2f}"
+        return f"{part.name} {part.share:.3f}"
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A memory that was recalled, with its score."""
+
+    memory: Record
+    scored: Score
+
+    @property
+    def score(self) -> float:
+        return self.scored.value
+
+    def explain(self) -> Explanation:
+        return Explanation(self.scored.value, self.scored.how, self.scored.parts)
+
+
+class Hits(list[Hit]):
+    """Hits, best first."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{hit.score:.3f}  {hit.memory.text}" for hit in self) or "nothing was recalled"

@@ -1,0 +1,39 @@
+"""Maintenance that the preset asks for: archiving what has decayed, what was never worth keeping, and old undo data."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from recollect.changes import archive
+from recollect.policies.retention import decayed, early
+from recollect.view import View
+
+_UNDO_DAYS = 30
+
+
+class Maintained(msgspec.Struct, frozen=True):
+    """What was archived, or would be."""
+
+    decayed: tuple[str, ...]
+    unimportant: tuple[str, ...]
+    undo_dropped: int
+
+
+def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
+    now, retention = view.now(), view.preset.retention
+    live = list(view.store.scan(view.where()))
+    faded = [record for record in live if decayed(retention, record, view.preset.decay, now)]
+    gone = {record.id for record in faded}
+    trivial = [record for record in live if include_early and record.id not in gone and early(retention, record)]
+    dropped = 0
+    if not dry_run:
+        if faded:
+            archive(view, faded, "decay", f"archived {len(faded):,} that had decayed")
+        if trivial:
+            archive(view, trivial, "early", f"archived {len(trivial):,} of little importance")
+        if not view.address.agent:
+            old = now - timedelta(days=_UNDO_DAYS)
+            dropped = sum(view.store.forget_before(place, until=old) for place in view.places)
+    return Maintained(tuple(r.id for r in faded), tuple(r.id for r in trivial), dropped)

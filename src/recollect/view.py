@@ -1,0 +1,96 @@
+"""Where a verb stands: a store, a preset, a clock, and the address that it must not leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from recollect import validation
+from recollect.chain import Entry
+from recollect.errors import AccessDenied, InvalidInput, NotFound, SecretRefused, StoreError
+from recollect.filters import Filter
+from recollect.presets import Preset
+from recollect.record import Address, Record, new_id, parse_time
+from recollect.stores.base import JournaledStore, Place
+
+_PATH = ("tenant", "workspace", "channel", "conversation")
+_OWNERS = ("account", "agent")
+
+
+class View(msgspec.Struct, frozen=True):
+    store: JournaledStore
+    preset: Preset
+    clock: Callable[[], datetime]
+    address: Address = Address()
+    bound: frozenset[str] = frozenset()
+    """The parts of the address that were chosen, and so can never be chosen again."""
+    room: dict[tuple[str, str | None], int] = {}
+    """What each tenant and agent may still add before its quota must be counted again."""
+
+    def at(self, **parts: str | None) -> View:
+        """A view of less. Raises AccessDenied where it would be a view of something else."""
+        chosen = {part: validation.name(value, part) for part, value in parts.items() if value is not None}
+        for part, value in chosen.items():
+            if value != getattr(self.address, part):
+                self._check_free(part)
+        address = msgspec.structs.replace(self.address, **chosen)
+        return msgspec.structs.replace(self, address=address, bound=self.bound | set(chosen))
+
+    def _check_free(self, part: str) -> None:
+        if part in self.bound:
+            raise AccessDenied(f"{part}: this view is bound to {getattr(self.address, part)} and cannot be moved")
+        # Whoever is bound to something inside a tenant or workspace must not walk into another one.
+        inside = _PATH[_PATH.index(part) + 1 :] + _OWNERS if part in ("tenant", "workspace") else ()
+        if below := sorted(self.bound.intersection(inside)):
+            raise AccessDenied(f"{part}: this view is bound to {below[0]} already; choose the {part} first, or with it")
+
+    def now(self) -> datetime:
+        now = self.clock()
+        return now if now.tzinfo is UTC else parse_time(now, "clock")
+
+    def where(self, **conditions: Any) -> Filter:
+        return Filter(view=self.address, now=self.now(), **conditions)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.address.tenant, self.address.workspace)
+
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """Everywhere this view can see memories."""
+        return self.place, Place(self.address.tenant, None)
+
+    def find(self, ids: str | Sequence[str]) -> list[Record]:
+        """These memories, in order. NotFound for one that does not exist, or that this view may not see."""
+        if isinstance(ids, str) and (records := self.store.get((validation.memory_id(ids),), self.address)):
+            return records
+        wanted = [validation.memory_id(ident) for ident in ([ids] if isinstance(ids, str) else ids)]
+        found = {record.id: record for record in self.store.get(wanted, self.address)}
+        for ident in wanted:
+            if ident not in found:
+                raise NotFound(f"there is no memory {ident} that this view can see")
+        return [found[ident] for ident in dict.fromkeys(wanted)]
+
+    def log(self, place: Place, action: str, message: str, before: Sequence[Record] = (), **meta: Any) -> Entry:
+        entry = Entry(0, new_id(), self.now(), action, message, self.address.agent, meta)
+        return self.store.append(place, entry, before)
+
+    @contextmanager
+    def refusing(self, verb: str) -> Generator[None]:
+        try:
+            yield
+        except (InvalidInput, AccessDenied) as error:
+            self.refused(verb, error)
+            raise
+
+    def refused(self, verb: str, error: InvalidInput | AccessDenied) -> None:
+        """Note a refusal in the audit log: which field and rule, never the value."""
+        field = error.field if isinstance(error, InvalidInput) else str(error).partition(":")[0]
+        name, rule = type(error).__name__, error.rule if isinstance(error, SecretRefused) else None
+        with suppress(StoreError):
+            message = f"{verb} refused: {field} ({name})"
+            self.log(self.place, "refuse", message, verb=verb, field=field, error=name, rule=rule)
