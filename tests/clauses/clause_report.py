@@ -1,0 +1,42 @@
+"""Which requirements have a test: `make clauses`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent.parent
+
+
+def known() -> dict[str, str]:
+    return tomllib.loads((TESTS / "clauses.toml").read_text())
+
+
+class Collector:
+    """Which tests carry which id, as pytest collects them."""
+
+    def __init__(self) -> None:
+        self.tests: dict[str, list[str]] = {}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for item in session.items:
+            for mark in item.iter_markers("clause"):
+                for ident in mark.args:
+                    self.tests.setdefault(ident, []).append(item.nodeid)
+
+
+def main() -> None:
+    found = Collector()
+    pytest.main(["--collect-only", "-qq", "--no-header", "-p", "no:terminal", str(TESTS)], plugins=[found])
+    clauses = known()
+    for ident, text in clauses.items():
+        count = len(found.tests.get(ident, []))
+        print(f"{ident}  {f'{count:3} tests' if count else '    none '}  {text[:90]}")
+    covered = sum(ident in found.tests for ident in clauses)
+    print(f"\n{covered} of {len(clauses)} have a test")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Every marker names a requirement that exists."""
+
+from __future__ import annotations
+
+import re
+
+from clause_report import TESTS, known
+
+_MARK = re.compile(r"mark\.clause\(([^)]*)\)")
+
+
+def test_no_test_names_an_unknown_clause() -> None:
+    marked = {
+        ident: path.name
+        for path in [*TESTS.rglob("test_*.py"), *(TESTS.parent / "src/recollect/conformance").rglob("*.py")]
+        for arguments in _MARK.findall(path.read_text())
+        for ident in re.findall(r"[\"']([^\"']+)[\"']", arguments)
+    }
+    assert len(marked) > 20
+    assert {ident: path for ident, path in marked.items() if ident not in known()} == {}
+
+
+def test_the_list_of_clauses_is_the_one_that_was_asked_for() -> None:
+    counts = {prefix: sum(ident.startswith(prefix) for ident in known()) for prefix in ("ATL", "AEG", "INK", "LED", "JRN")}
+    assert counts == {"ATL": 21, "AEG": 14, "INK": 22, "LED": 24, "JRN": 10}
