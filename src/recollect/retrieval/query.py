@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-from recollect.textquery import TextQuery
+from recollect.textquery import LETTER, TextQuery
 
-_PHRASE = re.compile(r'"([^"]+)"|“([^”]+)”')
-_WILD = re.compile(r"[\w*?]*\w[\w*?]*[*?][\w*?]*|[*?]+\w[\w*?]*")
-_WORD = re.compile(r"\w+")
+_PHRASE = re.compile(r'"([^"]+)"|“([^“”]+)”')
+_TOKEN = re.compile(rf"(?:{LETTER}|[*?])+")
+_WORD = re.compile(f"{LETTER}+")
+_MOST = 16
+"""More phrases or patterns than anybody asks for would only keep the store busy."""
 
 _UNSAID = frozenset(
     """a about an and are as at be been by can could did do does for from had has have how i if in into is it its me my
@@ -22,12 +24,11 @@ def read(query: str) -> TextQuery:
     phrases: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     if '"' in query or "“" in query:
-        phrases = tuple(a or b for a, b in _PHRASE.findall(query))
+        phrases = tuple(dict.fromkeys(a or b for a, b in _PHRASE.findall(query)))[:_MOST]
         query = _PHRASE.sub(" ", query)
     if "*" in query or "?" in query:
-        patterns = tuple(pattern for pattern in _WILD.findall(query) if _is_wild(pattern))
-        for pattern in patterns:
-            query = query.replace(pattern, " ", 1)
+        patterns = tuple(dict.fromkeys(token for token in _TOKEN.findall(query) if _is_wild(token)))[:_MOST]
+        query = _TOKEN.sub(lambda token: " " if _is_wild(token[0]) else token[0], query)
     words = dict.fromkeys(_WORD.findall(query.lower()))
     telling = tuple(word for word in words if word not in _UNSAID and (len(word) > 1 or not word.isascii()))
     return TextQuery(telling or tuple(words), phrases, patterns)
@@ -35,4 +36,4 @@ def read(query: str) -> TextQuery:
 
 def _is_wild(pattern: str) -> bool:
     """A question mark that ends a word ends a question."""
-    return "*" in pattern or "?" in pattern.rstrip("?")
+    return bool(pattern.strip("*?")) and ("*" in pattern or "?" in pattern.rstrip("?"))

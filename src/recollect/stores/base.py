@@ -31,8 +31,12 @@ class Place(NamedTuple):
 
 def by_place(records: Sequence[Record]) -> dict[Place, list[Record]]:
     groups: dict[Place, list[Record]] = {}
+    group, address, tier = [], None, None
     for record in records:
-        groups.setdefault(Place.of(record), []).append(record)
+        if record.address is not address or record.tier is not tier:  # rarely: they mostly come from one view
+            address, tier = record.address, record.tier
+            group = groups.setdefault(Place.of(record), [])
+        group.append(record)
     return groups
 
 

@@ -10,14 +10,19 @@ import re
 import unicodedata
 from itertools import pairwise
 
+from recollect.textquery import LETTER
+
 _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"  # CJK
 )
 _RUN = re.compile(f"[{_SPACELESS}]+")
-_LONG_FROM = 12
+_LONG_FROM, _LONG_TO = 12, 80
+"""A run of more letters is no compound, and splitting it would cost the square of its length."""
 _LONG = re.compile(rf"[^\W\d_]{{{_LONG_FROM},}}")
-_WORD = re.compile(r"\w+")
+_SHORT_WORDS = re.compile(rf"(?:\S{{0,{_LONG_FROM - 1}}}+\s++)*+\S{{0,{_LONG_FROM - 1}}}+").fullmatch
+_WORD = re.compile(f"{LETTER}+")
+_MARKS = re.compile("[\u0300-\u036f]+")
 
 _HEAD, _TAIL = 3, 5
 """The shortest beginning and ending that a long word is split into."""
@@ -28,15 +33,23 @@ def normalize(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
+def fold(text: str) -> str:
+    """One spelling for what may be spelt either way: no capitals, and no marks on letters that can stand without."""
+    if text.isascii():
+        return text.lower()
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text).casefold())
+    return unicodedata.normalize("NFC", bare)
+
+
 def segment(text: str) -> str:
     """What goes into the index for a text."""
     text = normalize(text)
     extra: list[str] = []
     if not text.isascii() and _RUN.search(text):
         text = _RUN.sub(lambda run: f" {' '.join(_pairs(run.group(), extra))} ", text)
-    if max(map(len, text.split()), default=0) >= _LONG_FROM:
+    if not _SHORT_WORDS(text):
         for word in _LONG.findall(text):
-            extra += (word[at:] for at in range(_HEAD, len(word) - _TAIL + 1))
+            extra += _endings(word)
     # Endings go behind the text, where they cannot come between the words of a phrase.
     return f"{text}\n{' '.join(extra)}" if extra else text
 
@@ -76,11 +89,13 @@ def terms(text: str) -> list[str]:
 
 def parts(word: str) -> list[str]:
     """Beginnings and endings of a long word: what a compound may be made of."""
-    if not _LONG.fullmatch(word):
+    if len(word) > _LONG_TO or not _LONG.fullmatch(word):
         return []
-    endings = [word[at:] for at in range(_HEAD, len(word) - _TAIL + 1)]
-    beginnings = [word[:at] for at in range(_TAIL, len(word) - _HEAD + 1)]
-    return endings + beginnings
+    return _endings(word) + [word[:at] for at in range(_TAIL, len(word) - _HEAD + 1)]
+
+
+def _endings(word: str) -> list[str]:
+    return [word[at:] for at in range(_HEAD, len(word) - _TAIL + 1)] if len(word) <= _LONG_TO else []
 
 
 def spaceless(word: str) -> bool:

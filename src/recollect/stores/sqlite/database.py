@@ -6,14 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from recollect.errors import (
     Conflict,
+    RecollectError,
     SchemaTooNew,
     StoreBusy,
     StoreCorrupt,
@@ -28,8 +30,11 @@ _MIGRATIONS = tuple(sorted((Path(__file__).parent / "migrations").glob("*.sql"))
 SCHEMA = len(_MIGRATIONS)
 
 
-class Moved(Exception):
+class Moved(StoreBusy):
     """The file that is open is no longer the one at its path: another process dropped the workspace."""
+
+    def __init__(self, problem: str = "the workspace was forgotten by another process just now") -> None:
+        super().__init__(f"{problem}; trying again is safe")
 
 
 class Database:
@@ -39,42 +44,50 @@ class Database:
         self.path = path
         self.lock = threading.RLock()
         self.connection: Any  # apsw describes SQLite values with a type that strict checking cannot resolve
-        self.connection, self.writable = _connect(path)
+        self.writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
+        # SQLite must write beside a file to read it while others write. Where it cannot, they must not: the file is
+        # read as it stands, and opened anew once it or its log has changed.
+        self._still = not self.writable and not all(os.access(path + end, os.R_OK) for end in ("-wal", "-shm"))
+        # Before opening: if the path names the same file afterwards, that is the file which was opened.
+        self._identity = _identity(path, self._still)
+        self.connection = _connect(path, self.writable, self._still)
         try:
             self._prepare()
-            status = os.stat(path)
         except BaseException:
             self.connection.close()
+            if not self.current():
+                raise Moved from None
             raise
-        self._identity = (status.st_ino, status.st_dev)
-        self._looked = time.monotonic()
+        if not self.current():
+            self.connection.close()
+            raise Moved
 
     def current(self) -> bool:
         """Whether the path still names the open file."""
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return False
         self._looked = time.monotonic()
-        return (status.st_ino, status.st_dev) == self._identity
+        return self._identity is not None and _identity(self.path, self._still) == self._identity
+
+    @property
+    def closed(self) -> bool:
+        return self._identity is None
 
     def fresh(self) -> bool:
         """Whether that was looked up in the last second. A drop is noticed by its missing tables even so."""
-        return time.monotonic() - self._looked < 1.0
+        return time.monotonic() - self._looked < 1.0 and not self._still
 
     def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         try:
             with self.lock:
                 return self.connection.execute(sql, parameters).fetchall()
-        except apsw.Error as error:
-            raise translate(error, self.path) from error
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise self.problem(error) from error
 
     def row(self, sql: str, parameters: Any = ()) -> tuple[Any, ...] | None:
         try:
             with self.lock:
                 return self.connection.execute(sql, parameters).fetchone()
-        except apsw.Error as error:
-            raise translate(error, self.path) from error
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise self.problem(error) from error
 
     @contextmanager
     def guard(self) -> Generator[None]:
@@ -83,7 +96,17 @@ class Database:
             with self.lock:
                 yield
         except apsw.Error as error:
-            raise translate(error, self.path) from error
+            raise self.problem(error) from error
+
+    def problem(self, error: Exception) -> RecollectError:
+        """What an error of SQLite, or one in decoding a row, means to the caller."""
+        if not isinstance(error, apsw.Error):
+            return StoreCorrupt(f"{self.path} is damaged: a row cannot be read ({error}). {_ADVICE}")
+        if isinstance(error, apsw.ConnectionClosedError):
+            return Moved(f"{self.path} was closed by another thread")
+        if "no such table" in str(error) and not self.current():
+            return Moved()
+        return translate(error, self.path)
 
     def begin(self) -> None:
         """Take the lock and open a transaction. Raises Moved, without either, if the file is no longer the one."""
@@ -98,31 +121,52 @@ class Database:
             self.flush()
         except BaseException as error:
             self._rollback()
+            self.ended(kept=False)
             self.lock.release()
             if isinstance(error, apsw.Error):
-                raise translate(error, self.path) from error
+                raise self.problem(error) from error
             raise
 
     def end(self, error: BaseException | None) -> None:
         """Commit, or roll back if there was an error."""
+        kept = False
         try:
             if error is None:
                 self.connection.execute("COMMIT")
+                kept = True
         except apsw.Error as failure:
-            raise translate(failure, self.path) from failure
+            raise self.problem(failure) from failure
         finally:
             self._rollback()
+            self.ended(kept)
             self.lock.release()
         if isinstance(error, apsw.Error):
-            raise translate(error, self.path) from error
+            raise self.problem(error) from error
 
     def _rollback(self) -> None:
         """What is still open. SQLite has rolled back by itself after some errors, such as a full disk."""
-        if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
+        with suppress(apsw.ConnectionClosedError):
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
 
     def flush(self) -> None:
-        """Called first in every outermost transaction, for what was put off."""
+        """Called first in every transaction, for what was put off."""
+
+    def ended(self, kept: bool) -> None:
+        """Called last in every transaction, with whether it was committed."""
+
+    def savepoint(self) -> None:
+        """A transaction inside the open one."""
+        with self.guard():
+            self.connection.execute("SAVEPOINT inner")
+
+    def release(self, error: BaseException | None) -> None:
+        """Keep what was written since the last savepoint, or take it back if there was an error."""
+        with self.guard():
+            if self.connection.in_transaction:  # else SQLite has rolled back everything already
+                self.connection.execute("RELEASE inner" if error is None else "ROLLBACK TO inner; RELEASE inner")
+        if isinstance(error, apsw.Error):
+            raise self.problem(error) from error
 
     def checkpoint(self) -> None:
         """Move everything into the main file and empty the log."""
@@ -133,6 +177,7 @@ class Database:
 
     def close(self) -> None:
         with self.guard():
+            self._identity = None
             self.connection.close()
 
     def _prepare(self) -> None:
@@ -150,8 +195,13 @@ class Database:
         return self.connection.pragma("user_version")
 
     def _check_owner(self) -> None:
-        version, owner = self._version(), self.connection.pragma("application_id")
-        if owner != _APPLICATION_ID and (version or owner or self.connection.execute(_ANY_TABLE).fetchone()):
+        try:
+            self.connection.execute("BEGIN")  # one look at everything: another process may be setting the file up
+            version, owner = self._version(), self.connection.pragma("application_id")
+            used = version or owner or self.connection.execute(_ANY_TABLE).fetchone()
+        finally:
+            self._rollback()
+        if owner != _APPLICATION_ID and used:
             raise StoreCorrupt(f"{self.path} is a SQLite database, but not one of recollect's; it was left untouched")
         if version > SCHEMA:
             raise SchemaTooNew(
@@ -172,11 +222,28 @@ class Database:
             self.connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             self.connection.execute("COMMIT")
         except BaseException:
-            self.connection.execute("ROLLBACK")
+            self._rollback()
             raise
 
 
 _ANY_TABLE = "SELECT 1 FROM sqlite_schema LIMIT 1"
+UNREADABLE = (ValueError, TypeError, OverflowError, msgspec.MsgspecError)
+"""What comes of decoding a row that is not as it was written."""
+
+_ADVICE = (
+    "Other workspaces are not affected. Move the file away and import an export, "
+    "or recover what is left with the sqlite3 command's .recover"
+)
+
+
+def _identity(path: str, still: bool) -> tuple[int, ...] | None:
+    """Which file a path names; for one that is to stand still, also what tells whether it or its log has changed."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    identity = (status.st_ino, status.st_dev)
+    return (*identity, status.st_mtime_ns, *(_identity(path + "-wal", True) or ())) if still else identity
 
 
 def create(path: str) -> None:
@@ -188,7 +255,7 @@ def create(path: str) -> None:
         folder = folder.parent
     try:
         for folder in reversed(missing):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            _make(folder)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except PermissionError as error:
         raise StoreReadOnly(f"{path} cannot be created: {error.strerror}. Check the folder's owner and mode") from error
@@ -201,19 +268,32 @@ def create(path: str) -> None:
         raise kind(f"{path} cannot be created: {error.strerror}") from error
 
 
-def _connect(path: str) -> tuple[apsw.Connection, bool]:
-    """Read and write if that is allowed, else read only."""
-    if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
-        try:
-            return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE), True
-        except apsw.Error as error:
-            raise translate(error, path) from error
-    # SQLite needs to write beside the file to read it while others write. Where nothing can be written, nobody writes.
-    shared = os.path.exists(path + "-shm") and os.access(path + "-shm", os.W_OK)
-    uri = f"{Path(path).resolve().as_uri()}?{'mode=ro' if shared else 'immutable=1'}"
+def _make(folder: Path) -> None:
     try:
-        return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI), False
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError as error:
+        # Under a folder that is there, this is not another process at work: /proc and its like hold no folders.
+        if folder.parent.exists():
+            raise StoreError(f"{folder} cannot be created: its parent cannot hold folders") from error
+        raise
+
+
+def _connect(path: str, writable: bool, still: bool) -> apsw.Connection:
+    try:
+        if writable:
+            return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        log = os.path.exists(path + "-wal")
+        way = "mode=ro" if not still else "mode=ro&vfs=unix-none" if log else "immutable=1"
+        uri = f"{Path(path).resolve().as_uri()}?{way}"
+        connection: Any = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        if (
+            still and log
+        ):  # alone with the file, SQLite reads the log without the memory that it would share with others
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        return connection
     except apsw.Error as error:
+        if not os.path.exists(path):
+            raise Moved from None
         raise translate(error, path) from error
 
 
@@ -229,24 +309,19 @@ def _patiently(action: Any) -> None:
             time.sleep(0.005)
 
 
-def translate(error: apsw.Error, path: str) -> StoreError | Conflict | Moved:
-    if isinstance(error, apsw.SQLError) and "no such table" in str(error):
-        return Moved()
+def translate(error: apsw.Error, path: str) -> StoreError | Conflict:
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} was locked by another process for over {BUSY_SECONDS:.0f} s; trying again is safe")
     if isinstance(error, apsw.FullError):
         return StoreFull(f"{path}: no space left on the disk; nothing was written")
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):
         return StoreReadOnly(f"{path} cannot be written by this process")
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return StoreCorrupt(
-            f"{path} is damaged ({error}). Other workspaces are not affected. Move the file away and import an export, "
-            "or recover what is left with the sqlite3 command's .recover"
-        )
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError) or "no such table" in str(error):
+        return StoreCorrupt(f"{path} is damaged ({error}). {_ADVICE}")
     if isinstance(error, apsw.ConstraintError):
         return Conflict(f"{path}: {error}")
     if isinstance(error, apsw.IOError):
-        if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE:
+        if getattr(error, "extendedresult", 0) in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE):
             return StoreFull(f"{path} could not be written: disk full or file size limit reached ({error})")
         return StoreError(f"{path}: the disk failed ({error})")
     return StoreError(f"{path}: {error}")

@@ -8,14 +8,16 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from heapq import merge
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from recollect.chain import Entry
-from recollect.errors import StoreError
+from recollect.errors import StoreCorrupt, StoreError
 from recollect.filters import Filter
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Damage, Match, Place, StoreStats, by_place
@@ -25,6 +27,8 @@ from recollect.textquery import TextQuery
 
 _OPEN_FILES = 64
 _TRASH = ".trash-"
+_TRIES = 100
+"""How often a read begins anew, and how often a fork waits for other threads to let go of their files."""
 
 
 class SqliteFolder:
@@ -43,8 +47,8 @@ class SqliteFolder:
         self._handles: OrderedDict[Place, Memories] = OrderedDict()
         self._thread = _Thread()
 
-    def _abandon(self) -> None:
-        """In a forked child: SQLite connections must not be used there, nor closed."""
+    def abandon(self) -> None:
+        """In a forked child: what could not be closed before must not be used there, nor closed."""
         _abandoned.extend(self._handles.values())
         self._forget_handles()
 
@@ -70,8 +74,8 @@ class SqliteFolder:
             return handle
         return self._existing(place)
 
-    def _existing(self, place: Place) -> Memories | None:
-        """The open file for a place, or None where nothing was ever stored."""
+    def _existing(self, place: Place, new: bool = False) -> Memories | None:
+        """The open file for a place, or None where nothing was ever stored. A new one is still empty."""
         if handle := self.inside().get(place):
             return handle
         with self._lock:
@@ -80,34 +84,34 @@ class SqliteFolder:
                     self._handles.move_to_end(place)
                     return handle
                 del self._handles[place]
-            path = self._path(place)
-            if not os.path.exists(path):
+            handle = self._open(place, new)
+            if handle is None:
                 return None
-            handle = self._handles[place] = Memories(path, place)
-            if len(self._handles) > _OPEN_FILES:
-                self._evict()
-            return handle
+            self._handles[place] = handle
+            evicted = self._handles.popitem(last=False)[1] if len(self._handles) > _OPEN_FILES else None
+        if evicted:
+            evicted.settle()
+        return handle
 
-    def _evict(self) -> None:
-        for place, handle in self._handles.items():
-            if not handle.connection.in_transaction:
-                handle.settle()
-                del self._handles[place]
-                return
+    def _open(self, place: Place, new: bool) -> Memories | None:
+        path = self._path(place)
+        while os.path.exists(path) if new else _used(path):
+            with suppress(Moved):  # dropped by another process, and perhaps begun anew
+                return Memories(path, place)
+        return None
 
     def creating(self, place: Place) -> Memories:
-        while True:
-            if handle := self._recent(place):
-                return handle
-            try:
+        handle = self._recent(place)
+        while handle is None:
+            with suppress(Moved):  # dropped by another process between two of our steps
                 create(self._path(place))
-            except Moved:  # dropped by another process between two of our steps
-                continue
+            handle = self._existing(place, new=True)
+        return handle
 
     def _places(self, where: Filter, opened: _Opener | None = None) -> Iterator[Memories]:
         """Where memories that the filter sees may be: the workspace, and what the tenant's accounts share."""
         tenant, opened = where.view.tenant, opened or self._existing
-        for workspace in (where.view.workspace, None):
+        for workspace in dict.fromkeys((where.view.workspace, None)):
             wanted = not where.tiers or ("account" in where.tiers if workspace is None else where.tiers != ("account",))
             if wanted and (handle := opened(Place(tenant, workspace))):
                 yield handle
@@ -119,7 +123,7 @@ class SqliteFolder:
 
     def put(self, records: Sequence[Record]) -> Sequence[Record]:
         for place, group in by_place(records).items():
-            with _Writing(self, place) as handle:
+            with _Writing(self, place, len(group)) as handle:
                 handle.put(group)
         return records
 
@@ -127,12 +131,12 @@ class SqliteFolder:
         try:
             return self._get(ids, view, self._recent)
         except Moved:
-            return self._get(ids, view, self._existing)
+            return _again(lambda: self._get(ids, view, self._existing))
 
     def _get(self, ids: Sequence[str], view: Address, opened: _Opener) -> list[Record]:
         handle = opened(Place(view.tenant, view.workspace))
         found = handle.get(ids, view) if handle else []
-        if len(found) < len(ids) and (handle := opened(Place(view.tenant, None))):
+        if len(found) < len(ids) and view.workspace is not None and (handle := opened(Place(view.tenant, None))):
             found += handle.get(ids, view)
         return found
 
@@ -161,11 +165,14 @@ class SqliteFolder:
         try:
             found = [m for handle in self._places(where, self._recent) for m in handle.search(query, where, limit)]
         except Moved:
-            found = [m for handle in self._places(where) for m in handle.search(query, where, limit)]
+            found = _again(lambda: [m for handle in self._places(where) for m in handle.search(query, where, limit)])
         found.sort(key=lambda match: -match.score)
         return found[:limit]
 
     def stats(self, where: Filter) -> StoreStats:
+        return _again(lambda: self._stats(where))
+
+    def _stats(self, where: Filter) -> StoreStats:
         totals: dict[str, dict[str, int]] = {"states": {}, "kinds": {}, "tiers": {}, "agents": {}}
         total = embedded = size = 0
         for handle in self._places(where):
@@ -182,7 +189,7 @@ class SqliteFolder:
 
     def workspaces(self, tenant: str) -> list[str]:
         folder = self.root / _folder_name(tenant) / "workspaces"
-        return [name for name in _names(folder) if os.path.exists(self._path(Place(tenant, name)))]
+        return [name for name in _names(folder) if _used(self._path(Place(tenant, name)))]
 
     def drop(self, tenant: str, workspace: str) -> None:
         place = Place(tenant, workspace)
@@ -212,11 +219,13 @@ class SqliteFolder:
         return handle.compact() if handle else 0
 
     def damage(self, place: Place) -> list[Damage]:
-        handle = self._existing(place)
-        return handle.damage() if handle else []
+        try:
+            return _again(lambda: handle.damage() if (handle := self._existing(place)) else [])
+        except StoreCorrupt as error:
+            return [Damage(self._path(place), str(error))]
 
     def append(self, place: Place, entry: Entry, before: Sequence[Record] = ()) -> Entry:
-        with _Writing(self, place) as handle:
+        with _Writing(self, place, 1) as handle:
             return handle.append(entry, before)
 
     def entries(
@@ -226,12 +235,10 @@ class SqliteFolder:
         return handle.entries(contains, about, newest_first, limit) if handle else iter(())
 
     def written(self, place: Place) -> int:
-        handle = self._existing(place)
-        return handle.written() if handle else 0
+        return _again(lambda: handle.written() if (handle := self._existing(place)) else 0)
 
     def before(self, place: Place, seq: int) -> list[Record] | None:
-        handle = self._existing(place)
-        return handle.before(seq) if handle else None
+        return _again(lambda: handle.before(seq) if (handle := self._existing(place)) else None)
 
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
         if not self._existing(place):
@@ -241,10 +248,34 @@ class SqliteFolder:
 
     def close(self) -> None:
         with self._lock:
-            while self._handles:
-                _, handle = self._handles.popitem()
+            handles = list(self._handles.values())
+            self._handles.clear()
+        for handle in handles:  # without the lock: a thread that still writes there may need it to finish
+            handle.settle()
+            handle.close()
+
+    def pause(self) -> None:
+        """Before a fork: close every file, and open none until `resume`.
+
+        SQLite believes that a child has the locks which only its parent holds. In files that both have open, one would
+        then clear away what the other still writes to.
+        """
+        for _ in range(_TRIES):
+            with self._lock:
+                idle = {place: handle for place, handle in self._handles.items() if place not in self.inside()}
+                for place in idle:
+                    del self._handles[place]
+            for handle in idle.values():
                 handle.settle()
                 handle.close()
+            self._lock.acquire()
+            if self._handles.keys() <= self.inside().keys():
+                return
+            self._lock.release()
+        self._lock.acquire()
+
+    def resume(self) -> None:
+        self._lock.release()
 
 
 class _Thread(threading.local):
@@ -253,19 +284,25 @@ class _Thread(threading.local):
 
 
 class _Writing:
-    """The transaction of one place: opened if this thread has none there, else joined."""
+    """The transaction of one place: opened if this thread has none there, else joined.
 
-    __slots__ = ("_folder", "_handle", "_outermost", "_place")
+    Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
+    """
 
-    def __init__(self, folder: SqliteFolder, place: Place) -> None:
+    __slots__ = ("_folder", "_handle", "_outermost", "_place", "_steps")
+
+    def __init__(self, folder: SqliteFolder, place: Place, steps: int = 2) -> None:
         self._folder = folder
         self._place = place
+        self._steps = steps
 
     def __enter__(self) -> Memories:
         folder, place = self._folder, self._place
         inside = folder.inside()
         handle = inside.get(place)
         self._outermost = handle is None
+        if handle is not None and self._steps > 1:
+            handle.savepoint()
         while handle is None:
             handle = folder.creating(place)
             try:
@@ -280,12 +317,35 @@ class _Writing:
         if self._outermost:
             del self._folder.inside()[self._place]
             self._handle.end(error)
+        elif self._steps > 1:
+            self._handle.release(error)
 
 
+_T = TypeVar("_T")
 _Opener = Callable[[Place], Memories | None]
 _folders: weakref.WeakSet[SqliteFolder] = weakref.WeakSet()
 _abandoned: list[Memories] = []
-os.register_at_fork(after_in_child=lambda: [folder._abandon() for folder in _folders])  # pyright: ignore[reportPrivateUsage]
+os.register_at_fork(
+    before=lambda: [folder.pause() for folder in list(_folders)],
+    after_in_parent=lambda: [folder.resume() for folder in list(_folders)],
+    after_in_child=lambda: [folder.abandon() for folder in list(_folders)],
+)
+
+
+def _again(read: Callable[[], _T]) -> _T:
+    """Read once more where a workspace was dropped, or its file closed by a fork, while it was read."""
+    for _ in range(_TRIES):
+        with suppress(Moved):
+            return read()
+    return read()
+
+
+def _used(path: str) -> bool:
+    """Whether anything was ever stored there: an empty file is left where the disk was full."""
+    try:
+        return os.path.getsize(path) > 0
+    except OSError:
+        return False
 
 
 def _folder_name(name: str) -> str:

@@ -10,14 +10,16 @@ import msgspec
 
 from recollect.chain import GENESIS, Entry, seal
 from recollect.record import Record, from_micros, to_micros
-from recollect.stores.sqlite.database import Database
+from recollect.stores.sqlite.database import UNREADABLE, Database, Moved
 
 _encode = msgspec.json.Encoder().encode
 _meta = msgspec.json.Decoder(dict[str, Any]).decode
 _records = msgspec.json.Decoder(list[Record]).decode
 
 _PAGE = 500
-_LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
+_WRITTEN = "SELECT seq FROM sqlite_sequence WHERE name = 'audit'"
+# Not the last entry's number: where that one was removed, its place stays empty and is missed.
+_LAST = f"SELECT coalesce(({_WRITTEN}), 0), coalesce((SELECT hash FROM audit ORDER BY seq DESC LIMIT 1), '{GENESIS}')"
 _APPEND = "INSERT INTO audit (seq, id, at, action, message, actor, meta, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _UNDO = "SELECT seq FROM undo JOIN audit USING (seq) WHERE audit.at < ?"
 _FOREVER = 1 << 62
@@ -31,7 +33,7 @@ class LoggedDatabase(Database):
     def append(self, entry: Entry, before: Sequence[Record]) -> Entry:
         """In a transaction of the caller's."""
         execute = self.connection.execute
-        last, previous = execute(_LAST).fetchone() or (0, GENESIS)
+        last, previous = self.row(_LAST) or (0, GENESIS)
         entry = seal(entry, last + 1, previous)
         at, meta = to_micros(entry.at), _encode(entry.meta).decode()
         execute(_APPEND, (entry.seq, entry.id, at, entry.action, entry.message, entry.actor, meta, entry.hash))
@@ -46,21 +48,33 @@ class LoggedDatabase(Database):
             ORDER BY seq {way} LIMIT ?"""
         quoted, folded, left = f'"{about}"' if about else "", contains.casefold(), limit
         while left is None or left > 0:
-            page = self.rows(sql, (after, folded, folded, quoted, quoted, min(_PAGE, left or _PAGE)))
+            try:
+                page = self.rows(sql, (after, folded, folded, quoted, quoted, min(_PAGE, left or _PAGE)))
+            except Moved:
+                if self.closed:
+                    raise
+                return  # nothing is left to be seen
             for seq, ident, at, action, message, actor, meta, digest in page:
-                yield Entry(seq, ident, from_micros(at), action, message, actor, _meta(meta), digest)
+                try:
+                    entry = Entry(seq, ident, from_micros(at), action, message, actor, _meta(meta), digest)
+                except UNREADABLE as error:
+                    raise self.problem(error) from error
+                yield entry
             if len(page) < _PAGE:
                 return
             after = page[-1][0]
             left = left and left - len(page)
 
     def written(self) -> int:
-        row = self.row("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")
+        row = self.row(_WRITTEN)
         return row[0] if row else 0
 
     def before(self, seq: int) -> list[Record] | None:
         row = self.row("SELECT before FROM undo WHERE seq = ?", (seq,))
-        return _records(row[0]) if row else None
+        try:
+            return _records(row[0]) if row else None
+        except UNREADABLE as error:
+            raise self.problem(error) from error
 
     def forget_before(self, until: datetime | None, about: Sequence[str] | None) -> int:
         """In a transaction of the caller's."""

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import re
 
-from recollect.stores.segment import parts, spaceless, terms
-from recollect.textquery import TextQuery
+from recollect.stores.segment import fold, normalize, parts, spaceless, terms
+from recollect.textquery import LETTER, TextQuery
 
 _MOST_TERMS = 64
 _LOOSE_FROM = 4
 """Shorter words would match inside too many others."""
 
 
-def expression(query: TextQuery) -> tuple[str, list[str]]:
-    """The MATCH expression, and the patterns that the index cannot answer and the rows must."""
+def expression(query: TextQuery) -> str:
+    """The MATCH expression. It finds all that may have the query's patterns; `word_pattern` tells which of them do."""
     required = [phrase for text in query.phrases if (phrase := _phrase(text))]
-    slow: list[str] = []
-    for pattern in query.patterns:
-        stem = pattern[:-1]
-        if pattern.endswith("*") and stem.isalnum() and not spaceless(stem):
-            required.append(f'"{stem}"*')
-        else:
-            slow.append(pattern)
+    required += [begin for pattern in query.patterns if (begin := _beginning(pattern))]
     words = list(dict.fromkeys(term for word in query.words for term in _terms(word, query.loose)))[:_MOST_TERMS]
     some = " OR ".join(words)
     every = " AND ".join(required)
     if every and some:
         # The words only score: what has every phrase is found with or without them.
-        return f"({every}) OR (({every}) AND ({some}))", slow
-    if slow and not every:
-        return "", slow
-    return every or some, slow
+        return f"({every}) OR (({every}) AND ({some}))"
+    return every or ("" if query.patterns else some)
+
+
+def _beginning(pattern: str) -> str:
+    """What the index knows of a pattern. It holds stems, which have less of a word's end, and i for a final y."""
+    head = normalize(re.split(r"[*?]", pattern, maxsplit=1)[0]).lower()
+    if len(head) < 3 or not head.isalnum() or spaceless(head):
+        return ""
+    return f'"{head[:2]}"*' if head[2] == "y" else f'("{head[:3]}"* OR "{head[:2]}")'
 
 
 def _phrase(text: str) -> str:
-    found = terms(text)
+    found = terms(text)[:_MOST_TERMS]
     if not found:
         return ""
     if len(found) == 1:
@@ -54,6 +54,13 @@ def _terms(word: str, loose: bool) -> list[str]:
 
 
 def word_pattern(pattern: str) -> str:
-    """A wildcard pattern as a regular expression that matches whole words."""
-    body = "".join({"*": r"\w*", "?": r"\w"}.get(char) or re.escape(char) for char in pattern)
-    return rf"(?<!\w){body}(?!\w)"
+    """A wildcard pattern as a regular expression for whole words of a folded text, in time linear in the text."""
+    first, *rest = (_literal(part) for part in re.split(r"\*+", fold(pattern)))
+    # Taking the first place where a middle part fits is never wrong, so it need not be tried again: (?>…).
+    middle = "".join(f"(?>{LETTER}*?{part})" for part in rest[:-1])
+    last = f"{LETTER}*{rest[-1]}" if rest else ""
+    return f"(?<!{LETTER}){first}{middle}{last}(?!{LETTER})"
+
+
+def _literal(part: str) -> str:
+    return "".join(LETTER if char == "?" else re.escape(char) for char in part)

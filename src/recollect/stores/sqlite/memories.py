@@ -11,12 +11,12 @@ from typing import Any
 
 import apsw
 
-from recollect.errors import Conflict, NotFound
+from recollect.errors import Conflict, NotFound, StoreCorrupt, StoreError
 from recollect.filters import Filter, visible
 from recollect.record import Address, Record, to_micros
 from recollect.stores.base import Damage, Match, Place
-from recollect.stores.segment import segment
-from recollect.stores.sqlite.database import Moved
+from recollect.stores.segment import fold, segment
+from recollect.stores.sqlite.database import UNREADABLE, Moved
 from recollect.stores.sqlite.journal import LoggedDatabase
 from recollect.stores.sqlite.match import expression, word_pattern
 from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, to_changes, to_record, to_row
@@ -47,26 +47,56 @@ class Memories(LoggedDatabase):
     def __init__(self, path: str, place: Place) -> None:
         self.place = place
         self._touches: dict[str, tuple[int, int]] = {}
+        self._flushed: dict[str, tuple[int, int]] = {}
         self._oldest_touch = 0.0
         super().__init__(path)
         self.connection.create_scalar_function("word_like", _word_like, 2, deterministic=True)
 
     def put(self, records: Sequence[Record]) -> None:
+        if len(records) == 1:
+            self._put_one(records[0])
+            return
+        for at in range(0, len(records), _PAGE):
+            self._put(records[at : at + _PAGE])
+
+    def _put_one(self, record: Record) -> None:
+        execute, row = self.connection.execute, to_row(None, record)
+        try:
+            execute(INSERT, row)
+        except apsw.ConstraintError:
+            raise Conflict(f"a memory with the id {record.id} exists already") from None
+        seq = self.connection.last_insert_rowid()
+        execute(_INDEX, (seq, segment(row[-2])))
+        if record.embedding is not None:
+            execute(_EMBED, (seq, record.embedding_model, record.embedding))
+
+    def _put(self, records: Sequence[Record]) -> None:
         many = self.connection.executemany
         (first,) = self.connection.execute("SELECT coalesce(max(seq), 0) + 1 FROM memories").fetchone()
         rows = [to_row(seq, record) for seq, record in enumerate(records, first)]
         try:
             many(INSERT, rows)
         except apsw.ConstraintError:
-            taken = [row[1] for row in rows if self.row("SELECT 1 FROM memories WHERE id = ?", (row[1],))]
-            raise Conflict(f"a memory with the id {taken[0]} exists already") from None
-        many(_INDEX, [(row[0], segment(row[-2])) for row in rows])
+            stored = {row[1]: self.row("SELECT seq FROM memories WHERE id = ?", (row[1],)) for row in rows}
+            taken = next(row[1] for row in rows if stored[row[1]] not in (None, row[:1]))
+            raise Conflict(f"a memory with the id {taken} exists already") from None
+        self._index(rows)
         if embeddings := [
             (seq, record.embedding_model, record.embedding)
             for seq, record in enumerate(records, first)
             if record.embedding is not None
         ]:
             many(_EMBED, embeddings)
+
+    def _index(self, rows: list[tuple[Any, ...]]) -> None:
+        """Texts that are their own segmentation, which most are, need not come from Python a second time."""
+        segmented = [(row[0], text) for row in rows if (text := segment(row[-2])) is not row[-2]]
+        self.connection.executemany(_INDEX, segmented)
+        others = "SELECT seq, text FROM memories WHERE seq BETWEEN ? AND ?"
+        if segmented:
+            others += f" AND seq NOT IN ({', '.join(str(seq) for seq, _ in segmented)})"
+        if len(segmented) < len(rows):
+            self.connection.execute(f"INSERT INTO memories_text (rowid, text) {others}", (rows[0][0], rows[-1][0]))
 
     def update(self, records: Sequence[Record]) -> None:
         execute = self.connection.execute
@@ -82,7 +112,7 @@ class Memories(LoggedDatabase):
     def delete(self, records: Sequence[Record]) -> None:
         execute = self.connection.execute
         for record in records:
-            found = execute("SELECT seq, text FROM memories WHERE id = ?", (record.id,)).fetchone()
+            found = self.row("SELECT seq, text FROM memories WHERE id = ?", (record.id,))
             if found is None:
                 raise NotFound(f"there is no memory {record.id}")
             seq, text = found
@@ -92,12 +122,14 @@ class Memories(LoggedDatabase):
             self._touches.pop(record.id, None)
 
     def get(self, ids: Sequence[str], view: Address) -> list[Record]:
-        rows = [row for ident in ids if (row := self.row(_GET, (ident,)))]
-        return [record for row in rows if visible(view, record := self._record(row))]
+        found: list[Record] = []
+        for ident in ids if len(ids) == 1 else dict.fromkeys(ids):
+            if (row := self.row(_GET, (ident,))) and visible(view, record := self._record(row)):
+                found.append(record)
+        return found
 
     def scan(self, where: Filter, newest_first: bool, limit: int | None) -> Iterator[Record]:
         """Page by page, so that no read transaction stays open while the caller works."""
-        self.settle()
         clause, values = condition(where)
         way, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
         sql = (
@@ -107,7 +139,12 @@ class Memories(LoggedDatabase):
         edge = (1 << 62) if newest_first else -(1 << 62)
         after, left = (edge, edge), limit
         while left is None or left > 0:
-            page = self.rows(sql, (*after, *values, min(_PAGE, left or _PAGE)))
+            try:
+                page = self.rows(sql, (*after, *values, min(_PAGE, left or _PAGE)))
+            except Moved:
+                if self.closed:
+                    raise
+                return  # nothing is left to be seen
             for row in page:
                 yield self._record(row[1:])
             if len(page) < _PAGE:
@@ -117,8 +154,8 @@ class Memories(LoggedDatabase):
 
     def search(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
         clause, values = condition(where)
-        match, patterns = expression(query)
-        for pattern in patterns:
+        match = expression(query)
+        for pattern in query.patterns:
             clause += " AND word_like(?, m.text)"
             values.append(word_pattern(pattern))
         if match:
@@ -126,7 +163,7 @@ class Memories(LoggedDatabase):
             sql = f"""SELECT {SELECT}, NULL, NULL, t.rank FROM memories_text t CROSS JOIN memories m ON m.seq = t.rowid
                 WHERE memories_text MATCH ? AND {clause} ORDER BY t.rank LIMIT ?"""
             rows = self.rows(sql, (match, *values, limit))
-        elif patterns:
+        elif query.patterns:
             sql = f"SELECT {SELECT}, NULL, NULL, -1.0 FROM memories m WHERE {clause} ORDER BY m.created_at DESC LIMIT ?"
             rows = self.rows(sql, (*values, limit))
         else:
@@ -137,36 +174,54 @@ class Memories(LoggedDatabase):
         """A row with its embedding, and the retrievals that are not written yet."""
         if self._touches and (touch := self._touches.get(row[0])):
             row = (*row[:12], max(row[12], touch[1]), row[13] + touch[0], *row[14:])
-        return to_record(self.place, row)
+        try:
+            return to_record(self.place, row)
+        except UNREADABLE as error:
+            raise self.problem(error) from error
 
     def touch(self, ident: str, at: datetime) -> None:
         """Kept in memory and written along with the next change: a recall must not cost a disk flush."""
         if not self.writable:
             return
         with self.lock:
-            count, _ = self._touches.get(ident, (0, 0))
             if not self._touches:
                 self._oldest_touch = time.monotonic()
-            self._touches[ident] = (count + 1, to_micros(at))
+            self._count(ident, 1, to_micros(at))
             if len(self._touches) >= _TOUCHES_KEPT or time.monotonic() - self._oldest_touch > _TOUCHES_SECONDS:
                 self.settle()
 
+    def _count(self, ident: str, count: int, at: int) -> None:
+        before, last = self._touches.get(ident, (0, at))
+        self._touches[ident] = (before + count, max(last, at))
+
     def flush(self) -> None:
-        touches, self._touches = self._touches, {}
-        for ident, (count, at) in touches.items():
+        self._flushed, self._touches = self._touches, {}
+        for ident, (count, at) in self._flushed.items():
             self.connection.execute(_TOUCH, (count, at, ident))
 
+    def ended(self, kept: bool) -> None:
+        flushed, self._flushed = self._flushed, {}
+        if not kept:
+            for ident, (count, at) in flushed.items():
+                self._count(ident, count, at)
+
     def settle(self) -> None:
-        """Write the counted retrievals now, without waiting for the disk: losing some to a power cut is no harm."""
+        """Write the counted retrievals now, without waiting for the disk: losing some to a power cut is no harm.
+
+        If they cannot be written they wait for the next time: no recall may fail because a disk is full.
+        """
         with self.lock:
             if not self._touches or self.connection.in_transaction:
                 return
+            self._oldest_touch = time.monotonic()
             self.connection.execute("PRAGMA synchronous = NORMAL")
             try:
                 self.begin()
                 self.end(None)
             except Moved:
                 self._touches.clear()
+            except StoreError:
+                pass
             finally:
                 self.connection.execute("PRAGMA synchronous = FULL")
 
@@ -202,12 +257,16 @@ class Memories(LoggedDatabase):
         found = [Damage(self.path, line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
         missing = self.rows("SELECT m.id FROM memories m WHERE m.seq NOT IN (SELECT id FROM memories_text_docsize)")
         found += [Damage(ident, "is missing from the text index") for (ident,) in missing]
-        for row in self.rows(f"SELECT {SELECT}, NULL, NULL FROM memories m"):
-            record = to_record(self.place, row)
-            if record.digest() != record.checksum:
-                found.append(Damage(record.id, "does not match its checksum: the row was changed outside recollect"))
+        for (seq,) in self.rows("SELECT seq FROM memories"):
+            try:
+                for row in self.rows(f"{_WITH_EMBEDDING} WHERE m.seq = ?", (seq,)):
+                    record = self._record(row)
+                    if record.digest() != record.checksum:
+                        found.append(Damage(record.id, "does not match its checksum: it was changed outside recollect"))
+            except (StoreCorrupt, *UNREADABLE) as error:
+                found.append(Damage(f"{self.path}, row {seq}", str(error)))
         return found
 
 
 def _word_like(pattern: Any, text: Any) -> bool:
-    return re.search(pattern, text, re.IGNORECASE) is not None
+    return re.search(pattern, fold(text)) is not None

@@ -32,8 +32,8 @@ def _json(value: Any) -> str | None:
     return _encode(value).decode() if value else None
 
 
-def to_row(seq: int, record: Record) -> tuple[Any, ...]:
-    """The parameters of INSERT."""
+def to_row(seq: int | None, record: Record) -> tuple[Any, ...]:
+    """The parameters of INSERT. Without a number the row gets the next one."""
     address, expires, archived = record.address, record.expires_at, record.archived_at
     content, created, accessed = record.content, record.created_at, record.accessed_at
     plain = isinstance(content, str)
