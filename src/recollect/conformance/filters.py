@@ -1,0 +1,270 @@
+"""Claims about filters: what a store finds is what `Filter.matches` says, for every condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recollect.conformance.samples import NOW, TICK, ids, keep, sample, where
+from recollect.filters import Filter, visible
+from recollect.record import Address
+from recollect.stores.base import JournaledStore
+from recollect.textquery import TextQuery
+
+Fields = dict[str, Any]
+
+_F, _E = "f" * 32, "e" * 32
+
+CONDITIONS: dict[str, tuple[Fields, list[Fields], list[Fields]]] = {
+    "live": (
+        {"state": "live"},
+        [{}, {"expires_at": NOW + TICK}],
+        [{"expires_at": NOW}, {"archived_at": NOW}, {"superseded_by": _F}],
+    ),
+    "expired, at the very moment": (
+        {"state": "expired"},
+        [{"expires_at": NOW}, {"expires_at": NOW - TICK}],
+        [{}, {"expires_at": NOW + TICK}, {"expires_at": NOW, "archived_at": NOW}],
+    ),
+    "archived, expired or not": (
+        {"state": "archived"},
+        [{"archived_at": NOW}, {"archived_at": NOW, "expires_at": NOW}],
+        [{}, {"expires_at": NOW}, {"archived_at": NOW, "superseded_by": _F}],
+    ),
+    "superseded, whatever else": (
+        {"state": "superseded"},
+        [{"superseded_by": _F}, {"superseded_by": _F, "archived_at": NOW, "expires_at": NOW}],
+        [{}, {"archived_at": NOW}],
+    ),
+    "every state": (
+        {"state": None},
+        [{}, {"expires_at": NOW}, {"archived_at": NOW}, {"superseded_by": _F}],
+        [],
+    ),
+    "one tier": (
+        {"tiers": ("channel",)},
+        [{"tier": "channel", "channel": "ops"}],
+        [{}, {"tier": "account"}, {"tier": "conversation", "conversation": "c-1", "channel": "ops"}],
+    ),
+    "the account's tier": ({"tiers": ("account",)}, [{"tier": "account"}], [{}, {"tier": "channel", "channel": "ops"}]),
+    "several tiers": (
+        {"tiers": ("account", "conversation")},
+        [{"tier": "account"}, {"tier": "conversation", "conversation": "c-1"}],
+        [{}, {"tier": "channel", "channel": "ops"}],
+    ),
+    "kinds": ({"kinds": ("task", "fact")}, [{"kind": "task"}, {"kind": "fact"}], [{"kind": "facts"}, {"kind": "tas"}]),
+    "roles": ({"roles": ("user", "system")}, [{"role": "user"}, {"role": "system"}], [{}, {"role": "assistant"}]),
+    "sources": ({"sources": ("import",)}, [{"source": "import"}], [{}, {"source": "Import"}, {"source": "imported"}]),
+    "lifetimes": (
+        {"lifetimes": ("short_term",)},
+        [{"lifetime": "short_term"}],
+        [{}, {"lifetime": "conversation"}],
+    ),
+    "a tag": (
+        {"tags": ("style",)},
+        [{"tags": ("style",)}, {"tags": ("other", "style")}],
+        [{}, {"tags": ("other",)}, {"tags": ("Style",)}],
+    ),
+    "a tag and those below it": (
+        {"tags": ("security",)},
+        [{"tags": ("security",)}, {"tags": ("security.authentication",)}, {"tags": ("security.a.b",)}],
+        [{"tags": ("securityx",)}, {"tags": ("it.security",)}, {"tags": ("securit",)}, {"tags": ("security-x",)}],
+    ),
+    "a tag below another": (
+        {"tags": ("security.authentication",)},
+        [{"tags": ("security.authentication",)}, {"tags": ("security.authentication.oauth",)}],
+        [{"tags": ("security",)}, {"tags": ("security.authenticationx",)}],
+    ),
+    "all of the tags": (
+        {"tags": ("a", "b")},
+        [{"tags": ("b", "c", "a")}, {"tags": ("a.x", "b.y")}],
+        [{"tags": ("a",)}, {"tags": ("b",)}, {"tags": ("ab",)}],
+    ),
+    "any of the tags": (
+        {"any_tags": ("a", "b")},
+        [{"tags": ("a",)}, {"tags": ("x", "b.y")}],
+        [{}, {"tags": ("x",)}, {"tags": ("ab",)}],
+    ),
+    "without the tags": (
+        {"without_tags": ("a", "b")},
+        [{}, {"tags": ("x",)}, {"tags": ("ab",)}],
+        [{"tags": ("a",)}, {"tags": ("x", "b")}, {"tags": ("b.y",)}],
+    ),
+    "tags of every sort together": (
+        {"tags": ("a",), "any_tags": ("b", "c"), "without_tags": ("d",)},
+        [{"tags": ("a", "c")}],
+        [{"tags": ("a",)}, {"tags": ("b", "c")}, {"tags": ("a", "b", "d.e")}],
+    ),
+    "a tag in another script": ({"tags": ("größe",)}, [{"tags": ("größe.höhe",)}], [{"tags": ("grösse",)}]),
+    "since, that moment included": (
+        {"since": NOW},
+        [{"created_at": NOW}, {"created_at": NOW + TICK}],
+        [{"created_at": NOW - TICK}],
+    ),
+    "until, that moment excluded": (
+        {"until": NOW},
+        [{"created_at": NOW - TICK}],
+        [{"created_at": NOW}, {"created_at": NOW + TICK}],
+    ),
+    "importance, the limit included": (
+        {"min_importance": 0.3},
+        [{"importance": 0.3}, {"importance": 1.0}],
+        [{"importance": 0.29999999999999999 - 1e-9}, {"importance": 0.0}],
+    ),
+    "importance of at least nothing": ({"min_importance": 0.0}, [{"importance": 0.0}], []),
+    "a conversation, whatever the tier": (
+        {"conversation": "c-1"},
+        [{"conversation": "c-1"}, {"conversation": "c-1", "tier": "conversation"}],
+        [{}, {"conversation": "c-11"}],
+    ),
+    "a channel, whatever the tier": (
+        {"channel": "ops"},
+        [{"channel": "ops"}, {"channel": "ops", "tier": "channel"}],
+        [{}, {"channel": "Ops"}],
+    ),
+    "an agent, its own only": ({"agent": "atlas"}, [{"agent": "atlas"}], [{}, {"agent": "argus"}]),
+    "what these superseded": (
+        {"superseded_by": (_F,)},
+        [{"superseded_by": _F}],
+        [{}, {"superseded_by": _E}],
+    ),
+}
+"""Name → the condition, memories that meet it, and memories that do not."""
+
+VIEWS: dict[str, tuple[Fields, list[Fields], list[Fields]]] = {
+    "the owner of a workspace sees all of it": (
+        {},
+        [
+            {},
+            {"agent": "atlas"},
+            {"account": "alice"},
+            {"tier": "channel", "channel": "ops"},
+            {"tier": "conversation", "conversation": "c-1"},
+            {"tier": "account", "account": "alice", "agent": "atlas"},
+        ],
+        [],
+    ),
+    "a tenant sees its own only": (
+        {"tenant": "acme"},
+        [{"tenant": "acme"}, {"tenant": "acme", "tier": "account"}],
+        [{"tenant": name, "tier": tier} for name in ("default", "acme2", "Acme") for tier in ("workspace", "account")],
+    ),
+    "a workspace sees its own and what the tenant's accounts share": (
+        {"workspace": "shop"},
+        [{"workspace": "shop"}, {"tier": "account"}],
+        [{"workspace": "default"}, {"workspace": "shop2"}, {"workspace": "Shop"}],
+    ),
+    "an agent sees its own and what is shared": (
+        {"agent": "atlas"},
+        [{"agent": "atlas"}, {}, {"tier": "account"}, {"tier": "account", "agent": "atlas"}],
+        [{"agent": "argus"}, {"agent": "Atlas"}, {"tier": "account", "agent": "argus"}],
+    ),
+    "an account sees its own and what is shared": (
+        {"account": "alice"},
+        [{"account": "alice"}, {}, {"tier": "account", "account": "alice"}],
+        [{"account": "bob"}, {"tier": "account", "account": "bob"}],
+    ),
+    "a channel sees its own channel tier and all of the other tiers": (
+        {"channel": "ops"},
+        [
+            {"tier": "channel", "channel": "ops"},
+            {},
+            {"channel": "dev"},
+            {"tier": "account"},
+            {"tier": "conversation", "conversation": "c-1", "channel": "dev"},
+        ],
+        [{"tier": "channel", "channel": "dev"}],
+    ),
+    "a conversation sees its own conversation tier and all of the other tiers": (
+        {"conversation": "c-1"},
+        [
+            {"tier": "conversation", "conversation": "c-1"},
+            {},
+            {"conversation": "c-2"},
+            {"tier": "channel", "channel": "dev", "conversation": "c-2"},
+        ],
+        [{"tier": "conversation", "conversation": "c-2"}],
+    ),
+    "every part of the address must allow it": (
+        {"agent": "atlas", "account": "alice", "channel": "ops", "conversation": "c-1"},
+        [{"agent": "atlas", "account": "alice", "tier": "channel", "channel": "ops"}],
+        [
+            {"agent": "atlas", "account": "bob"},
+            {"agent": "argus", "account": "alice"},
+            {"agent": "atlas", "tier": "channel", "channel": "dev"},
+            {"agent": "atlas", "tier": "conversation", "channel": "ops", "conversation": "c-2"},
+        ],
+    ),
+    "a view of no workspace sees what the accounts share, once": (
+        {"workspace": None},
+        [{"tier": "account"}, {"tier": "account", "agent": "atlas"}],
+        [{}, {"agent": "atlas"}],
+    ),
+}
+"""Name → the address that asks, memories that it sees, and memories that it does not."""
+
+
+class FilterClaims:
+    """A filter means the same whichever way a store is asked."""
+
+    @pytest.mark.parametrize(("condition", "inside", "outside"), CONDITIONS.values(), ids=CONDITIONS)
+    def test_a_condition_tells_memories_apart(
+        self, store: JournaledStore, condition: Fields, inside: list[Fields], outside: list[Fields]
+    ) -> None:
+        _tells_apart(store, where(**condition), inside, outside)
+
+    @pytest.mark.parametrize(("view", "inside", "outside"), VIEWS.values(), ids=VIEWS)
+    def test_a_view_sees_what_it_may_and_nothing_else(
+        self, store: JournaledStore, view: Fields, inside: list[Fields], outside: list[Fields]
+    ) -> None:
+        _tells_apart(store, where(Address(**view)), inside, outside)
+
+    def test_no_condition_widens_a_view(self, store: JournaledStore) -> None:
+        (hidden,) = keep(store, sample("heron", agent="argus", tags=("a",)))
+        view = Address(agent="atlas")
+        for conditions in ({"agent": "argus"}, {"tags": ("a",)}, {"any_tags": ("a", "b")}, {"superseded_by": (_F,)}):
+            wish = where(view, **conditions)
+            assert list(store.scan(wish)) == []
+            assert store.search_text(TextQuery(words=("heron",)), wish, 10) == []
+        assert store.get([hidden.id], view) == []
+
+    def test_conditions_must_all_hold(self, store: JournaledStore) -> None:
+        both, *_ = keep(
+            store, sample("heron", kind="task", tags=("a",)), sample("heron", kind="task"), sample("heron", tags=("a",))
+        )
+        assert list(store.scan(where(kinds=("task",), tags=("a",)))) == [both]
+
+    def test_names_that_try_to_leave_the_query_are_just_names(self, store: JournaledStore) -> None:
+        keep(store, sample("heron", agent="atlas", source="x", conversation="c-1"))
+        hostile = "' OR 1=1 --"
+        one: list[Fields] = [{field: hostile} for field in ("agent", "conversation", "channel")]
+        several = ("kinds", "sources", "tags", "any_tags", "superseded_by")
+        for condition in one + [{field: (hostile, '"', "%", "*")} for field in several]:
+            assert list(store.scan(where(**condition))) == []
+        assert list(store.scan(where(Address(agent=hostile)))) == []
+
+
+def _tells_apart(store: JournaledStore, wish: Filter, inside: list[Fields], outside: list[Fields]) -> None:
+    """Each way of asking finds those inside and none of the others."""
+    view = {part: getattr(wish.view, part) for part in ("tenant", "workspace")}
+    place = {part: value for part, value in view.items() if value is not None}
+    # A memory stands at the tenant and workspace that ask, unless the case is about just these.
+    seen = keep(store, *(sample("a heron", **_at(place, fields)) for fields in inside))
+    rest = keep(store, *(sample("a heron", **_at(place, fields, outside=True)) for fields in outside))
+    assert all(wish.matches(record) for record in seen), "the case itself is wrong"
+    assert not any(wish.matches(record) for record in rest), "the case itself is wrong"
+    wanted = sorted(ids(seen))
+    assert sorted(ids(store.scan(wish))) == wanted
+    assert sorted(ids(store.get(ids(seen + rest), wish.view))) == sorted(
+        record.id for record in seen + rest if visible(wish.view, record)
+    )
+    matches = store.search_text(TextQuery(words=("heron",)), wish, 100)
+    assert sorted(match.record.id for match in matches) == wanted
+    stats = store.stats(wish)
+    assert stats.total == len(wanted)
+    assert sum(stats.states.values()) == sum(stats.tiers.values()) == sum(stats.kinds.values()) == len(wanted)
+
+
+def _at(place: Fields, fields: Fields, outside: bool = False) -> Fields:
+    return dict(fields) if outside and {"tenant", "workspace"} & fields.keys() else {**place, **fields}

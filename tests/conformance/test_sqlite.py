@@ -1,0 +1,47 @@
+"""The SQLite folder keeps every claim of the store port."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from recollect.conformance import StoreConformance, StoreMachine
+from recollect.stores.base import JournaledStore
+from recollect.stores.sqlite.folder import SqliteFolder
+
+
+class TestSqliteFolder(StoreConformance):
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        return tmp_path / "memory"
+
+    @pytest.fixture
+    def store(self, folder: Path) -> Iterator[JournaledStore]:
+        with closing(SqliteFolder(folder)) as store:
+            yield store
+
+    @pytest.fixture
+    def reopen(self, folder: Path) -> Callable[[], JournaledStore]:
+        return lambda: SqliteFolder(folder)
+
+
+class SqliteMachine(StoreMachine):
+    def fresh(self) -> JournaledStore:
+        self.folder = TemporaryDirectory()
+        return SqliteFolder(self.folder.name)
+
+    def reopen(self, store: JournaledStore) -> JournaledStore:
+        return SqliteFolder(self.folder.name)
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.folder.cleanup()
+
+
+SqliteMachine.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+TestSqliteMachine = pytest.mark.slow(SqliteMachine.TestCase)
