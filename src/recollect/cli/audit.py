@@ -1,0 +1,101 @@
+"""The audit log: search it, verify it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.cli import ids, output, text
+from recollect.cli.lazy import LazyGroup, Leaf
+from recollect.cli.output import BAD, GOOD, ID, QUIET, STRONG, Column, Styled
+from recollect.cli.target import Target, scoped
+from recollect.record import utc_now
+
+if TYPE_CHECKING:
+    from recollect.audit import Verified
+    from recollect.chain import Entry
+
+
+@click.group(
+    cls=LazyGroup, default="search", sections={"Commands": {"search": "audit:search", "verify": "audit:verify"}}
+)
+def audit() -> None:
+    """Search and verify the log of every change and refusal.
+
+    \b
+    Example:
+      recollect audit search forgot
+      recollect audit verify
+    """
+
+
+@click.command(cls=Leaf)
+@click.argument("words", nargs=-1, metavar="[TEXT...]")
+@click.option("--about", metavar="ID", help="Only what names this memory.")
+@click.option("--limit", "-n", type=int, default=20, show_default=True, help="At most this many.")
+@scoped
+def search(target: Target, words: tuple[str, ...], about: str | None, limit: int) -> None:
+    """List entries whose message has the text, newest first. Their ids can be undone.
+
+    \b
+    Example:
+      recollect audit search refused
+      recollect audit search --about 2b7bcfad
+    """
+    with target.open() as memory:
+        ident = "" if about is None else ids.resolve_ever(memory, about)
+        entries = memory.audit.search(" ".join(words), about=ident, limit=limit)
+    if target.json:
+        output.emit(entries)
+    elif not entries:
+        output.say("No entry matched.")
+    else:
+        _print_entries(entries)
+
+
+def _print_entries(entries: list[Entry]) -> None:
+    now = utc_now()
+    with_actor = any(entry.actor for entry in entries)
+    columns = [Column("id", ID), Column("when"), Column("action")]
+    columns += [Column("agent")] * with_actor + [Column("message", flexible=True, wrap=True)]
+    rows: list[list[Styled]] = []
+    for entry in entries:
+        row: list[Styled] = [text.short(entry.id), text.ago(entry.at, now), entry.action]
+        row += [entry.actor or ("-", QUIET)] * with_actor
+        rows.append([*row, text.one_line(entry.message)])
+    output.table(columns, rows)
+
+
+@click.command(cls=Leaf)
+@scoped
+def verify(target: Target) -> None:
+    """Check every log from its first entry to its last. Exits with 1 if one was tampered with.
+
+    Keep the head hash elsewhere: it proves later that nothing before it was changed.
+
+    \b
+    Example:
+      recollect audit verify
+    """
+    with target.open() as memory:
+        logs = memory.audit.verify()
+    intact = all(log.ok for log in logs)
+    if target.json:
+        output.emit({"ok": intact, "logs": logs})
+    else:
+        _print_logs(logs)
+    if not intact:
+        click.get_current_context().exit(1)
+
+
+def _print_logs(logs: list[Verified]) -> None:
+    if not logs:
+        output.say("There are no entries yet.")
+    for log in logs:
+        name = f"{log.tenant}/{log.workspace}" if log.workspace else f"{log.tenant} (what its accounts share)"
+        verdict = ("intact", GOOD) if log.ok else ("BROKEN", BAD)
+        output.say(verdict, "  ", (name, STRONG), f"  {text.count(log.entries, 'entry', 'entries')}")
+        output.say((f"head {log.head}", QUIET), indent=8)
+        for found in log.breaks:
+            output.say((text.printable(found.problem), BAD), indent=8)

@@ -1,0 +1,178 @@
+"""Looking after a memory: init, stats, doctor, maintain, compact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from recollect.cli import output, text
+from recollect.cli.lazy import Leaf
+from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column, Styled
+from recollect.cli.records import empty_hint
+from recollect.cli.target import Target, scoped
+from recollect.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from recollect.health import Finding, Health
+    from recollect.upkeep import Maintained
+
+_LOOKS = {"error": BAD, "warning": CAREFUL, "info": QUIET}
+
+
+@click.command(cls=Leaf)
+@scoped
+def init(target: Target) -> None:
+    """Make the folder for a memory. Harmless where there is one already.
+
+    \b
+    Example:
+      recollect init --store ./memory
+    """
+    from recollect.stores import open_store
+
+    root: Path | None = getattr(open_store(target.location), "root", None)
+    if root is not None and root.exists() and not root.is_dir():
+        raise InvalidInput("store", f"{target.location} is a file; a memory is a folder")
+    created = root is not None and not root.exists()
+    if root is not None:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if target.json:
+        output.emit({"store": target.location, "path": None if root is None else str(root), "created": created})
+        return
+    output.say("Made the folder " if created else "There is a memory in ", (str(root or target.location), STRONG))
+    output.say(("Next: ", QUIET), f'recollect remember "Alice prefers tabs"{target.typed}')
+    output.say(("      ", QUIET), f"recollect recall alice{target.typed}")
+
+
+@click.command(cls=Leaf)
+@scoped
+def stats(target: Target) -> None:
+    """Count memories by state, kind, tier and agent.
+
+    \b
+    Example:
+      recollect stats
+    """
+    with target.open() as memory:
+        found = memory.stats()
+        hint = "" if found.total else empty_hint(memory)
+        agent = memory.address.agent
+    if target.json:
+        output.emit(found)
+        return
+    output.say((text.count(found.total), STRONG), f" · {text.size(found.size_bytes)} on disk{hint and f'.{hint}'}")
+    if not found.total:
+        return
+    groups: dict[str, Mapping[str, int]] = {"state": found.states, "kind": found.kinds, "tier": found.tiers}
+    if agent is None:
+        groups["agent"] = {name or "(shared)": number for name, number in found.agents.items()}
+    if found.embedded:
+        groups["embedded"] = {"yes": found.embedded, "no": found.total - found.embedded}
+    rows: list[Sequence[Styled]] = []
+    for group, counts in groups.items():
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        rows += [[group if not at else "", name, f"{number:,}"] for at, (name, number) in enumerate(ordered)]
+    output.say("")
+    output.table([Column("by", QUIET), Column(""), Column("count", right=True)], rows)
+
+
+@click.command(cls=Leaf)
+@scoped
+def doctor(target: Target) -> None:
+    """Look for damage, secrets, doubles and what is stale. Exits with 1 if something is wrong.
+
+    \b
+    Example:
+      recollect doctor
+    """
+    with target.open() as memory:
+        health = memory.doctor()
+    if target.json:
+        output.emit({"ok": health.ok, "memories": health.memories, "findings": health.findings})
+    else:
+        _print_health(health)
+    if not health.ok:
+        click.get_current_context().exit(1)
+
+
+def _print_health(health: Health) -> None:
+    looked = f"Looked at {text.count(health.memories)}: "
+    if not health.findings:
+        output.say(looked, ("everything is fine", GOOD))
+        return
+    kinds = [finding.severity for finding in health.findings]
+    words = (("error", "error", "errors"), ("warning", "warning", "warnings"), ("info", "note", "notes"))
+    told = [text.count(kinds.count(kind), one, many) for kind, one, many in words if kind in kinds]
+    output.say(looked, (", ".join(told), GOOD if health.ok and "warning" not in kinds else _LOOKS[kinds[0]]))
+    for finding in health.findings:
+        output.say("")
+        _print_finding(finding)
+
+
+def _print_finding(finding: Finding) -> None:
+    label = "note" if finding.severity == "info" else finding.severity
+    output.say((f"{label:<9}", _LOOKS[finding.severity]), (f"{finding.problem}", STRONG), f"  {finding.count:,}")
+    output.say(finding.advice, indent=9)
+    shown = [text.short(example) if len(example) == 32 else text.printable(example) for example in finding.examples]
+    if all(len(example) == 32 for example in finding.examples):
+        more = " …" if finding.count > len(shown) else ""
+        output.say((" ".join(shown) + more, QUIET), indent=9)
+        return
+    for example in shown:
+        output.say((example, QUIET), indent=9)
+
+
+@click.command(cls=Leaf)
+@click.option("--early", is_flag=True, help="Also archive what was of little importance from the start.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@scoped
+def maintain(target: Target, early: bool, dry_run: bool) -> None:
+    """Archive what has faded, as the preset says.
+
+    Also drops what it takes to undo changes older than 30 days.
+
+    \b
+    Example:
+      recollect maintain --preset atlas --dry-run
+    """
+    with target.open() as memory:
+        done = memory.maintain(early=early, dry_run=dry_run)
+    if target.json:
+        output.emit({"dry_run": dry_run, **msgspec.to_builtins(done)})
+    else:
+        _print_maintained(done, dry_run)
+
+
+def _print_maintained(done: Maintained, dry_run: bool) -> None:
+    verb = "Would archive" if dry_run else "Archived"
+    if not (done.decayed or done.unimportant or done.undo_dropped):
+        output.say("Nothing to do.")
+    if done.decayed:
+        output.say(f"{verb} {text.count(len(done.decayed))} that had decayed.")
+    if done.unimportant:
+        output.say(f"{verb} {text.count(len(done.unimportant))} of little importance.")
+    if done.undo_dropped:
+        output.say(f"Dropped what it takes to undo {text.count(done.undo_dropped, 'old change', 'old changes')}.")
+
+
+@click.command(cls=Leaf)
+@scoped
+def compact(target: Target) -> None:
+    """Remove the last traces of what was forgotten.
+
+    Gives the space back. Changes made before cannot be undone any more.
+
+    \b
+    Example:
+      recollect compact
+    """
+    with target.open() as memory:
+        freed = memory.compact()
+    if target.json:
+        output.emit({"freed_bytes": freed})
+    else:
+        output.say(f"Compacted; {text.size(max(freed, 0))} freed. What was forgotten is gone for good.")

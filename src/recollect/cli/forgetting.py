@@ -1,0 +1,195 @@
+"""Forgetting and taking back: forget, undo, archive, restore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli import ids, output, text, times
+from recollect.cli.intake import piped
+from recollect.cli.lazy import Leaf
+from recollect.cli.output import CAREFUL, ID, QUIET
+from recollect.cli.records import empty_hint, headline, records_table
+from recollect.cli.target import Target, scoped
+
+if TYPE_CHECKING:
+    from recollect.chain import Entry
+    from recollect.engine import Memory
+    from recollect.forgetting import Receipt
+    from recollect.record import Record
+
+_SAMPLE = 5
+_EVERYTHING = 1_000_000
+
+
+@click.command(cls=Leaf)
+@click.argument("given", nargs=-1, metavar="[ID...]")
+@click.option("--tag", help="All with this tag.")
+@click.option("--since", metavar="TIME", help="All made since: ISO 8601, or 7d, 12h, 30m, 2w ago.")
+@click.option("--until", metavar="TIME", help="All made before.")
+@click.option("--from-conversation", metavar="NAME", help="All of this conversation.")
+@click.option("--reason", help="Why; kept in the audit log.")
+@click.option("--erase", is_flag=True, help="Remove from the disk at once and for good: cannot be undone.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@scoped
+def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bool, yes: bool, **where: Any) -> None:
+    """Forget memories by id, or by tag, time and conversation.
+
+    Of several conditions all must hold. Earlier versions go too. Can be undone until `recollect compact`, unless
+    --erase is given.
+
+    \b
+    Example:
+      recollect forget 2b7bcfad --reason "out of date"
+      recollect forget --tag draft --until 30d
+    """
+    conditions = _conditions(**where)
+    if bool(given) == bool(conditions):
+        raise click.UsageError("Say what to forget: ids, or --tag, --since, --until, --from-conversation; not both.")
+    with target.open() as memory:
+        if conditions and not _agreed(memory, conditions, erase=erase, yes=yes, quiet=target.json):
+            return
+        wanted = ids.resolve_all(memory, given) if given else None
+        receipt = memory.forget(wanted, **conditions, reason=reason, erase=erase)
+    if target.json:
+        output.emit(receipt)
+    else:
+        _print_receipt(receipt, target, named=len(set(wanted)) if wanted else None)
+
+
+def _conditions(tag: str | None, since: str | None, until: str | None, from_conversation: str | None) -> dict[str, Any]:
+    given = {
+        "tag": tag,
+        "since": times.past(since, "since"),
+        "until": times.past(until, "until"),
+        "conversation": from_conversation,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _agreed(memory: Memory, conditions: dict[str, Any], *, erase: bool, yes: bool, quiet: bool) -> bool:
+    """Whether there is something to do. Asks first, after showing what it is about."""
+    if yes:
+        return True
+    tag, others = conditions.get("tag"), {name: value for name, value in conditions.items() if name != "tag"}
+    found = memory.list(state=None, tags=None if tag is None else [tag], **others, limit=_EVERYTHING)
+    question = f"Forget {text.count(len(found))}{' for good' if erase else ''}?"
+    if found or piped():
+        confirm(question, lambda: _preview(found, quiet))
+    elif not quiet:
+        output.say(f"Nothing matched, so nothing was forgotten.{empty_hint(memory)}")
+    return bool(found) or quiet  # a receipt for nothing is still one JSON document
+
+
+def _preview(found: list[Record], quiet: bool) -> None:
+    if quiet:
+        return
+    output.say(f"{text.count(len(found))} would be forgotten" + (", the newest:" if len(found) > _SAMPLE else ":"))
+    records_table(found[:_SAMPLE], with_state=True)
+
+
+def confirm(question: str, preview: Callable[[], None] | None = None) -> None:
+    """Ask on the terminal, and end the command on a no. Where there is nobody to ask, --yes must be given."""
+    if piped():
+        raise click.UsageError(f"{question} There is no terminal to ask on; give --yes to go on.")
+    if preview is not None:
+        preview()
+    if not click.confirm(question, err=True):
+        output.note("Nothing was forgotten.")
+        click.get_current_context().exit(1)
+
+
+def _print_receipt(receipt: Receipt, target: Target, named: int | None) -> None:
+    if not receipt.count:
+        output.say("Nothing matched, so nothing was forgotten.")
+        return
+    verb = "Erased" if receipt.erased else "Forgot"
+    earlier = receipt.count - named if named is not None else 0
+    versions = f" ({text.count(earlier, 'earlier version', 'earlier versions')} among them)" if earlier else ""
+    reason = f": {text.printable(receipt.reason)}" if receipt.reason else ""
+    output.say(f"{verb} {text.count(receipt.count)}{versions}{reason}")
+    for ident in receipt.ids[:_SAMPLE]:
+        output.say((ident, ID), indent=2)
+    if receipt.count > _SAMPLE:
+        output.say((f"and {receipt.count - _SAMPLE:,} more", QUIET), indent=2)
+    if receipt.note:
+        output.say((receipt.note, CAREFUL))
+    elif receipt.erased:
+        output.say(("It is gone from the disk; this cannot be undone.", QUIET))
+    else:
+        changes = " ; ".join(f"recollect undo {text.short(entry)}{target.typed}" for entry in receipt.entries)
+        output.say(("Take it back with: ", QUIET), changes)
+
+
+@click.command(cls=Leaf)
+@click.argument("change", required=False)
+@scoped
+def undo(target: Target, change: str | None) -> None:
+    """Take back the last change, or the one given.
+
+    CHANGE is the id that `forget` prints and `recollect audit search` lists.
+
+    \b
+    Example:
+      recollect undo
+      recollect undo 1a78ca4a
+    """
+    with target.open() as memory:
+        entry = memory.undo(None if change is None else ids.resolve_change(memory, change))
+    if target.json:
+        output.emit(entry)
+        return
+    output.say(text.printable(entry.message[:1].upper() + entry.message[1:]))
+    for line in _undone(entry):
+        output.say((line, QUIET), indent=2)
+
+
+def _undone(entry: Entry) -> list[str]:
+    told = (("restored", "as before"), ("removed", "gone again"))
+    return [
+        f"{text.count(len(found))} {how}: {', '.join(text.short(ident) for ident in found[:_SAMPLE])}"
+        + (", …" if len(found) > _SAMPLE else "")
+        for key, how in told
+        if (found := entry.meta.get(key))
+    ]
+
+
+@click.command(cls=Leaf)
+@click.argument("given", nargs=-1, required=True, metavar="ID...")
+@click.option("--reason", help="Why; kept in the audit log.")
+@scoped
+def archive(target: Target, given: tuple[str, ...], reason: str | None) -> None:
+    """Keep memories, but recall them no more.
+
+    \b
+    Example:
+      recollect archive 2b7bcfad --reason "old project"
+    """
+    with target.open() as memory:
+        records = memory.archive(ids.resolve_all(memory, given), reason=reason)
+    _print_changed(target, "Archived", records)
+
+
+@click.command(cls=Leaf)
+@click.argument("given", nargs=-1, required=True, metavar="ID...")
+@scoped
+def restore(target: Target, given: tuple[str, ...]) -> None:
+    """Recall archived memories again.
+
+    \b
+    Example:
+      recollect restore 2b7bcfad
+    """
+    with target.open() as memory:
+        records = memory.restore(ids.resolve_all(memory, given))
+    _print_changed(target, "Restored", records)
+
+
+def _print_changed(target: Target, verb: str, records: list[Record]) -> None:
+    if target.json:
+        output.emit(records)
+        return
+    for record in records:
+        output.say(f"{verb} ", *headline(record))

@@ -1,0 +1,76 @@
+"""Ids as people type them: whole, or any beginning or end that only one id has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect.cli.text import count
+from recollect.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from recollect.engine import Memory
+
+_FULL = 32
+_LEAST = 4
+_EVERYTHING = 1_000_000
+_ALL_ENTRIES = 10_000
+_LISTED = 4
+
+
+def resolve(memory: Memory, given: str) -> str:
+    """The id of the one memory that is meant, in whatever state."""
+    return resolve_all(memory, [given])[0]
+
+
+def resolve_all(memory: Memory, given: Sequence[str]) -> list[str]:
+    words = [_plain(word) for word in given]
+    if all(len(word) == _FULL for word in words):
+        return words
+    known = [record.id for record in memory.list(state=None, limit=_EVERYTHING)]
+    return [_only(word, known, "id", "memory") for word in words]
+
+
+def resolve_ever(memory: Memory, given: str) -> str:
+    """As `resolve`, and memories that only the audit log still knows."""
+    word = _plain(given)
+    if len(word) == _FULL:
+        return word
+    known = [record.id for record in memory.list(state=None, limit=_EVERYTHING)]
+    named = [ident for entry in memory.audit.search(limit=_ALL_ENTRIES) for ident in _named(entry.meta)]
+    return _only(word, [*known, *named], "id", "memory")
+
+
+def resolve_change(memory: Memory, given: str) -> str:
+    """The id of a change in the audit log."""
+    word = _plain(given)
+    if len(word) == _FULL:
+        return word
+    return _only(word, [entry.id for entry in memory.audit.search(limit=_ALL_ENTRIES)], "change", "change")
+
+
+def _plain(given: str) -> str:
+    """A UUID may be written with hyphens and capitals; some stores have ids of their own, which are left alone."""
+    bare = given.replace("-", "").lower()
+    return bare if len(bare) == _FULL else given
+
+
+def _named(meta: dict[str, Any]) -> Iterable[str]:
+    for key in ("created", "changed", "deleted", "removed", "restored"):
+        yield from meta.get(key, [])
+
+
+def _only(word: str, known: Sequence[str], field: str, noun: str) -> str:
+    if word in known:
+        return word
+    if len(word) < _LEAST:
+        raise InvalidInput(field, f"{word!r} is too short: give at least {_LEAST} characters of the id")
+    low = word.lower()
+    found = list(dict.fromkeys(ident for ident in known if ident.startswith(low) or ident.endswith(low)))
+    if not found:
+        raise NotFound(f"there is no {noun} {word[:40]!r} that this view can see")
+    if len(found) > 1:
+        listed = ", ".join(found[:_LISTED]) + (", …" if len(found) > _LISTED else "")
+        many = count(len(found), noun, "memories" if noun == "memory" else f"{noun}s")
+        raise InvalidInput(field, f"{word!r} is the beginning or end of {many}: {listed}; give more of it")
+    return found[0]

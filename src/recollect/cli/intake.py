@@ -1,0 +1,112 @@
+"""What commands take in: text from arguments or stdin, lines of text or JSON, key=value pairs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+import msgspec
+
+from recollect.cli.progress import progress
+from recollect.drafting import Fields, draft
+from recollect.errors import InvalidInput, RecollectError
+from recollect.record import utc_now
+
+if TYPE_CHECKING:
+    from recollect.engine import Memory
+
+_BATCH = 1000
+
+
+def piped() -> bool:
+    """Whether stdin is something other than a person's keyboard."""
+    return not sys.stdin.isatty()
+
+
+def read_text(words: Sequence[str]) -> str:
+    """The words as they were typed; from stdin if there are none, or only `-`."""
+    if tuple(words) not in ((), ("-",)):
+        return " ".join(words)
+    if not words and not piped():
+        raise click.UsageError("Give the TEXT, or pipe it in.")
+    return _stdin().rstrip("\r\n")
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("stdin", f"is not UTF-8 text (at byte {error.start:,})") from None
+
+
+def parse_json(words: str, field: str = "content") -> Any:
+    try:
+        return msgspec.json.decode(words)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise InvalidInput(field, f"is not JSON: {error}") from None
+
+
+def meta_pairs(pairs: Sequence[str]) -> dict[str, str] | None:
+    for pair in pairs:
+        if not pair.partition("=")[0] or "=" not in pair:
+            raise click.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint="--meta")
+    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)} or None
+
+
+Item = tuple[int, dict[str, Any]]
+"""The number of a line, and the fields of the memory that it holds."""
+
+
+def plain_lines(fields: Mapping[str, Any]) -> list[Item]:
+    return [(number, {**fields, "content": line}) for number, line in _lines()]
+
+
+def json_lines(fields: Mapping[str, Any]) -> list[Item]:
+    """What a line leaves open is as the options say."""
+    items: list[Item] = []
+    for number, line in _lines():
+        value = parse_json(line, f"line {number:,}")
+        if not isinstance(value, dict):
+            raise InvalidInput(f"line {number:,}", 'must be a JSON object such as {"content": "…", "kind": "fact"}')
+        items.append((number, {**fields, **value}))
+    return items
+
+
+def _lines() -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(_stdin().split("\n"), 1):
+        if line := line.strip():
+            yield number, line
+
+
+def store_all(memory: Memory, items: Sequence[Item]) -> list[str]:
+    """Store all of them, or none: every line is tried before the first is stored."""
+    with progress("Checking", len(items)) as told:
+        for done, (number, fields) in enumerate(items, 1):
+            _try(memory, number, fields)
+            told(done)
+    stored: list[str] = []
+    rest = iter(items)
+    with progress("Storing", len(items)) as told:
+        while batch := [fields for _, fields in islice(rest, _BATCH)]:
+            stored += [record.id for record in memory.remember_many(batch)]
+            told(len(stored))
+    return stored
+
+
+def _try(memory: Memory, number: int, fields: Mapping[str, Any]) -> None:
+    try:
+        draft(cast("Fields", fields), memory.address, memory.preset, utc_now())
+    except RecollectError:
+        _refuse(memory, number, fields)
+
+
+def _refuse(memory: Memory, number: int, fields: Mapping[str, Any]) -> None:
+    """Refused once more, by the memory itself, so that the refusal is in the audit log."""
+    try:
+        memory.remember_many([fields])
+    except RecollectError as error:
+        error.args = (f"line {number:,}: {error}; nothing was stored",)
+        raise

@@ -1,0 +1,67 @@
+"""Moving memories: export and import."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from recollect.cli import output, text
+from recollect.cli.intake import piped
+from recollect.cli.lazy import Leaf
+from recollect.cli.output import STRONG
+from recollect.cli.progress import progress
+from recollect.cli.target import Target, scoped
+
+
+@click.command(cls=Leaf)
+@click.argument("file", default="-", metavar="[FILE|-]")
+@scoped
+def export(target: Target, file: str) -> None:
+    """Write every memory to a file or stdout, as JSON.
+
+    A file is complete or not there at all. It can be read back with `recollect import`.
+
+    \b
+    Example:
+      recollect export backup.json
+      recollect export | gzip > backup.json.gz
+    """
+    with target.open() as memory, progress("Exporting", memory.stats().total) as told:
+        if file == "-":
+            # To stdout the export itself is the one JSON document.
+            stream = sys.stdout.buffer
+            memory.export(stream, progress=told)
+            stream.flush()
+            return
+        number = memory.export(file, progress=told)
+    if target.json:
+        output.emit({"exported": number, "file": file})
+    else:
+        output.say(f"Exported {text.count(number)} to ", (file, STRONG))
+
+
+@click.command("import", cls=Leaf)
+@click.argument("file", required=False, metavar="[FILE|-]")
+@scoped
+def import_(target: Target, file: str | None) -> None:
+    """Read an export back from a file or stdin.
+
+    Ids, times and states stay as they were. What is there already is left alone, so it is safe to do twice. One bad
+    line, and nothing is changed.
+
+    \b
+    Example:
+      recollect import backup.json --store ./new
+      gunzip -c backup.json.gz | recollect import
+    """
+    if file is None and not piped():
+        raise click.UsageError("Give the FILE, or pipe it in.")
+    source = sys.stdin.buffer if file in (None, "-") else file
+    with target.open(create=True) as memory, progress("Importing", None) as told:
+        done = memory.import_(source, progress=told)
+    if target.json:
+        output.emit(done)
+        return
+    there = f" {done.unchanged:,} of the file were there already." if done.unchanged else ""
+    output.say(f"Imported {text.count(done.added)}.{there}")

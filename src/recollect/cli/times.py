@@ -1,0 +1,37 @@
+"""Times as people type them: ISO 8601, or a distance from now such as `7d`."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from recollect.errors import InvalidInput
+from recollect.record import parse_time, utc_now
+
+_DISTANCE = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE)
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def past(value: str | None, field: str, now: datetime | None = None) -> datetime | None:
+    """`7d` is seven days ago."""
+    return _at(value, field, -1, now)
+
+
+def future(value: str | None, field: str, now: datetime | None = None) -> datetime | None:
+    """`7d` is seven days from now."""
+    return _at(value, field, 1, now)
+
+
+def _at(value: str | None, field: str, sign: int, now: datetime | None) -> datetime | None:
+    if value is None:
+        return None
+    if (distance := _DISTANCE.fullmatch(value.strip())) is None:
+        try:
+            return parse_time(value, field)
+        except InvalidInput as error:
+            raise InvalidInput(field, f"{error.problem}, nor a distance such as 30m, 12h, 7d or 2w") from None
+    number, unit = distance.groups()
+    try:
+        return (now or utc_now()) + sign * timedelta(**{_UNITS[unit.lower()]: int(number)})
+    except OverflowError:
+        raise InvalidInput(field, f"{value!r} lies outside the years 1 to 9999") from None

@@ -1,0 +1,80 @@
+"""Workspaces: list them, forget one."""
+
+from __future__ import annotations
+
+import click
+
+from recollect.cli import output, text
+from recollect.cli.forgetting import confirm
+from recollect.cli.lazy import LazyGroup, Leaf
+from recollect.cli.output import QUIET, STRONG, Column, Styled
+from recollect.cli.target import Target, scoped
+from recollect.errors import NotFound
+
+
+@click.group(
+    cls=LazyGroup, default="list", sections={"Commands": {"list": "workspaces:list_", "forget": "workspaces:forget"}}
+)
+def workspaces() -> None:
+    """List the tenant's workspaces, or forget one.
+
+    \b
+    Example:
+      recollect workspaces
+      recollect workspaces forget old-project
+    """
+
+
+@click.command("list", cls=Leaf)
+@scoped
+def list_(target: Target) -> None:
+    """List the tenant's workspaces and how many memories are in each.
+
+    \b
+    Example:
+      recollect workspaces list --tenant acme
+    """
+    with target.open() as memory:
+        names = memory.workspaces()
+    # A view of one workspace cannot look into another, so each gets a view of its own.
+    counts = {name: _count(target, name) for name in names}
+    if target.json:
+        output.emit([{"name": name, "memories": number} for name, number in counts.items()])
+    elif not counts:
+        output.say("There are no workspaces yet.")
+    else:
+        rows: list[list[Styled]] = [[name, f"{number:,}"] for name, number in counts.items()]
+        output.table([Column("workspace"), Column("memories", right=True)], rows)
+
+
+def _count(target: Target, name: str) -> int:
+    with target.open(workspace=name) as memory:
+        counts = memory.stats().tiers
+    return sum(number for tier, number in counts.items() if tier != "account")
+
+
+@click.command(cls=Leaf)
+@click.argument("name")
+@click.option("--reason", help="Why; kept in the tenant's audit log.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@scoped
+def forget(target: Target, name: str, reason: str | None, yes: bool) -> None:
+    """Remove a workspace with everything in it, for good.
+
+    \b
+    Example:
+      recollect workspaces forget old-project --yes
+    """
+    with target.open(workspace=name) as memory:
+        if name not in (there := memory.workspaces()):
+            known = f"; the workspaces are: {', '.join(there)}" if there else ""
+            raise NotFound(f"there is no workspace {name}{known}")
+        question = f"Forget the workspace {name} and {text.count(_count(target, name))} for good?"
+        if not yes:
+            confirm(question)
+        receipt = memory.forget(workspace=name, reason=reason)
+    if target.json:
+        output.emit(receipt)
+        return
+    output.say("Forgot the workspace ", (name, STRONG), f" and {text.count(receipt.count)} in it.")
+    output.say(("Its folder is gone; this cannot be undone.", QUIET))
