@@ -40,18 +40,18 @@ class AuditLog:
         """Log something an agent did. Secrets are refused here too."""
         view = self._view
         with view.refusing("audit"):
-            action = validation.kind(action)
-            text = validation.query(message)
+            action = validation.kind(action, "action")
+            text = validation.query(message, "message")
             if not 0 < len(text) <= 10_000:
                 raise validation.InvalidInput("message", "must be 1 to 10,000 characters")
-            details = validation.metadata(meta)
+            details = validation.metadata(meta, "meta")
             screen(view.preset, "message", text)
             screen(view.preset, "meta", render(details))
         return view.log(view.place, action, text, details=details)
 
     def search(self, text: str = "", *, about: str = "", limit: int = 10) -> list[Entry]:
         """Entries whose message has the text, whatever its case, newest first. `about` takes a memory's id."""
-        text, limit = validation.query(text), validation.count(limit, "limit")
+        text, limit = validation.query(text, "text"), validation.count(limit, "limit")
         about = validation.memory_id(about, "about") if about else ""
         found = [
             entry

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
 
 from recollect import validation
 from recollect.chain import Entry
-from recollect.drafting import draft
+from recollect.drafting import draft, screen
 from recollect.errors import AccessDenied, Conflict, InvalidInput, NotFound
 from recollect.filters import visible
 from recollect.policies.retention import over_quota
@@ -26,13 +27,24 @@ def remember(view: View, items: Iterable[Mapping[str, Any] | str]) -> list[Recor
     except (InvalidInput, AccessDenied) as error:
         view.refused("remember", error)
         raise
+    if len(records) == 1:
+        return [*_store(view, Place.of(records[0]), records)]
     groups = by_place(records)
     if len(groups) == 1:
-        return list(_store(view, *groups.popitem()))
+        return [*_store(view, *groups.popitem())]
     stored: dict[str, Record] = {}
     for place, group in groups.items():
         stored.update(zip((record.id for record in group), _store(view, place, group), strict=True))
     return [stored[record.id] for record in records]
+
+
+def remember_many(view: View, items: Any) -> list[Record]:
+    with view.refusing("remember"):
+        # A text or a dict can be iterated too, but nobody means its letters or its keys.
+        if isinstance(items, Mapping):
+            raise InvalidInput("items", "must be a list of texts or dicts, not one dict")
+        items = validation.sequence(items, "items")
+    return remember(view, items)
 
 
 def _store(view: View, place: Place, records: Sequence[Record]) -> Sequence[Record]:
@@ -80,17 +92,15 @@ def _keep_quota(view: View, added: int) -> None:
 
 def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
     """A new record in place of an old one, which stays as its history."""
-    with view.refusing("revise"):
-        (old,) = view.find(ident)
-        with view.store.transaction(Place.of(old)):
-            (old,) = view.find(ident)
-            if old.superseded_by is not None:
-                raise Conflict(f"memory {old.id} was superseded by {old.superseded_by}; revise that one")
-            new = _successor(view, old, changes)
-            (new,) = view.store.put([new])
-            view.store.update([replace(old, superseded_by=new.id)])
-            message = f"revised a {new.kind}"
-            view.log(Place.of(old), "revise", message, before=[old], created=[new.id], changed=[old.id])
+    with view.refusing("revise"), view.store.transaction(Place.of(view.one(ident))):
+        old = view.one(ident)
+        if old.superseded_by is not None:
+            raise Conflict(f"memory {old.id} was superseded by {old.superseded_by}; revise that one")
+        new = _successor(view, old, changes)
+        (new,) = view.store.put([new])
+        view.store.update([replace(old, superseded_by=new.id)])
+        message = f"revised a {new.kind}"
+        view.log(Place.of(old), "revise", message, before=[old], created=[new.id], changed=[old.id])
     return new
 
 
@@ -109,34 +119,61 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         "tier": old.tier,
     }
     if old.expires_at is not None:
-        inherited["expires_at"] = now + (old.expires_at - old.created_at)
+        inherited["expires_at"] = _as_long(old.created_at, old.expires_at, now)
     given = {field: value for field, value in changes.items() if value is not None}
     if not given:
         raise InvalidInput("content", "or another field must be given: there is nothing to revise")
+    if "content" not in given and "embedding" not in given:
+        inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
     new = draft(inherited | given, old.address, view.preset, now)
     return replace(new, address=old.address)
 
 
+def _as_long(created: datetime, expires: datetime, now: datetime) -> datetime:
+    try:
+        return now + (expires - created)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
 def archive(view: View, records: Sequence[Record], action: str, message: str) -> list[Record]:
     """Out of recall, but kept. `action` says why: archive, decay, early or quota."""
-    now = view.now()
-    archived = [replace(record, archived_at=now) for record in records]
+    return _archived(view, records, view.now(), action, message)
+
+
+def _archived(view: View, records: Sequence[Record], at: datetime | None, action: str, message: str) -> list[Record]:
+    changed: dict[str, Record] = {}
     for place, group in by_place(records).items():
-        ids = [record.id for record in group]
         with view.store.transaction(place):
-            view.store.update([replace(record, archived_at=now) for record in group])
-            view.log(place, action, message, before=group, changed=ids)
-    return archived
+            before = again(view, place, group)
+            after = [replace(record, archived_at=at) for record in before]
+            view.store.update(after)
+            view.log(place, action, message, before=before, changed=[record.id for record in before])
+        changed.update((record.id, record) for record in after)
+    return [changed[record.id] for record in records if record.id in changed]
+
+
+def again(view: View, place: Place, records: Sequence[Record]) -> list[Record]:
+    """These as they are now that nobody else can write here; without those that someone deleted meanwhile."""
+    there = {record.id: record for record in view.store.get([record.id for record in records], Address(*place))}
+    return [there[record.id] for record in records if record.id in there]
 
 
 def archive_ids(view: View, ids: str | Sequence[str], reason: str | None) -> list[Record]:
     with view.refusing("archive"):
-        note = "" if reason is None else f": {validation.label(reason, 'reason', 200)}"
+        note = "" if reason is None else f": {why(view, reason)}"
         records = view.find(ids)
         for record in records:
             if record.archived_at is not None:
                 raise Conflict(f"memory {record.id} is archived already")
     return archive(view, records, "archive", f"archived {_count(len(records))}{note}")
+
+
+def why(view: View, reason: str) -> str:
+    """A reason as it may stand in the audit log, from where nothing can be removed."""
+    reason = validation.label(reason, "reason", 200)
+    screen(view.preset, "reason", reason)
+    return reason
 
 
 def restore(view: View, ids: str | Sequence[str]) -> list[Record]:
@@ -145,34 +182,37 @@ def restore(view: View, ids: str | Sequence[str]) -> list[Record]:
         for record in records:
             if record.archived_at is None:
                 raise Conflict(f"memory {record.id} is not archived")
-    for place, group in by_place(records).items():
-        with view.store.transaction(place):
-            view.store.update([replace(record, archived_at=None) for record in group])
-            changed = [record.id for record in group]
-            view.log(place, "restore", f"restored {_count(len(group))}", before=group, changed=changed)
-    return [replace(record, archived_at=None) for record in records]
+    return _archived(view, records, None, "restore", f"restored {_count(len(records))}")
 
 
 def history(view: View, ident: str) -> list[Record]:
     """Every version of a memory, oldest first."""
-    (record,) = view.find(ident)
-    versions = [record]
-    while (successor := versions[-1].superseded_by) is not None:
+    record = view.one(ident)
+    return [*ancestors(view, [record])[::-1], record, *successors(view, record)]
+
+
+def successors(view: View, record: Record) -> Iterator[Record]:
+    """What superseded it, directly and after, oldest first."""
+    seen = {record.id}  # an import may bring a circle
+    while (successor := record.superseded_by) is not None and successor not in seen:
         found = view.store.get([successor], view.address)
         if not found:
-            break
-        versions += found
-    return ancestors(view, [record])[::-1] + versions
+            return
+        (record,) = found
+        seen.add(record.id)
+        yield record
 
 
 def ancestors(view: View, records: Sequence[Record]) -> list[Record]:
     """What these superseded, directly and before, newest first."""
     found: list[Record] = []
     generation = list(records)
+    seen = {record.id for record in records}
     while generation:
         where = view.where(state=None, superseded_by=tuple(record.id for record in generation))
-        generation = list(view.store.scan(where, newest_first=True))
+        generation = [record for record in view.store.scan(where, newest_first=True) if record.id not in seen]
         found += generation
+        seen.update(record.id for record in generation)
     return found
 
 
@@ -202,7 +242,7 @@ def _undoable(view: View, wanted: str | None) -> tuple[Place, Entry]:
         undone: set[str] = set()
         for entry in view.store.entries(place, newest_first=True):
             if entry.action == "undo":
-                undone.add(entry.meta["of"])
+                undone.add(entry.meta.get("of", ""))
             elif entry.id not in undone and wanted in (None, entry.id) and _may_undo(view, place, entry):
                 if latest is None or entry.id > latest[1].id:
                     latest = place, entry
@@ -233,7 +273,7 @@ def _check_untouched(view: View, place: Place, entry: Entry, ids: Sequence[str])
         if later.seq <= entry.seq:
             return
         if later.action == "undo":
-            undone.add(later.meta["of"])
+            undone.add(later.meta.get("of", ""))
         elif later.id not in undone and named.intersection(
             ident for key in _CHANGES for ident in later.meta.get(key, [])
         ):

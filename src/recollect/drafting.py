@@ -72,6 +72,10 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     screen(preset, "content", text)
     if metadata:
         screen(preset, "metadata", render(metadata))
+    if tags:
+        screen(preset, "tags", " ".join(tags))
+    if source := get("source"):
+        screen(preset, "source", source)
     tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
     ident, role, created = new_id(), get("role"), get("created_at", now)
     importance, expires = _worth(given, text, kind, created, preset)
@@ -105,8 +109,8 @@ def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
     try:
         given = {field: _CHECKS[field](value) for field, value in fields.items() if value is not None}
     except KeyError as unknown:
-        known = ", ".join(sorted(_CHECKS))
-        raise InvalidInput(str(unknown.args[0])[:48], f"is not a field of a memory; known: {known}") from None
+        known, name = ", ".join(sorted(_CHECKS)), str(unknown.args[0])[:48].encode("ascii", "backslashreplace").decode()
+        raise InvalidInput(name, f"is not a field of a memory; known: {known}") from None
     if "content" not in given:
         validation.content(None)
     return given

@@ -11,6 +11,7 @@ from typing import Any, Self
 from recollect import changes, forgetting, health, portability, upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
+from recollect.errors import AccessDenied
 from recollect.filters import Filter
 from recollect.forgetting import Forget, Receipt
 from recollect.health import Diagnosis, Health
@@ -128,11 +129,11 @@ class Memory:
 
     def remember_many(self, items: Iterable[Mapping[str, Any] | str]) -> list[Record]:
         """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored."""
-        return changes.remember(self._view, items)
+        return changes.remember_many(self._view, items)
 
     def get(self, id: str) -> Record:
         """One memory in whatever state. Not counted as a retrieval."""
-        return self._view.find(id)[0]
+        return self._view.one(id)
 
     def list(
         self,
@@ -264,6 +265,8 @@ class Memory:
 
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
+        if not self._view.whole:
+            raise AccessDenied("compact: only a view of the whole workspace can compact it, not one bound inside it")
         for place in self._view.places:
             self._view.store.forget_before(place)
         return sum(self._view.store.compact(place) for place in self._view.places)

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from recollect import validation
-from recollect.chain import GENESIS
-from recollect.changes import ancestors
+from recollect.chain import GENESIS, Entry
+from recollect.changes import again, ancestors, why
 from recollect.errors import AccessDenied, InvalidInput, StoreBusy
 from recollect.record import Record, parse_time
 from recollect.stores.base import Place, by_place
@@ -46,17 +46,16 @@ class Forget(msgspec.Struct, frozen=True):
 
 def forget(view: View, wish: Forget) -> Receipt:
     with view.refusing("forget"):
-        reason = None if wish.reason is None else validation.label(wish.reason, "reason", 200)
+        reason = None if wish.reason is None else why(view, wish.reason)
         if wish.workspace is not None:
             return _forget_workspace(view, wish, reason)
         found = _select(view, wish)
-    records = list({record.id: record for record in [*found, *ancestors(view, found)]}.values())
-    entries: list[str] = []
-    for place, group in by_place(records).items():
-        entries.append(_delete(view, place, group, reason, wish.erase))
-    note = _scrub(view, by_place(records)) if wish.erase else None
-    ids = tuple(record.id for record in records)
-    return Receipt(view.now(), len(ids), ids, reason, wish.erase and note is None, tuple(entries), note)
+    groups = by_place(list({record.id: record for record in [*found, *ancestors(view, found)]}.values()))
+    entries = [_delete(view, place, group, reason, wish.erase) for place, group in groups.items()]
+    note = _scrub(view, groups) if wish.erase else None
+    ids = tuple(ident for entry in entries for ident in entry.meta["deleted"])
+    erased = wish.erase and note is None
+    return Receipt(view.now(), len(ids), ids, reason, erased, tuple(entry.id for entry in entries), note)
 
 
 def _select(view: View, wish: Forget) -> list[Record]:
@@ -80,14 +79,16 @@ def _select(view: View, wish: Forget) -> list[Record]:
     return list(view.store.scan(view.where(state=None, **conditions)))
 
 
-def _delete(view: View, place: Place, group: list[Record], reason: str | None, erase: bool) -> str:
-    ids = [record.id for record in group]
-    message = f"forgot {'1 memory' if len(ids) == 1 else f'{len(ids):,} memories'}{f': {reason}' if reason else ''}"
+def _delete(view: View, place: Place, group: list[Record], reason: str | None, erase: bool) -> Entry:
     with view.store.transaction(place):
+        group = again(view, place, group)
+        ids = [record.id for record in group]
+        count = "1 memory" if len(ids) == 1 else f"{len(ids):,} memories"
+        message = f"forgot {count}{f': {reason}' if reason else ''}"
         view.store.delete(group)
         if erase:
             view.store.forget_before(place, about=ids)
-        return view.log(place, "erase" if erase else "forget", message, before=() if erase else group, deleted=ids).id
+        return view.log(place, "erase" if erase else "forget", message, before=() if erase else group, deleted=ids)
 
 
 def _scrub(view: View, places: dict[Place, list[Record]]) -> str | None:
@@ -104,7 +105,7 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
     workspace = view.address.workspace or ""
     if wish.workspace != workspace:
         raise AccessDenied(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
-    if view.bound.intersection(("agent", "account", "channel", "conversation")):
+    if not view.whole:
         raise AccessDenied("workspace: only a view of the whole workspace can forget it, not one bound inside it")
     if wish.id or wish.tag or wish.since or wish.until or wish.conversation:
         raise InvalidInput("workspace", "cannot be combined with other conditions")

@@ -11,7 +11,10 @@ import msgspec
 from recollect import validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
+from recollect.changes import successors
+from recollect.errors import StoreCorrupt
 from recollect.policies.decay import strength
+from recollect.policies.ranking import content_hash
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
 from recollect.record import Record, State
@@ -72,17 +75,17 @@ def _absent(view: View, ident: str) -> Diagnosis:
 def _about(view: View, ident: str, *actions: str) -> Iterator[Entry]:
     for place in view.places:
         for entry in view.store.entries(place, about=ident, newest_first=True):
-            if entry.action in actions:
+            # What agents log themselves is below `details`, and proves nothing.
+            if entry.action in actions and any(ident in entry.meta.get(key, ()) for key in _CHANGED):
                 yield entry
 
 
+_CHANGED = ("changed", "deleted", "removed")
+
+
 def _current(view: View, record: Record) -> str | None:
-    while record.superseded_by is not None:
-        found = view.store.get([record.superseded_by], view.address)
-        if not found:
-            return None
-        (record,) = found
-    return record.id
+    *_, last = record, *successors(view, record)
+    return last.id if last.superseded_by is None else None
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -116,13 +119,28 @@ _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
 }
 
 
+def _readable(view: View, problems: list[str]) -> Iterator[Record]:
+    """Every memory, up to the first that cannot be read."""
+    try:
+        yield from view.store.scan(view.where(state=None))
+    except StoreCorrupt as error:
+        problems.append(str(error))
+
+
+def _breaks(view: View) -> list[str]:
+    try:
+        return [b.problem for log in AuditLog(view).verify() for b in log.breaks]
+    except StoreCorrupt as error:
+        return [str(error)]
+
+
 def doctor(view: View) -> Health:
     """Look at everything this view can see; what concerns the files only if it sees the whole workspace."""
     found: dict[str, list[str]] = {problem: [] for problem in _ADVICE}
     now, retention = view.now(), view.preset.retention
     texts: dict[str, str] = {}
     count = 0
-    for record in view.store.scan(view.where(state=None)):
+    for record in _readable(view, found["corrupt"]):
         count += 1
         if find(record.text, view.preset.secrets):
             found["secrets"].append(record.id)
@@ -131,7 +149,7 @@ def doctor(view: View) -> Health:
             found["expired"].append(record.id)
         if state != "live":
             continue
-        if texts.setdefault(record.text, record.id) != record.id:
+        if texts.setdefault(content_hash(record.text), record.id) != record.id:
             found["doubles"].append(record.id)
         if decayed(retention, record, view.preset.decay, now):
             found["decayed"].append(record.id)
@@ -139,9 +157,9 @@ def doctor(view: View) -> Health:
             found["unimportant"].append(record.id)
         if not record.access_count and (now - record.created_at).days >= 30:
             found["never recalled"].append(record.id)
-    if not view.address.agent and not view.address.account:
+    if view.whole:
         found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.store.damage(place)]
-        found["audit log broken"] = [b.problem for log in AuditLog(view).verify() for b in log.breaks]
+        found["audit log broken"] = _breaks(view)
     findings = (
         Finding(problem, severity, len(found[problem]), advice, tuple(found[problem][:5]))
         for problem, (severity, advice) in _ADVICE.items()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC
 from itertools import islice
 from typing import IO, Any
 
@@ -15,8 +16,8 @@ from recollect import validation
 from recollect.drafting import screen
 from recollect.errors import AccessDenied, Conflict, InvalidInput
 from recollect.filters import visible
-from recollect.record import SCHEMA_VERSION, Record, render
-from recollect.stores.base import by_place
+from recollect.record import SCHEMA_VERSION, Record, render, unpack
+from recollect.stores.base import Place, by_place
 from recollect.view import View
 
 Target = str | os.PathLike[str] | IO[bytes]
@@ -26,6 +27,7 @@ _FORMAT = "recollect"
 _BATCH = 1000
 _encode = msgspec.json.Encoder().encode
 _record = msgspec.json.Decoder(Record).decode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -77,35 +79,41 @@ def _writing(target: Target) -> Generator[IO[bytes]]:
 
 
 def load(view: View, source: Target, progress: Progress | None = None) -> Imported:
-    """Read everything once to check it, then once more to store it: a bad line changes nothing."""
+    """Read everything once to check it, then once more to store it as one change."""
     with view.refusing("import"), _reading(source) as stream:
         for number, record in enumerate(_records(stream), 1):
             _check(view, record, number)
-        added = unchanged = 0
         stream.seek(0)
-        records = (_here(view, record) for record in _records(stream))
-        while batch := list(islice(records, _BATCH)):
-            new = _new(view, batch)
-            for place, group in by_place(new).items():
-                with view.store.transaction(place):
-                    stored = view.store.put(group)
-                    message = f"imported {len(group):,} memories"
-                    view.log(place, "import", message, created=[record.id for record in stored])
-            added += len(new)
-            unchanged += len(batch) - len(new)
-            if progress:
-                progress(added + unchanged)
-    return Imported(added, unchanged)
+        with ExitStack() as transactions:
+            created: dict[Place, list[str]] = {}
+            count = 0
+            records = (_here(view, record) for record in _records(stream))
+            while batch := list(islice(records, _BATCH)):
+                for place, group in by_place(_new(view, batch)).items():
+                    if place not in created:
+                        transactions.enter_context(view.store.transaction(place))
+                    created.setdefault(place, []).extend(record.id for record in view.store.put(group))
+                count += len(batch)
+                if progress:
+                    progress(count)
+            for place, ids in created.items():
+                view.log(place, "import", f"imported {len(ids):,} memories", created=ids)
+    added = sum(map(len, created.values()))
+    return Imported(added, count - added)
 
 
 @contextmanager
 def _reading(source: Target) -> Generator[IO[bytes]]:
     if isinstance(source, str | os.PathLike):
         try:
-            with open(source, "rb") as stream:
-                yield stream
+            stream = open(source, "rb")  # noqa: SIM115
         except FileNotFoundError:
             raise InvalidInput("source", f"there is no file {os.fspath(source)}") from None
+        except (OSError, ValueError) as error:
+            problem = error.strerror if isinstance(error, OSError) else error
+            raise InvalidInput("source", f"{os.fspath(source)!r} cannot be read: {problem}") from None
+        with stream:
+            yield stream
         return
     import tempfile
 
@@ -135,7 +143,7 @@ def _records(stream: IO[bytes]) -> Iterator[Record]:
 def _check_header(document: bytes) -> _Header:
     try:
         header = msgspec.json.decode(document, type=_Header)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise InvalidInput("source", f"is not an export of recollect: {error}") from None
     if header.format != _FORMAT:
         raise InvalidInput("source", f"is not an export of recollect: its format is {header.format[:40]!r}")
@@ -150,7 +158,7 @@ def _check_header(document: bytes) -> _Header:
 def _decode(line: Any, where: str) -> Record:
     try:
         return _record(line)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise InvalidInput("source", f"{where}: {error}") from None
 
 
@@ -162,22 +170,46 @@ def _here(view: View, record: Record) -> Record:
 
 def _check(view: View, record: Record, number: int) -> None:
     where = f"memory {number}"
-    validation.memory_id(record.id, f"{where}: id")
+    try:
+        _check_fields(record)
+    except InvalidInput as error:
+        raise InvalidInput("source", f"{where}: {error}") from None
+    if record.digest() != record.checksum:
+        raise InvalidInput("source", f"{where} ({record.id}) does not match its checksum: the file was changed")
+    screen(view.preset, "content", record.text)
+    screen(view.preset, "metadata", render(record.metadata))
+    screen(view.preset, "tags", " ".join(record.tags))
+    screen(view.preset, "source", record.source or "")
+    if not visible(view.address, _here(view, record)):
+        raise AccessDenied(f"source: {where} belongs to another agent, account, channel or conversation than this view")
+
+
+def _check_fields(record: Record) -> None:
+    """What the types allow, but `remember` would not."""
+    validation.memory_id(record.id)
     validation.kind(record.kind)
     validation.importance(record.importance)
     validation.content(record.content)
     validation.metadata(record.metadata)
     validation.tags(record.tags)
     validation.references(record.references)
+    validation.count(record.access_count, "access_count", 0, 1 << 53)
+    validation.count(record.schema_version, "schema_version", 1, SCHEMA_VERSION)
     for part in ("account", "channel", "conversation", "agent"):
-        if (value := getattr(record.address, part)) is not None:
-            validation.name(value, f"{where}: {part}")
-    if record.digest() != record.checksum:
-        raise InvalidInput("source", f"{where} ({record.id}) does not match its checksum: the file was changed")
-    screen(view.preset, "content", record.text)
-    screen(view.preset, "metadata", render(record.metadata))
-    if not visible(view.address, _here(view, record)):
-        raise AccessDenied(f"source: {where} belongs to another agent, account, channel or conversation than this view")
+        if (name := getattr(record.address, part)) is not None:
+            validation.name(name, part)
+    for field in ("source", "embedding_model"):
+        if (label := getattr(record, field)) is not None:
+            validation.label(label, field)
+    for field in ("created_at", "accessed_at", "expires_at", "archived_at"):
+        if (time := getattr(record, field)) is not None and time.tzinfo is not UTC:
+            raise InvalidInput(field, "must be in UTC, as it was exported")
+    if record.superseded_by is not None:
+        validation.memory_id(record.superseded_by, "superseded_by")
+    if record.embedding is not None:
+        if len(record.embedding) % 4:
+            raise InvalidInput("embedding", "is not a list of float32 values")
+        validation.embedding(unpack(record.embedding))
 
 
 def _new(view: View, batch: list[Record]) -> list[Record]:

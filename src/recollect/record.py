@@ -149,19 +149,19 @@ class _Ids:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last = 0
         self._bits = random.Random(os.urandom(16)).getrandbits  # ids must be unique, not unguessable
+        self._millis, self._high, self._low = 0, "", 0
 
     def __call__(self) -> str:
-        # 48 bits of milliseconds, then 12 + 62 bits that start random and count up within a millisecond.
-        fresh = (time.time_ns() // 1_000_000 << 74) | self._bits(73)
+        # 48 bits of milliseconds, the version, 12 random bits; the variant, 62 bits that start random and count up.
+        millis = time.time_ns() // 1_000_000
         with self._lock:
-            self._last = stamp = fresh if fresh > self._last else self._last + 1
-        high, low = stamp >> 62, stamp & _LOW_62
-        return f"{(high >> 12) << 80 | 7 << 76 | (high & 0xFFF) << 64 | 0b10 << 62 | low:032x}"
+            if millis > self._millis:
+                self._millis, self._high = millis, f"{millis:012x}7{self._bits(12):03x}"
+                self._low = 0b10 << 62 | self._bits(61)
+            self._low += 1
+            return f"{self._high}{self._low:016x}"
 
-
-_LOW_62 = (1 << 62) - 1
 
 new_id = _Ids()
 os.register_at_fork(after_in_child=new_id.__init__)

@@ -33,7 +33,7 @@ def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
             archive(view, faded, "decay", f"archived {len(faded):,} that had decayed")
         if trivial:
             archive(view, trivial, "early", f"archived {len(trivial):,} of little importance")
-        if not view.address.agent:
+        if view.whole:
             old = now - timedelta(days=_UNDO_DAYS)
             dropped = sum(view.store.forget_before(place, until=old) for place in view.places)
     return Maintained(tuple(r.id for r in faded), tuple(r.id for r in trivial), dropped)

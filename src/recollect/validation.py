@@ -18,6 +18,7 @@ MAX_METADATA_BYTES = 65_536
 MAX_TAGS = 64
 MAX_REFERENCES = 256
 MAX_DIMENSIONS = 16_384
+MAX_DEPTH = 100
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -43,10 +44,17 @@ def memory_id(value: Any, field: str = "id") -> str:
     raise InvalidInput(field, f"{_shown(value)} must be 1 to 32 letters, digits, '_' or '-'")
 
 
-def kind(value: Any) -> str:
+def memory_ids(values: str | Iterable[str]) -> list[str]:
+    """One id or several, each once."""
+    if isinstance(values, str):
+        return [memory_id(values)]
+    return list(dict.fromkeys(memory_id(value) for value in sequence(values, "id")))
+
+
+def kind(value: Any, field: str = "kind") -> str:
     if isinstance(value, str) and _KIND.fullmatch(value):
         return value
-    raise InvalidInput("kind", f"{_shown(value)} must be 1 to 32 of a-z, 0-9, '_' or '-', starting with a letter")
+    raise InvalidInput(field, f"{_shown(value)} must be 1 to 32 of a-z, 0-9, '_' or '-', starting with a letter")
 
 
 def choice(value: Any, field: str, literal: Any) -> Any:
@@ -64,17 +72,17 @@ def content(value: Any) -> Any:
         if not value or value.isspace():
             raise InvalidInput("content", "must not be empty or blank")
         return value
-    if value is None or value == {} or value == []:
+    if value is None or (isinstance(value, Mapping | list | tuple) and not value):
         raise InvalidInput("content", "must not be empty")
     return _json(value, "content", MAX_CONTENT_BYTES)
 
 
-def metadata(value: Any) -> dict[str, Any]:
+def metadata(value: Any, field: str = "metadata") -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidInput("metadata", f"must be a JSON object, not {type(value).__name__}")
-    return _json(value, "metadata", MAX_METADATA_BYTES)
+        raise InvalidInput(field, f"must be a JSON object, not {type(value).__name__}")
+    return _json(value, field, MAX_METADATA_BYTES)
 
 
 def importance(value: Any, field: str = "importance") -> float:
@@ -94,7 +102,7 @@ def tag(value: Any, field: str = "tags") -> str:
 def tags(values: Iterable[str] | None, limit: int = MAX_TAGS) -> tuple[str, ...]:
     if values is None or values == [] or values == ():
         return ()
-    found = tuple(dict.fromkeys(tag(value) for value in _sequence(values, "tags")))
+    found = tuple(dict.fromkeys(tag(value) for value in sequence(values, "tags")))
     if len(found) > limit:
         raise InvalidInput("tags", f"{len(found)} tags are over the limit of {limit}")
     return found
@@ -103,7 +111,7 @@ def tags(values: Iterable[str] | None, limit: int = MAX_TAGS) -> tuple[str, ...]
 def references(values: Iterable[str] | None) -> tuple[str, ...]:
     if values is None or values == [] or values == ():
         return ()
-    found = tuple(dict.fromkeys(memory_id(value, "references") for value in _sequence(values, "references")))
+    found = tuple(dict.fromkeys(memory_id(value, "references") for value in sequence(values, "references")))
     if len(found) > MAX_REFERENCES:
         raise InvalidInput("references", f"{len(found)} references are over the limit of {MAX_REFERENCES}")
     return found
@@ -116,16 +124,18 @@ def label(value: Any, field: str, limit: int = 64) -> str:
     raise InvalidInput(field, f"{_shown(value)} must be 1 to {limit} printable characters on one line")
 
 
-def query(value: Any) -> str:
+def query(value: Any, field: str = "query") -> str:
     """What to recall by: any text that can be encoded."""
     if not isinstance(value, str):
-        raise InvalidInput("query", f"must be text, not {type(value).__name__}")
-    _text(value, "query", MAX_CONTENT_BYTES)
+        raise InvalidInput(field, f"must be text, not {type(value).__name__}")
+    _text(value, field, MAX_CONTENT_BYTES)
     return value
 
 
 def embedding(values: Sequence[float]) -> bytes:
     try:
+        if isinstance(values, bytes | bytearray):  # a packed vector would be taken for 256 small numbers
+            raise TypeError
         blob = pack(values)
     except (TypeError, OverflowError, struct.error):
         raise InvalidInput("embedding", "must be a sequence of numbers that fit float32") from None
@@ -158,12 +168,10 @@ def _text(value: str, field: str, limit: int) -> None:
 
 def _json(value: Any, field: str, limit: int) -> Any:
     try:
-        _check_json(value, field)
+        _check_json(value, field, MAX_DEPTH)
         encoded = _encode(value)
     except UnicodeEncodeError:
         raise InvalidInput(field, "has a lone surrogate; it is not valid text") from None
-    except RecursionError:
-        raise InvalidInput(field, "is nested too deeply") from None
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
         if isinstance(error, InvalidInput):
             raise
@@ -173,16 +181,18 @@ def _json(value: Any, field: str, limit: int) -> Any:
     return msgspec.json.decode(encoded)
 
 
-def _check_json(value: Any, field: str) -> None:
+def _check_json(value: Any, field: str, depth: int) -> None:
     """A memory must come back as it went; msgspec would write NaN as null, bytes as base64, and any key as text."""
+    if depth < 0:
+        raise InvalidInput(field, f"is nested deeper than the limit of {MAX_DEPTH} levels")
     if isinstance(value, Mapping):
         for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
             if not isinstance(key, str):
                 raise InvalidInput(field, f"has the key {_shown(key)}; JSON keys are text")
-            _check_json(item, field)
+            _check_json(item, field, depth - 1)
     elif isinstance(value, list | tuple):
         for item in value:  # pyright: ignore[reportUnknownVariableType]
-            _check_json(item, field)
+            _check_json(item, field, depth - 1)
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidInput(field, "must not contain NaN or infinity")
@@ -190,7 +200,7 @@ def _check_json(value: Any, field: str) -> None:
         raise InvalidInput(field, f"is not JSON: it holds a {type(value).__name__}")
 
 
-def _sequence(values: Any, field: str) -> Iterable[Any]:
+def sequence(values: Any, field: str) -> Iterable[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInput(field, f"must be a list, not {type(values).__name__}")
     return values  # pyright: ignore[reportUnknownVariableType]
@@ -198,5 +208,6 @@ def _sequence(values: Any, field: str) -> Iterable[Any]:
 
 def _shown(value: Any) -> str:
     """A hostile value may be a megabyte long or full of control characters."""
-    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    plain = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() < 256)
+    text = repr(value) if plain else type(value).__name__
     return text if len(text) <= 48 else f"{text[:44]}…{text[-1]}"

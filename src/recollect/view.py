@@ -64,16 +64,25 @@ class View(msgspec.Struct, frozen=True):
         """Everywhere this view can see memories."""
         return self.place, Place(self.address.tenant, None)
 
+    @property
+    def whole(self) -> bool:
+        """Whether it sees all that is in its workspace."""
+        return not self.bound.intersection(("account", "channel", "conversation", "agent"))
+
     def find(self, ids: str | Sequence[str]) -> list[Record]:
         """These memories, in order. NotFound for one that does not exist, or that this view may not see."""
-        if isinstance(ids, str) and (records := self.store.get((validation.memory_id(ids),), self.address)):
-            return records
-        wanted = [validation.memory_id(ident) for ident in ([ids] if isinstance(ids, str) else ids)]
+        wanted = validation.memory_ids(ids)
         found = {record.id: record for record in self.store.get(wanted, self.address)}
         for ident in wanted:
             if ident not in found:
-                raise NotFound(f"there is no memory {ident} that this view can see")
-        return [found[ident] for ident in dict.fromkeys(wanted)]
+                raise _unseen(ident)
+        return [found[ident] for ident in wanted]
+
+    def one(self, ident: str) -> Record:
+        found = self.store.get((validation.memory_id(ident),), self.address)
+        if not found:
+            raise _unseen(ident)
+        return found[0]
 
     def log(self, place: Place, action: str, message: str, before: Sequence[Record] = (), **meta: Any) -> Entry:
         entry = Entry(0, new_id(), self.now(), action, message, self.address.agent, meta)
@@ -94,3 +103,7 @@ class View(msgspec.Struct, frozen=True):
         with suppress(StoreError):
             message = f"{verb} refused: {field} ({name})"
             self.log(self.place, "refuse", message, verb=verb, field=field, error=name, rule=rule)
+
+
+def _unseen(ident: str) -> NotFound:
+    return NotFound(f"there is no memory {ident} that this view can see")

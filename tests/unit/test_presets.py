@@ -47,19 +47,19 @@ def test_secrets_are_screened_everywhere(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "store", "kind", "decay", "ranking"),
+    ("name", "kind", "decay", "ranking"),
     [
-        ("recollect", "sqlite", "fact", NoDecay, WeightedSum),
-        ("atlas", "postgresql", "conversation", Weekly, WeightedSum),
-        ("aegis", "notebook", "fact", NoDecay, Overlap),
-        ("inklings", "sqlite", "fact", PerTier, Fusion),
-        ("ledger", "ledger", "conversation", HalfLife, Product),
-        ("journal", "sqlite", "journal", NoDecay, Oldest),
+        ("recollect", "fact", NoDecay, WeightedSum),
+        ("atlas", "conversation", Weekly, WeightedSum),
+        ("aegis", "fact", NoDecay, Overlap),
+        ("inklings", "fact", PerTier, Fusion),
+        ("ledger", "conversation", HalfLife, Product),
+        ("journal", "journal", NoDecay, Oldest),
     ],
 )
-def test_what_each_preset_is_made_of(name: str, store: str, kind: str, decay: type, ranking: type) -> None:
+def test_what_each_preset_is_made_of(name: str, kind: str, decay: type, ranking: type) -> None:
     preset = load(name)
-    assert (preset.store, preset.remember.kind) == (store, kind)
+    assert preset.remember.kind == kind
     assert (type(preset.decay), type(preset.ranking)) == (decay, ranking)
 
 
@@ -128,7 +128,7 @@ def test_a_file_holds_only_what_differs(tmp_path: Path) -> None:
 def test_a_file_that_extends_nothing_extends_the_default(tmp_path: Path) -> None:
     mine = load(str(write(tmp_path, "[ranking]\nsimilarity = 0.5")))
     assert mine.ranking == WeightedSum(similarity=0.5, recency=0.1, importance=0.1, source=0.0)
-    assert mine.store == "sqlite"
+    assert mine.remember == load("recollect").remember
 
 
 def test_another_curve_brings_none_of_the_old_ones_keys(tmp_path: Path) -> None:
@@ -168,7 +168,6 @@ def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
         ('[secrets]\nallow = ["jwtt"]', "secrets.allow", "`jwtt`"),
         ('[decay]\ncurve = "weakly"', "decay.curve", "did you mean `weekly`?"),
         ('[ranking]\nformula = "fusoin"', "ranking.formula", "did you mean `fusion`?"),
-        ('store = "sqlit"', "store", "did you mean `sqlite`?"),
         ('[importance]\nuse = ["klingon"]', "importance.use.0", "english"),
         ('[decay]\ncurve = "per_tier"\nrates = "tabel"', "decay.rates", "did you mean `table`?"),
         ('[decay]\ncurve = "per_tier"\n[decay.rates]\nacount = 0.9', "decay.rates", "did you mean `account`?"),

@@ -176,7 +176,7 @@ def _english(text: str) -> list[Rule]:
         words.append(" €")
     fired: list[Rule] = []
     if words:
-        names = {name for word in words for name in gate.names[word]}
+        names = {name for word in words for name in gate.names[word[1:]]}
         fired = [rule for rule, search in _searches() if rule.name in names and search(low)]
     if len(text) <= _SMALL_TALK_CHARS and not fired and _small_talk()(low):
         fired.append(SMALL_TALK)
@@ -193,11 +193,11 @@ def _gate() -> _Gate:
     names: dict[str, list[str]] = {}
     for name, words in _GATE.items():
         for word in words:
-            names.setdefault(f" {word}", []).append(name)
+            names.setdefault(word, []).append(name)
     # Alternatives grouped by first letter: a word that begins with none of the letters costs a few comparisons.
     by_letter: dict[str, list[str]] = {}
     for word in sorted(names):
-        by_letter.setdefault(word[1], []).append(re.escape(word[2:]))
+        by_letter.setdefault(word[0], []).append(re.escape(word[1:]))
     groups = "|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_letter.items())
     return _Gate(re.compile(f" (?:{groups})").findall, names)
 

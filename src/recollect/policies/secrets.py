@@ -35,20 +35,26 @@ def find(text: str, screen: Screen) -> str | None:
     if not screen.enabled:
         return None
     plan = _plan(screen)
-    for gate, quick, rules in plan.gates:
-        if gate in text and (quick is None or quick(text)):
-            for name, pattern, passes in rules:
-                if _occurs(text, pattern, passes):
-                    return name
+    if name := _behind(plan.gates, text):
+        return name
     if ":" in text and (name := _assigned(text, ":", plan.off)):
         return name
     if "=" in text and (name := _assigned(text, "=", plan.off)):
         return name
-    if _long_run(text) and (name := _blob(text, plan)):
+    if _has_run(text) and (name := _behind(plan.long_gates, text) or _blob(text, plan)):
         return name
     for name, search in plan.extra:
         if search(text):
             return name
+    return None
+
+
+def _behind(gates: tuple[_OpenGate, ...], text: str) -> str | None:
+    for gate, quick, rules in gates:
+        if gate in text and (quick is None or quick(text)):
+            for name, pattern, passes in rules:
+                if _occurs(text, pattern, passes):
+                    return name
     return None
 
 
@@ -63,6 +69,7 @@ def check(screen: Screen) -> None:
 Passes = Callable[[re.Match[str]], bool]
 _Rule = tuple[str, str, Passes | None]
 _Gate = tuple[str, str | None, tuple[_Rule, ...]]
+_OpenGate = tuple[str, Callable[[str], object] | None, tuple[_Rule, ...]]
 _START = r"(?<![A-Za-z0-9])"
 
 
@@ -101,12 +108,6 @@ _DEFAULT: tuple[_Gate, ...] = (
             ("groq-key", _START + r"gsk_[A-Za-z0-9]{20}", None),
         ),
     ),
-    ("AKIA", None, (("aws-key-id", _START + r"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])", None),)),
-    ("ASIA", None, (("aws-key-id", _START + r"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])", None),)),
-    ("AIza", None, (("google-key", _START + r"AIza[\w-]{30}", None),)),
-    ("SG.", None, (("sendgrid-key", _START + r"SG\.[\w-]{16,80}\.[\w-]{16}", None),)),
-    ("SK", None, (("twilio-key", _START + r"SK[0-9a-f]{32}(?![A-Za-z0-9])", None),)),
-    ("eyJ", None, (("jwt", r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.", None),)),
     (
         "://",
         r"://(?:[^\s/]{1,400}@|hooks\.)",
@@ -116,6 +117,17 @@ _DEFAULT: tuple[_Gate, ...] = (
         ),
     ),
     ("earer ", None, (("bearer-token", r"(?<![A-Za-z])[Bb]earer +(\S{1,4096})", _is_words),)),
+)
+
+_RUN = 20
+# Keys that are at least that long, without a space.
+_LONG: tuple[_Gate, ...] = (
+    ("AKIA", None, (("aws-key-id", _START + r"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])", None),)),
+    ("ASIA", None, (("aws-key-id", _START + r"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])", None),)),
+    ("AIza", None, (("google-key", _START + r"AIza[\w-]{30}", None),)),
+    ("SG.", None, (("sendgrid-key", _START + r"SG\.[\w-]{16,80}\.[\w-]{16}", None),)),
+    ("SK", None, (("twilio-key", _START + r"SK[0-9a-f]{32}(?![A-Za-z0-9])", None),)),
+    ("eyJ", None, (("jwt", r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.", None),)),
 )
 
 _LITERAL: tuple[_Gate, ...] = (
@@ -158,13 +170,14 @@ _NAMES = tuple(_ASSIGNED)
 _BLOBS = ("mixed-blob", "base64-blob")
 
 RULES = tuple(
-    dict.fromkeys([*(name for _, _, rules in _DEFAULT for name, _, _ in rules), *_ASSIGNED.values(), *_BLOBS])
+    dict.fromkeys([*(name for _, _, rules in _DEFAULT + _LONG for name, _, _ in rules), *_ASSIGNED.values(), *_BLOBS])
 )
 """The names of the rules that come with recollect."""
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    gates: tuple[tuple[str, Callable[[str], object] | None, tuple[_Rule, ...]], ...]
+    gates: tuple[_OpenGate, ...]
+    long_gates: tuple[_OpenGate, ...]
     extra: tuple[tuple[str, Callable[[str], object]], ...]
     off: frozenset[str]
     literal: bool
@@ -177,12 +190,18 @@ def _plan(screen: Screen) -> _Plan:
         if name not in known:
             raise InvalidPreset("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(known))}")
     off = frozenset(screen.allow)
-    gates = [
-        (gate, None if quick is None else _compile(quick).search, tuple([rule for rule in rules if rule[0] not in off]))
-        for gate, quick, rules in (*(_LITERAL if screen.literal else ()), *_DEFAULT)
-    ]
     extra = tuple([(rule.name, _searcher(rule)) for rule in screen.rules if rule.name not in off])
-    return _Plan(tuple(gates), extra, off, screen.literal)
+    gates = (*_LITERAL, *_DEFAULT) if screen.literal else _DEFAULT
+    return _Plan(_opened(gates, off), _opened(_LONG, off), extra, off, screen.literal)
+
+
+def _opened(gates: tuple[_Gate, ...], off: frozenset[str]) -> tuple[_OpenGate, ...]:
+    return tuple(
+        [
+            (gate, None if quick is None else _compile(quick).search, tuple([r for r in rules if r[0] not in off]))
+            for gate, quick, rules in gates
+        ]
+    )
 
 
 def _searcher(rule: SecretRule) -> Callable[[str], object]:
@@ -269,11 +288,11 @@ def _is_value(rule: str, value: str, quoted: bool, joined: bool) -> bool:
     return len(value) >= (8 if quoted or joined else 16)
 
 
-def _long_run(text: str) -> bool:
-    """Whether 40 characters follow each other without a space, which ordinary text hardly has."""
-    at, last = 0, len(text) - 40
+def _has_run(text: str) -> bool:
+    """Whether so many characters follow each other without a space, which ordinary text hardly has."""
+    at, last = 0, len(text) - _RUN
     while at <= last:
-        space = text.rfind(" ", at, at + 40)
+        space = text.rfind(" ", at, at + _RUN)
         if space < 0:
             return True
         at = space + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -15,7 +15,6 @@ from recollect.policies.retention import Retention
 from recollect.policies.secrets import Screen
 from recollect.record import Lifetime
 
-StoreName = Literal["sqlite", "ledger", "notebook", "postgresql"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 _NAMES = ("recollect", "atlas", "aegis", "inklings", "ledger", "journal")
@@ -45,7 +44,6 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     description: str = ""
-    store: StoreName = "sqlite"
     remember: Remember = Remember()
     importance: Importance = Importance()
     secrets: Screen = Screen()

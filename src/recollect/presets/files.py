@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from recollect.errors import InvalidPreset
 from recollect.policies import importance, secrets
 from recollect.presets import Preset, names
-from recollect.presets.problems import closest, explain, table
 
 
 def builtin(name: str) -> Preset:
@@ -37,6 +36,8 @@ def is_path(name: str | os.PathLike[str]) -> bool:
 
 def _read_builtin(name: str) -> dict[str, Any]:
     if name not in names():
+        from recollect.presets.problems import closest
+
         hint = closest(name, names())
         raise InvalidPreset("preset", f"there is no preset `{name}`{hint} (one of {', '.join(names())})")
     return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
@@ -88,4 +89,10 @@ def _convert(data: dict[str, Any], origin: str) -> Preset:
     try:
         return msgspec.convert(data, Preset)
     except msgspec.ValidationError as error:
+        from recollect.presets.problems import explain
+
         raise explain(str(error), data, origin) from None
+
+
+def table(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value)

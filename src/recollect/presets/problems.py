@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import inspect
 
 from recollect.errors import InvalidPreset
 from recollect.presets import Preset
+from recollect.presets.files import table
 
 
 def explain(message: str, data: dict[str, Any], origin: str) -> InvalidPreset:
@@ -90,7 +91,3 @@ def _structs(kinds: list[Any], value: Any) -> list[Any]:
 def closest(word: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, known, 1, 0.5)
     return f", did you mean `{near[0]}`?" if near else ""
-
-
-def table(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value)

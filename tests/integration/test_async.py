@@ -1,0 +1,112 @@
+"""AsyncMemory: the same verbs, awaited."""
+
+import asyncio
+import io
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from recollect import AccessDenied, AsyncMemory, Conflict, InvalidInput, Memory, NotFound
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_every_verb_can_be_awaited(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with AsyncMemory(tmp_path / "memory", clock=lambda: NOW) as memory:
+            me = memory.at(agent="atlas")
+            tea = await me.remember("Alice drinks green tea", tags=["drinks"])
+            two = await me.remember_many(["Bob drinks coffee", {"content": "Carol drinks mate", "tags": ["drinks"]}])
+            assert await me.get(tea.id) == tea
+            assert [one.id for one in await me.list(newest_first=False)] == [tea.id, *(one.id for one in two)]
+            assert [hit.memory.id for hit in await me.recall("green tea")] == [tea.id]
+            newer = await me.revise(tea.id, content="Alice drinks black tea")
+            assert [one.id for one in await me.history(tea.id)] == [tea.id, newer.id]
+            await me.archive(newer.id)
+            assert (await me.diagnose(newer.id)).status == "archived"
+            await me.restore(newer.id)
+            assert (await me.forget(tag="drinks")).count == 3
+            assert (await me.undo()).action == "undo"
+            assert (await me.stats()).total == 4
+            assert (await me.doctor()).ok
+            assert (await me.maintain()).decayed == ()
+            stream = io.BytesIO()
+            assert await me.export(stream) == 4
+            assert (await me.import_(io.BytesIO(stream.getvalue()))).unchanged == 4
+            assert await memory.workspaces() == ["default"]
+            assert isinstance(await memory.compact(), int)
+
+    asyncio.run(day())
+    with Memory(tmp_path / "memory") as memory:
+        assert memory.stats().total == 4
+
+
+def test_errors_come_through(tmp_path: Path) -> None:
+    async def trouble() -> None:
+        async with AsyncMemory(tmp_path / "memory") as memory:
+            with pytest.raises(InvalidInput):
+                await memory.remember("")
+            with pytest.raises(NotFound):
+                await memory.get("missing")
+            with pytest.raises(AccessDenied):
+                memory.at(agent="a").at(agent="b")
+            one = await memory.remember("a lynx")
+            await memory.revise(one.id, content="a wolf")
+            with pytest.raises(Conflict):
+                await memory.revise(one.id, content="a fox")
+
+    asyncio.run(trouble())
+
+
+def test_many_verbs_at_once_lose_nothing(tmp_path: Path) -> None:
+    async def crowd() -> None:
+        async with AsyncMemory(tmp_path / "memory") as memory:
+            agents = [memory.at(agent=f"agent{number}") for number in range(4)]
+            stored = await asyncio.gather(*(agents[n % 4].remember(f"note number {n}") for n in range(40)))
+            found = await asyncio.gather(*(agents[n % 4].get(one.id) for n, one in enumerate(stored)))
+            assert found == stored
+            seen = await asyncio.gather(*(agent.recall("note", limit=50) for agent in agents))
+            assert [len(hits) for hits in seen] == [10] * 4
+            revised = await asyncio.gather(
+                *(memory.revise(stored[0].id, content=f"version {n}") for n in range(5)), return_exceptions=True
+            )
+            assert sum(isinstance(one, Conflict) for one in revised) == 4
+            assert (await memory.stats()).total == 41
+
+    asyncio.run(crowd())
+
+
+def test_the_event_loop_goes_on_while_the_disk_is_waited_for(tmp_path: Path) -> None:
+    class Held:
+        """A clock that does not answer before it is let go."""
+
+        def __init__(self) -> None:
+            self.asked, self.free = asyncio.Event(), threading.Event()
+
+        def __call__(self) -> datetime:
+            loop.call_soon_threadsafe(self.asked.set)
+            assert self.free.wait(10)
+            return NOW
+
+    async def wait() -> None:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        clock = Held()
+        memory = AsyncMemory(tmp_path / "memory", clock=clock)
+        writing = asyncio.create_task(memory.remember("a heron"))
+        await asyncio.wait_for(clock.asked.wait(), 10)
+        assert not writing.done()
+        clock.free.set()
+        assert (await writing).content == "a heron"
+        await memory.close()
+
+    loop: asyncio.AbstractEventLoop
+    asyncio.run(wait())
+
+
+def test_it_can_be_made_from_a_memory(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory") as memory:
+        one = memory.remember("a lynx")
+        assert asyncio.run(AsyncMemory(memory).get(one.id)) == one  # type: ignore[arg-type]

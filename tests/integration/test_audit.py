@@ -1,0 +1,326 @@
+"""The audit log: one entry for each change and refusal, in order, and any tampering shows."""
+
+import io
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from recollect import AccessDenied, InvalidInput, Memory, SecretRefused
+from recollect.chain import Entry
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "memory", clock=lambda: NOW) as memory:
+        yield memory
+
+
+def log(memory: Memory) -> list[Entry]:
+    return memory.audit.search(limit=1000)[::-1]
+
+
+# One entry each
+
+
+def _export(memory: Memory) -> io.BytesIO:
+    out = io.BytesIO()
+    memory.remember("a fox")
+    memory.export(out)
+    memory.forget(since="2000-01-01")
+    return io.BytesIO(out.getvalue())
+
+
+def _first(memory: Memory) -> str:
+    return memory.list(state=None, newest_first=False)[0].id
+
+
+def _archived(memory: Memory) -> str:
+    return memory.archive(_first(memory))[0].id
+
+
+CHANGES: dict[str, tuple[Callable[[Memory], Any], Callable[[Memory, Any], object], str]] = {
+    "remember": (lambda m: None, lambda m, _: m.remember("a lynx", kind="finding"), "remembered a finding"),
+    "remember_many": (lambda m: None, lambda m, _: m.remember_many(["a", "b", "c"]), "remembered 3 memories"),
+    "revise": (_first, lambda m, one: m.revise(one, content="a robin"), "revised a fact"),
+    "archive": (_first, lambda m, one: m.archive(one, reason="winter"), "archived 1 memory: winter"),
+    "restore": (_archived, lambda m, one: m.restore(one), "restored 1 memory"),
+    "forget": (_first, lambda m, one: m.forget(one, reason="asked"), "forgot 1 memory: asked"),
+    "erase": (_first, lambda m, one: m.forget(one, erase=True), "forgot 1 memory"),
+    "undo": (lambda m: None, lambda m, _: m.undo(), "undid: remembered a fact"),
+    "import": (_export, lambda m, source: m.import_(source), "imported 2 memories"),
+}
+
+
+@pytest.mark.clause("ATL-06")
+@pytest.mark.parametrize("verb", CHANGES)
+def test_a_change_has_one_entry_with_actor_action_and_message(memory: Memory, verb: str) -> None:
+    prepare, change, message = CHANGES[verb]
+    me = memory.at(agent="atlas")
+    me.remember("an owl")
+    given = prepare(me)
+    before = len(log(memory))
+    change(me, given)
+    (entry,) = log(memory)[before:]
+    assert entry.action == verb.removesuffix("_many")
+    assert (entry.message, entry.actor, entry.at) == (message, "atlas", NOW)
+    assert entry.seq == before + 1
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda m: m.get(_first(m)),
+        lambda m: m.list(),
+        lambda m: m.recall("owl"),
+        lambda m: m.history(_first(m)),
+        lambda m: m.diagnose(_first(m)),
+        lambda m: m.stats(),
+        lambda m: m.doctor(),
+        lambda m: m.maintain(),
+        lambda m: m.compact(),
+        lambda m: m.export(io.BytesIO()),
+        lambda m: m.audit.verify(),
+    ],
+)
+def test_reading_and_looking_after_leave_no_entry(memory: Memory, read: Callable[[Memory], object]) -> None:
+    memory.remember("an owl")
+    before = log(memory)
+    read(memory)
+    assert log(memory) == before
+
+
+REFUSALS: dict[str, tuple[Callable[[Memory], object], str, str]] = {
+    "remember": (lambda m: m.remember(""), "content", "InvalidInput"),
+    "many": (lambda m: m.remember_many(["fine", {"content": "x", "kind": "No"}]), "kind", "InvalidInput"),
+    "no list": (lambda m: m.remember_many("text"), "items", "InvalidInput"),
+    "secret": (lambda m: m.remember("the password" + ": hunter2"), "content", "SecretRefused"),
+    "elsewhere": (lambda m: m.remember("x", channel="sales"), "channel", "AccessDenied"),
+    "revise": (lambda m: m.revise(_first(m), importance=7), "importance", "InvalidInput"),
+    "forget": (lambda m: m.forget(), "id", "InvalidInput"),
+    "workspace": (lambda m: m.forget(workspace="default"), "workspace", "AccessDenied"),
+    "archive": (lambda m: m.archive("../x"), "id", "InvalidInput"),
+    "restore": (lambda m: m.restore(["../x"]), "id", "InvalidInput"),
+    "undo": (lambda m: m.undo("../x"), "change", "InvalidInput"),
+    "import": (lambda m: m.import_(io.BytesIO(b"{}")), "source", "InvalidInput"),
+    "audit": (lambda m: m.audit.record("note", "the password" + ": hunter2"), "message", "SecretRefused"),
+}
+
+
+@pytest.mark.clause("ATL-06", "AEG-03")
+@pytest.mark.parametrize("what", REFUSALS)
+def test_a_refusal_has_one_entry_that_names_field_and_error_but_no_value(memory: Memory, what: str) -> None:
+    refused, field, error = REFUSALS[what]
+    me = memory.at(agent="atlas", channel="ops")
+    me.remember("an owl")
+    before = len(log(memory))
+    with pytest.raises((InvalidInput, AccessDenied)):
+        refused(me)
+    (entry,) = log(memory)[before:]
+    assert (entry.action, entry.actor, entry.at) == ("refuse", "atlas", NOW)
+    assert (entry.meta["field"], entry.meta["error"]) == (field, error)
+    assert entry.message == f"{entry.meta['verb']} refused: {field} ({error})"
+    assert "hunter2" not in repr(entry)
+
+
+# Searching
+
+
+@pytest.mark.clause("ATL-06")
+@pytest.mark.parametrize(
+    ("message", "query"),
+    [
+        ("Deployed to Bern", "deployed TO bern"),
+        ("Deployed to Bern", "OYED"),
+        ("in der Straße", "STRASSE"),
+        ("in der STRASSE", "straße"),
+        ("ΟΔΟΣ ΑΘΗΝΑΣ", "οδος"),
+        ("Ärger im Café", "ärger IM cafÉ"),
+        ("100% _done_", "% _DONE"),
+        ('it\'s "quoted"', "'S \"Q"),
+    ],
+)
+def test_a_search_finds_a_piece_of_the_message_in_any_case(memory: Memory, message: str, query: str) -> None:
+    memory.audit.record("note", "something else")
+    found = memory.audit.record("note", message)
+    assert memory.audit.search(query) == [found]
+
+
+@pytest.mark.clause("ATL-06")
+def test_a_search_returns_the_newest_ten_first(memory: Memory) -> None:
+    memory.at(workspace="shop").audit.record("note", "step 0")
+    entries = [memory.audit.record("note", f"step {number}") for number in range(1, 13)]
+    found = memory.audit.search("STEP")
+    assert found == entries[:1:-1]
+    assert len(found) == 10
+    assert [entry.message for entry in memory.audit.search("step", limit=100)][-1] == "step 0"
+    assert memory.audit.search(limit=2) == entries[:-3:-1]
+    with pytest.raises(InvalidInput, match=r"^limit: "):
+        memory.audit.search(limit=0)
+
+
+def test_a_search_can_be_about_one_memory(memory: Memory) -> None:
+    owl, fox = memory.remember_many(["an owl"])[0], memory.remember("a fox")
+    memory.archive(owl.id)
+    assert [entry.action for entry in memory.audit.search(about=owl.id)] == ["archive", "remember"]
+    assert [entry.action for entry in memory.audit.search(about=fox.id)] == ["remember"]
+    assert memory.audit.search(about="0" * 32) == []
+    assert [entry.action for entry in memory.audit.search("ARCHIVED", about=owl.id)] == ["archive"]
+
+
+@pytest.mark.clause("ATL-06")
+def test_each_tenant_has_its_own_log(memory: Memory) -> None:
+    acme, other = memory.at(tenant="acme"), memory.at(tenant="other")
+    acme.remember("an owl")
+    acme.at(workspace="shop").audit.record("note", "in the shop")
+    assert other.audit.search() == []
+    assert [entry.action for entry in acme.audit.search()] == ["note", "remember"]
+    assert [entry.action for entry in acme.at(workspace="shop").audit.search()] == ["note"]
+
+
+# Recording by hand
+
+
+@pytest.mark.clause("ATL-06")
+def test_an_agent_can_log_what_it_did(memory: Memory) -> None:
+    entry = memory.at(agent="atlas").audit.record("deploy", "Deployed version 7", {"version": 7, "to": ["bern"]})
+    assert (entry.action, entry.message, entry.actor, entry.at) == ("deploy", "Deployed version 7", "atlas", NOW)
+    assert entry.meta == {"details": {"version": 7, "to": ["bern"]}}
+    assert memory.audit.search("version 7") == [entry]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("No Action", "text"), "action"),
+        (("note", ""), "message"),
+        (("note", "x" * 10_001), "message"),
+        (("note", 5), "message"),
+        (("note", "\ud800"), "message"),
+        (("note", "text", {"a": b""}), "meta"),
+        (("note", "text", "no object"), "meta"),
+    ],
+)
+def test_a_bad_entry_is_refused(memory: Memory, arguments: tuple[Any, ...], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        memory.audit.record(*arguments)
+    assert caught.value.field == field
+    assert [entry.action for entry in log(memory)] == ["refuse"]
+
+
+@pytest.mark.clause("AEG-03")
+def test_a_secret_is_not_logged(tmp_path: Path, memory: Memory) -> None:
+    secret = "gh" + "p_a1B2c3D4e5F6g7H8"
+    for arguments in (("note", f"used {secret}"), ("note", "fine", {"key": secret})):
+        with pytest.raises(SecretRefused) as caught:
+            memory.audit.record(*arguments)  # type: ignore[arg-type]
+        assert secret not in repr(caught.value)
+    memory.close()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+# Tampering
+
+
+def database(tmp_path: Path) -> apsw.Connection:
+    (path,) = (tmp_path / "memory").rglob("memory.db")
+    return apsw.Connection(str(path))
+
+
+@pytest.fixture
+def sealed(tmp_path: Path, memory: Memory) -> Memory:
+    """Five entries, and their file closed."""
+    for number in range(1, 6):
+        memory.at(agent="atlas").audit.record("note", f"step {number}", {"number": number})
+    (result,) = memory.audit.verify()
+    assert (result.ok, result.entries, result.tenant, result.workspace) == (True, 5, "default", "default")
+    assert result.head == log(memory)[-1].hash
+    memory.close()
+    return memory
+
+
+@pytest.mark.clause("ATL-06")
+@pytest.mark.parametrize("sql", ["UPDATE audit SET message = 'forged'", "DELETE FROM audit WHERE seq = 5"])
+def test_the_log_cannot_be_changed_while_its_guards_are_there(tmp_path: Path, sealed: Memory, sql: str) -> None:
+    with database(tmp_path) as connection, pytest.raises(apsw.ConstraintError, match="append-only"):
+        connection.execute(sql)
+    assert sealed.audit.verify()[0].ok
+
+
+UNGUARD = "DROP TRIGGER audit_is_append_only_update; DROP TRIGGER audit_is_append_only_delete;"
+
+TAMPERING = {
+    "message": ("UPDATE audit SET message = 'forged' WHERE seq = 3", 3),
+    "meta": ("""UPDATE audit SET meta = '{"details":{"number":9}}' WHERE seq = 3""", 3),
+    "actor": ("UPDATE audit SET actor = 'mallory' WHERE seq = 3", 3),
+    "no actor": ("UPDATE audit SET actor = NULL WHERE seq = 1", 1),
+    "time": ("UPDATE audit SET at = at + 1 WHERE seq = 5", 5),
+    "action": ("UPDATE audit SET action = 'other' WHERE seq = 2", 2),
+    "id": ("UPDATE audit SET id = 'other' WHERE seq = 2", 2),
+    "hash": (f"UPDATE audit SET hash = '{'0' * 64}' WHERE seq = 4", 4),
+    "first removed": ("DELETE FROM audit WHERE seq = 1", 2),
+    "middle removed": ("DELETE FROM audit WHERE seq = 3", 4),
+    "last removed": ("DELETE FROM audit WHERE seq = 5", 5),
+    "last two removed": ("DELETE FROM audit WHERE seq > 3", 4),
+    "all removed": ("DELETE FROM audit", 1),
+    "removed and closed up": ("DELETE FROM audit WHERE seq = 3; UPDATE audit SET seq = seq - 1 WHERE seq > 3", 3),
+    "two swapped": (
+        "UPDATE audit SET seq = 99 WHERE seq = 2; UPDATE audit SET seq = 2 WHERE seq = 3;"
+        "UPDATE audit SET seq = 3 WHERE seq = 99",
+        2,
+    ),
+    "inserted between": (
+        "UPDATE audit SET seq = 6 WHERE seq = 5;"
+        "INSERT INTO audit SELECT 5, 'x', at, action, 'forged', actor, meta, hash FROM audit WHERE seq = 4",
+        5,
+    ),
+    "inserted at the end": (
+        "INSERT INTO audit SELECT 6, 'x', at, action, 'forged', actor, meta, hash FROM audit WHERE seq = 5",
+        6,
+    ),
+}
+
+
+@pytest.mark.clause("ATL-06")
+@pytest.mark.parametrize("what", TAMPERING)
+def test_tampering_is_found_and_located(tmp_path: Path, sealed: Memory, what: str) -> None:
+    sql, where = TAMPERING[what]
+    with database(tmp_path) as connection:
+        connection.execute(UNGUARD + sql)
+    (result,) = sealed.audit.verify()
+    assert not result.ok
+    assert result.breaks[0].seq == where
+    assert ("missing" in result.breaks[0].problem) is (what.endswith("removed"))
+    health = sealed.doctor()
+    assert not health.ok
+    assert "audit log broken" in [finding.problem for finding in health.findings]
+
+
+def test_a_broken_log_still_takes_entries_and_keeps_its_break(tmp_path: Path, sealed: Memory) -> None:
+    with database(tmp_path) as connection:
+        connection.execute(UNGUARD + "UPDATE audit SET message = 'forged' WHERE seq = 3")
+    sealed.remember("an owl")
+    (result,) = sealed.audit.verify()
+    assert [one.seq for one in result.breaks] == [3]
+    assert result.entries == 6
+
+
+def test_the_log_is_as_durable_as_the_change(tmp_path: Path, memory: Memory) -> None:
+    class Broken:
+        asked = 0
+
+        def __call__(self) -> datetime:
+            self.asked += 1
+            if self.asked > 1:
+                raise RuntimeError("no time left")
+            return NOW
+
+    with Memory(tmp_path / "memory", clock=Broken()) as broken, pytest.raises(RuntimeError):
+        broken.remember("an owl")
+    assert memory.list(state=None) == []
+    assert log(memory) == []

@@ -1,0 +1,343 @@
+"""Export and import: exact, whole or not at all, and harmless to repeat."""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import AccessDenied, Conflict, InvalidInput, Memory, Record, SecretRefused
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "one", clock=lambda: NOW) as memory:
+        yield memory
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "two", clock=lambda: NOW + timedelta(days=400)) as memory:
+        yield memory
+
+
+def state(memory: Memory) -> list[Record]:
+    return sorted(memory.list(state=None, limit=100_000), key=lambda one: one.id)
+
+
+def exported(memory: Memory) -> bytes:
+    out = io.BytesIO()
+    memory.export(out)
+    return out.getvalue()
+
+
+def edited(memory: Memory, change: Callable[[dict[str, Any]], object]) -> io.BytesIO:
+    """An export in which someone changed the first memory."""
+    document = json.loads(exported(memory))
+    change(document["memories"][0])
+    return io.BytesIO(json.dumps(document).encode())
+
+
+@pytest.fixture
+def full(memory: Memory) -> Memory:
+    """Memories with every field, of every tier, in every state."""
+    me = memory.at(agent="atlas", account="ada")
+    me.remember(
+        {"build": {"status": "grün", "steps": [1, 2.5, None, True]}},
+        kind="finding",
+        importance=0.123456789,
+        tags=["a.b", "größe"],
+        role="tool_result",
+        source="ci",
+        conversation="c1",
+        channel="ops",
+        references=["abc"],
+        metadata={"deep": {"er": ["x", {"y": 0.1}]}},
+        embedding=[0.1, -2.5, 1e-20],
+        embedding_model="mini",
+    )
+    memory.remember("line one\nline two\r\n\u2028 \x00 end", created_at="0001-01-01T00:00:00.000001Z")
+    memory.remember("for the account", tier="account", lifetime="short_term")
+    memory.remember("for the talk", tier="conversation", conversation="c2", expires_at=NOW + timedelta(days=1))
+    memory.archive(memory.remember("archived").id)
+    memory.revise(memory.remember("old").id, content="new")
+    memory.recall("line archived talk")
+    return memory
+
+
+@pytest.mark.clause("INK-21")
+def test_everything_comes_back_exactly(tmp_path: Path, full: Memory, other: Memory) -> None:
+    assert full.export(tmp_path / "export.json") == 7
+    done = other.import_(tmp_path / "export.json")
+    assert (done.added, done.unchanged) == (7, 0)
+    assert state(other) == state(full)
+    assert {one.access_count for one in state(other)} == {0, 1}
+    assert any(one.embedding for one in state(other))
+    assert [hit.memory.text for hit in other.recall("grün status", touch=False)] == [
+        hit.memory.text for hit in full.recall("grün status", touch=False)
+    ]
+    assert exported(other).split(b"\n")[1:] == exported(full).split(b"\n")[1:]
+    assert other.doctor().ok
+
+
+@pytest.mark.clause("INK-21")
+def test_an_export_is_one_json_document_with_a_schema_version(full: Memory) -> None:
+    document = json.loads(exported(full))
+    assert (document["format"], document["schema_version"]) == ("recollect", 1)
+    assert document["exported_at"] == "2026-03-01T12:00:00Z"
+    assert len(document["memories"]) == 7
+    assert {one["schema_version"] for one in document["memories"]} == {1}
+    assert len(exported(full).splitlines()) == 7 + 2
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+def test_any_layout_of_the_document_can_be_read(full: Memory, other: Memory, indent: int | None) -> None:
+    document = json.dumps(json.loads(exported(full)), indent=indent, ensure_ascii=indent is None)
+    assert other.import_(io.BytesIO(document.encode())).added == 7
+    assert state(other) == state(full)
+
+
+def test_windows_line_ends_and_an_empty_export_can_be_read(full: Memory, other: Memory) -> None:
+    assert other.import_(io.BytesIO(exported(other))).added == 0
+    assert other.import_(io.BytesIO(exported(full).replace(b"\n", b"\r\n"))).added == 7
+
+
+def test_importing_again_adds_nothing(full: Memory, other: Memory) -> None:
+    other.import_(io.BytesIO(exported(full)))
+    first = next(one for one in state(other) if one.state(NOW) == "live")
+    other.archive(first.id)
+    before = state(other)
+    done = other.import_(io.BytesIO(exported(full)))
+    assert (done.added, done.unchanged) == (0, 7)
+    assert state(other) == before
+
+
+def test_what_is_missing_is_added(full: Memory, other: Memory) -> None:
+    other.import_(io.BytesIO(exported(full)))
+    later = full.remember("later")
+    done = other.import_(io.BytesIO(exported(full)))
+    assert (done.added, done.unchanged) == (1, 7)
+    assert other.get(later.id) == later
+
+
+def test_a_large_memory_goes_through_in_pieces(tmp_path: Path, memory: Memory, other: Memory) -> None:
+    memory.remember_many(f"note number {number}" for number in range(5000))
+    out, seen = [], []
+    assert memory.export(tmp_path / "export.json", progress=out.append) == 5000
+    assert out[0] < 5000
+    assert out[-1] == 5000
+    done = other.import_(tmp_path / "export.json", progress=seen.append)
+    assert done.added == 5000
+    assert seen == sorted(seen)
+    assert seen[0] < 5000
+    assert seen[-1] == 5000
+    assert state(other) == state(memory)
+    other.undo()
+    assert other.stats().total == 0
+
+
+class Pieces(io.RawIOBase):
+    """A stream that is written to and never holds more than a piece."""
+
+    def __init__(self) -> None:
+        self.largest = self.total = 0
+
+    def write(self, data: Any) -> int:
+        self.largest, self.total = max(self.largest, len(data)), self.total + len(data)
+        return len(data)
+
+
+def test_an_export_is_written_as_a_stream(memory: Memory) -> None:
+    memory.remember_many(f"note number {number} {'x' * 500}" for number in range(2000))
+    out = Pieces()
+    memory.export(out)  # type: ignore[arg-type]
+    assert out.total > 1_000_000
+    assert out.largest < 2_000
+
+
+def test_a_view_exports_what_it_sees_and_leaves_the_stream_open(memory: Memory) -> None:
+    memory.at(agent="ada").remember("of ada")
+    memory.at(agent="bob").remember("of bob")
+    memory.remember("shared")
+    memory.at(workspace="shop").remember("in the shop")
+    out = io.BytesIO()
+    assert memory.at(agent="ada").export(out) == 2
+    assert not out.closed
+    assert {one["content"] for one in json.loads(out.getvalue())["memories"]} == {"of ada", "shared"}
+
+
+def test_an_import_moves_to_the_tenant_and_workspace_of_the_view(memory: Memory) -> None:
+    shop = memory.at(tenant="acme", workspace="shop")
+    shop.remember_many(["an owl", {"content": "mine", "tier": "account"}])
+    there = memory.at(tenant="umbrella", workspace="lab")
+    there.import_(io.BytesIO(exported(shop)))
+    assert {(one.address.tenant, one.address.workspace) for one in state(there)} == {
+        ("umbrella", "lab"),
+        ("umbrella", None),
+    }
+    assert {one.checksum for one in state(there)} == {one.checksum for one in state(shop)}
+
+
+# Whole or not at all
+
+
+def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path: Path, memory: Memory) -> None:
+    memory.remember_many(f"note {number}" for number in range(2500))
+    path = tmp_path / "out" / "export.json"
+    path.parent.mkdir()
+    path.write_text("the old one")
+
+    def stop(count: int) -> None:
+        assert [one.name for one in path.parent.iterdir() if one != path]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        memory.export(path, progress=stop)
+    assert path.read_text() == "the old one"
+    assert list(path.parent.iterdir()) == [path]
+    assert memory.export(path) == 2500
+    assert list(path.parent.iterdir()) == [path]
+    assert len(json.loads(path.read_bytes())["memories"]) == 2500
+
+
+@pytest.mark.parametrize("target", ["missing/export.json", "."])
+def test_a_target_that_cannot_be_written_is_named(tmp_path: Path, memory: Memory, target: str) -> None:
+    memory.remember("an owl")
+    with pytest.raises(InvalidInput, match=r"^target: .*cannot be written"):
+        memory.export(tmp_path / target)
+
+
+@pytest.mark.parametrize("source", ["missing.json", ".", "nul\x00.json"])
+def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, memory: Memory, source: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^source: (there is no file|.*cannot be read)"):
+        memory.import_(f"{tmp_path}/{source}")
+
+
+BAD: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda data: b"", "is not an export"),
+    "no JSON": (lambda data: b"id,content\n1,owl\n", "is not an export"),
+    "a list": (lambda data: b"[]", "is not an export"),
+    "another document": (lambda data: b'{"name": "x", "version": 1}', "is not an export"),
+    "another format": (lambda data: data.replace(b'"recollect"', b'"mem0"', 1), "its format is 'mem0'"),
+    "newer": (lambda data: data.replace(b'version":1', b'version":2', 1), "schema version 2; .*upgrade"),
+    "newer memory": (lambda data: b'version":9}'.join(data.rsplit(b'version":1}', 1)), "schema_version: 9 must be"),
+    "cut off": (lambda data: data[:-3], "ends in the middle"),
+    "cut in a line": (lambda data: data[: data.rindex(b'"tier"')], "line 8"),
+    "cut in the head": (lambda data: data[:30], "is not an export"),
+    "not UTF-8": (lambda data: data.replace(b"archived", b"arch\xff\xfeed"), "line"),
+    "one letter": (lambda data: data.replace(b"for the talk", b"for the walk"), "does not match its checksum"),
+    "another kind": (lambda data: data.replace(b'"kind":"finding"', b'"kind":"gossip!"'), "memory 2: kind: "),
+    "another time": (lambda data: data.replace(b"0001-01-01", b"0002-01-01"), "does not match its checksum"),
+    "very deep": (lambda data: data.replace(b'"for the talk"', b"[" * 100_000 + b"]" * 100_000), "line"),
+    "deep document": (lambda data: data[: data.index(b"\n")] + b"[" * 200_000, "is not an export"),
+}  # fmt: skip
+
+
+@pytest.mark.clause("INK-21")
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_file_is_refused_and_nothing_is_imported(full: Memory, other: Memory, what: str) -> None:
+    damage, problem = BAD[what]
+    data = damage(exported(full))
+    assert data != exported(full)
+    there = other.remember("there before")
+    with pytest.raises(InvalidInput, match=problem) as caught:
+        other.import_(io.BytesIO(data))
+    assert len(str(caught.value)) < 300
+    assert state(other) == [there]
+    (entry,) = other.audit.search(limit=1)
+    assert (entry.action, entry.meta["verb"]) == ("refuse", "import")
+
+
+FORGED: list[tuple[str, Any]] = [
+    ("id", "../x"),
+    ("id", "x" * 33),
+    ("importance", 2),
+    ("importance", "high"),
+    ("tier", "galaxy"),
+    ("role", "robot"),
+    ("lifetime", "eternal"),
+    ("tags", ["no tag"]),
+    ("tags", "text"),
+    ("references", ["../x"]),
+    ("metadata", []),
+    ("access_count", -1),
+    ("access_count", 2**63),
+    ("accessed_at", "2026-03-01T12:00:00"),
+    ("accessed_at", "yesterday"),
+    ("expires_at", "2026-03-01T12:00:00"),
+    ("archived_at", "2026-03-01T14:00:00+02:00"),
+    ("superseded_by", "../x"),
+    ("source", "two\nlines"),
+    ("embedding", "AAAA"),
+    ("embedding", "AADAfw=="),
+    ("embedding", "no base64!"),
+    ("embedding_model", ""),
+    ("schema_version", 2),
+    ("content", ""),
+    ("address", {"agent": "../x"}),
+    ("address", {"channel": "a/b"}),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), FORGED, ids=[f"{field}-{n}" for n, (field, _) in enumerate(FORGED)])
+def test_a_forged_field_is_refused(memory: Memory, other: Memory, field: str, value: Any) -> None:
+    memory.remember_many(["an owl", "a fox"])
+    with pytest.raises(InvalidInput, match=r"^source: memory 1: "):
+        other.import_(edited(memory, lambda one: one.update({field: value})))
+    assert other.stats().total == 0
+
+
+@pytest.mark.clause("AEG-03")
+@pytest.mark.parametrize("field", ["source", "tags", "metadata"])
+def test_a_secret_does_not_come_in_with_an_import(memory: Memory, other: Memory, field: str) -> None:
+    memory.remember("an owl")
+    secret = "gh" + "p_a1B2c3D4e5F6g7H8"
+    value = {"source": secret, "tags": [secret], "metadata": {"key": secret}}[field]
+    with pytest.raises(SecretRefused) as caught:
+        other.import_(edited(memory, lambda one: one.update({field: value})))
+    assert secret not in repr(caught.value)
+    assert other.stats().total == 0
+
+
+def test_the_same_id_with_other_content_is_a_conflict_and_nothing_is_imported(
+    tmp_path: Path, memory: Memory, other: Memory
+) -> None:
+    memory.remember_many(f"note {number}" for number in range(1500))
+    last = memory.remember("the last one")
+    document = json.loads(exported(memory))
+    with Memory(tmp_path / "three") as third:
+        third.remember("something else")
+        twin = json.loads(exported(third))
+    twin["memories"][0]["id"] = last.id
+    record = other_record(twin["memories"][0])
+    twin["memories"][0]["checksum"] = record.digest()
+    other.import_(io.BytesIO(json.dumps(twin).encode()))
+    with pytest.raises(Conflict, match=last.id):
+        other.import_(io.BytesIO(json.dumps(document).encode()))
+    assert [one.text for one in state(other)] == ["something else"]
+
+
+def other_record(fields: dict[str, Any]) -> Record:
+    import msgspec
+
+    return msgspec.convert(fields, Record)
+
+
+@pytest.mark.clause("ATL-18")
+@pytest.mark.parametrize("part", ["agent", "account", "channel", "conversation"])
+def test_a_view_takes_in_its_own_and_shared_memories_only(memory: Memory, other: Memory, part: str) -> None:
+    tier: Any = part if part in ("channel", "conversation") else None
+    ada, bob = memory.at(**{part: "ada"}), memory.at(**{part: "bob"})
+    shared = memory.remember("shared")
+    mine = ada.remember("of ada", tier=tier)
+    bob.remember("of bob", tier=tier)
+    with pytest.raises(AccessDenied, match="belongs to another agent, account, channel or conversation"):
+        other.at(**{part: "ada"}).import_(io.BytesIO(exported(memory)))
+    assert state(other) == []
+    other.at(**{part: "ada"}).import_(io.BytesIO(exported(ada)))
+    assert state(other) == [shared, mine]

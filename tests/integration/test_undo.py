@@ -1,0 +1,247 @@
+"""Undo: any change can be taken back, last first, by the one who made it, until its traces are removed."""
+
+import io
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from recollect import Conflict, InvalidInput, Memory, NotFound, Record
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "memory", clock=lambda: NOW) as memory:
+        yield memory
+
+
+def state(memory: Memory) -> list[Record]:
+    return sorted(memory.list(state=None), key=lambda one: one.id)
+
+
+def ident(memory: Memory, text: str) -> str:
+    return next(one.id for one in memory.list(state=None) if one.text == text)
+
+
+def exported() -> bytes:
+    from tempfile import TemporaryDirectory
+
+    out = io.BytesIO()
+    with TemporaryDirectory() as folder, Memory(folder) as other:
+        other.remember_many(["a bee", {"content": "a wasp", "tier": "workspace"}])
+        other.export(out)
+    return out.getvalue()
+
+
+CHANGES: dict[str, Callable[[Memory], object]] = {
+    "remember": lambda m: m.remember("a lynx"),
+    "remember in the account": lambda m: m.remember("a lynx", tier="account"),
+    "remember many": lambda m: m.remember_many(["a lynx", {"content": ["a", "wolf"]}, "an elk"]),
+    "revise": lambda m: m.revise(ident(m, "an owl"), content="a robin", tags=["bird"]),
+    "forget": lambda m: m.forget(ident(m, "an owl")),
+    "forget in the account": lambda m: m.forget(ident(m, "a mole")),
+    "forget by tag": lambda m: m.forget(tag="animal"),
+    "forget with history": lambda m: m.forget(ident(m, "a newer fox")),
+    "archive": lambda m: m.archive(ident(m, "an owl")),
+    "restore": lambda m: m.restore(ident(m, "a dodo")),
+    "import": lambda m: m.import_(io.BytesIO(exported())),
+}
+
+
+@pytest.fixture
+def zoo(memory: Memory) -> Memory:
+    memory.remember("an owl", tags=["animal"], embedding=[0.5, 1.5], embedding_model="mini", metadata={"a": [1]})
+    memory.remember("a mole", tier="account")
+    memory.revise(memory.remember("a fox", tags=["animal"]).id, content="a newer fox")
+    memory.archive(memory.remember("a dodo").id, reason="extinct")
+    memory.recall("owl")
+    return memory
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_that_is_undone_leaves_everything_as_it_was(zoo: Memory, change: str) -> None:
+    before = state(zoo)
+    CHANGES[change](zoo)
+    assert state(zoo) != before
+    entry = zoo.undo()
+    assert state(zoo) == before
+    assert entry.action == "undo"
+    assert entry.message.startswith("undid: ")
+    assert [hit.memory.text for hit in zoo.recall("owl")] == ["an owl"]
+    assert all(one.ok for one in zoo.audit.verify())
+    assert zoo.doctor().ok
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_can_be_undone_by_the_id_of_its_entry(zoo: Memory, change: str) -> None:
+    before = state(zoo)
+    CHANGES[change](zoo)
+    (entry,) = zoo.audit.search(limit=1)
+    later = zoo.remember("something unrelated")
+    undone = zoo.undo(entry.id)
+    assert undone.meta["of"] == entry.id
+    assert state(zoo) == sorted([*before, later], key=lambda one: one.id)
+
+
+def test_undo_by_undo_goes_all_the_way_back(memory: Memory) -> None:
+    steps = [state(memory)]
+    owl = memory.remember("an owl")
+    steps.append(state(memory))
+    robin = memory.revise(owl.id, content="a robin")
+    steps.append(state(memory))
+    memory.archive(robin.id)
+    steps.append(state(memory))
+    memory.restore(robin.id)
+    steps.append(state(memory))
+    memory.forget(robin.id)
+    while steps:
+        memory.undo()
+        assert state(memory) == steps.pop()
+    with pytest.raises(NotFound, match="there is no change to undo"):
+        memory.undo()
+
+
+def test_what_was_undone_can_be_done_again(memory: Memory) -> None:
+    owl = memory.remember("an owl")
+    memory.revise(owl.id, content="a robin")
+    memory.undo()
+    memory.revise(owl.id, content="a heron")
+    assert [one.text for one in memory.history(owl.id)] == ["an owl", "a heron"]
+    memory.undo()
+    assert [one.text for one in memory.list(state=None)] == ["an owl"]
+
+
+@pytest.mark.parametrize(
+    ("later", "steps"),
+    [
+        (lambda m, one: m.archive(one), 1),
+        (lambda m, one: m.revise(one, content="a robin"), 1),
+        (lambda m, one: (m.archive(one), m.restore(one)), 2),
+    ],
+    ids=["archived", "revised", "archived and restored"],
+)
+def test_a_change_that_others_built_on_is_undone_after_them(
+    memory: Memory, later: Callable[[Memory, str], object], steps: int
+) -> None:
+    owl = memory.remember("an owl")
+    (first,) = memory.audit.search(limit=1)
+    later(memory, owl.id)
+    before = state(memory)
+    with pytest.raises(Conflict, match=r"was built on by .*; undo that first"):
+        memory.undo(first.id)
+    assert state(memory) == before
+    for _ in range(steps):
+        with pytest.raises(Conflict):
+            memory.undo(first.id)
+        memory.undo()
+    memory.undo(first.id)
+    assert state(memory) == []
+
+
+def test_a_change_is_undone_once(memory: Memory) -> None:
+    memory.remember("an owl")
+    (entry,) = memory.audit.search(limit=1)
+    memory.undo(entry.id)
+    with pytest.raises(NotFound, match=f"there is no change {entry.id} to undo"):
+        memory.undo(entry.id)
+
+
+def test_what_was_compacted_away_cannot_be_undone(memory: Memory) -> None:
+    owl = memory.remember("an owl")
+    memory.forget(owl.id)
+    memory.compact()
+    with pytest.raises(Conflict, match="can no longer be undone"):
+        memory.undo()
+    assert state(memory) == []
+
+
+def test_what_was_erased_cannot_be_undone(memory: Memory) -> None:
+    owl, fox = memory.remember_many(["an owl", "a fox"])
+    memory.archive([owl.id, fox.id])
+    (archived,) = memory.audit.search(limit=1)
+    memory.forget(owl.id, erase=True)
+    before = state(memory)
+    (erased,) = memory.audit.search(limit=1)
+    for entry in (erased.id, archived.id, None):
+        with pytest.raises(Conflict, match="can no longer be undone"):
+            memory.undo(entry)
+    assert state(memory) == before
+
+
+def test_a_view_undoes_what_its_own_agent_did(memory: Memory) -> None:
+    ada, bob = memory.at(agent="ada"), memory.at(agent="bob")
+    mine = ada.remember("an owl")
+    (entry,) = memory.audit.search(limit=1)
+    shared = memory.remember("shared by all")
+    with pytest.raises(NotFound):
+        bob.undo()
+    with pytest.raises(NotFound):
+        bob.undo(entry.id)
+    ada.undo()
+    assert memory.list(state=None) == [shared]
+    with pytest.raises(NotFound):
+        ada.get(mine.id)
+    with pytest.raises(NotFound):
+        ada.undo()
+
+
+def test_the_owner_may_undo_what_an_agent_did(memory: Memory) -> None:
+    memory.at(agent="ada").remember("an owl")
+    assert memory.undo().actor is None
+    assert state(memory) == []
+
+
+@pytest.mark.parametrize("change", ["missing", "0" * 32])
+def test_an_unknown_change_is_not_found(zoo: Memory, change: str) -> None:
+    before = state(zoo)
+    with pytest.raises(NotFound, match=f"there is no change {change} to undo"):
+        zoo.undo(change)
+    assert state(zoo) == before
+
+
+def test_the_id_of_a_memory_is_not_a_change(zoo: Memory) -> None:
+    with pytest.raises(NotFound):
+        zoo.undo(ident(zoo, "an owl"))
+
+
+@pytest.mark.parametrize("change", ["../x", "", "x" * 33, 5, ["a"]])
+def test_what_cannot_be_an_entry_is_refused(zoo: Memory, change: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^change: "):
+        zoo.undo(change)  # type: ignore[arg-type]
+
+
+def test_what_an_agent_writes_into_the_log_does_not_disturb_undoing(zoo: Memory) -> None:
+    before = state(zoo)
+    zoo.remember("a lynx")
+    (entry,) = zoo.audit.search(limit=1)
+    for action in ("undo", "remember", "forget"):
+        zoo.audit.record(action, "by hand", {"of": entry.id, "created": [ident(zoo, "an owl")]})
+    zoo.undo()
+    assert state(zoo) == before
+
+
+def test_recalls_in_between_are_no_changes(zoo: Memory) -> None:
+    zoo.remember("a lynx")
+    zoo.recall("lynx")
+    zoo.recall("owl")
+    zoo.undo()
+    assert "a lynx" not in [one.text for one in zoo.list(state=None)]
+    assert zoo.get(ident(zoo, "an owl")).access_count == 2
+
+
+def test_a_quota_that_archived_can_be_undone(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text("[retention]\nquota = 2\n")
+    times = (NOW + timedelta(seconds=n) for n in range(1000))
+    with Memory(tmp_path / "memory", preset=tmp_path / "small.toml", clock=lambda: next(times)) as memory:
+        owl, fox = memory.remember_many([{"content": "an owl", "importance": 0.1}, "a fox"])
+        before = state(memory)
+        memory.remember("an elk")
+        assert memory.get(owl.id).archived_at is not None
+        assert memory.undo().message == "undid: archived 1 memory over the quota of 2"
+        assert memory.get(owl.id) == owl
+        memory.undo()
+        assert state(memory) == before
+        assert memory.get(fox.id) == fox

@@ -1,0 +1,79 @@
+"""What `import recollect` gives, and what it costs."""
+
+import inspect
+import json
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import recollect
+from recollect import AsyncMemory, Memory, errors
+
+
+def test_all_is_what_the_package_defines() -> None:
+    defined = {
+        name
+        for name, value in vars(recollect).items()
+        if not name.startswith("_")
+        and not isinstance(value, ModuleType)
+        and getattr(value, "__module__", "").startswith("recollect")
+    }
+    assert set(recollect.__all__) == defined | {"AsyncMemory"}
+    assert recollect.__all__ == sorted(recollect.__all__)
+    for name in recollect.__all__:
+        assert getattr(recollect, name).__name__ == name
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Forget'"):
+        _ = recollect.Forget
+
+
+def test_every_error_is_public_under_one_root() -> None:
+    defined = {name for name, value in vars(errors).items() if inspect.isclass(value)}
+    assert defined <= set(recollect.__all__)
+    for name in defined:
+        error = getattr(recollect, name)
+        assert issubclass(error, recollect.RecollectError)
+        assert error.__doc__
+        assert name in (errors.__doc__ or "")
+
+
+def test_errors_are_also_what_python_calls_them() -> None:
+    assert issubclass(recollect.InvalidInput, ValueError)
+    assert issubclass(recollect.NotFound, LookupError)
+
+
+def public_verbs(owner: type) -> set[str]:
+    return {name for name, value in vars(owner).items() if not name.startswith("_") and inspect.isfunction(value)}
+
+
+def test_async_memory_has_the_verbs_of_memory_and_no_others() -> None:
+    assert public_verbs(AsyncMemory) == public_verbs(Memory)
+
+
+@pytest.mark.parametrize("verb", sorted(public_verbs(Memory)))
+def test_a_verb_takes_the_same_arguments_and_says_the_same_when_it_is_awaited(verb: str) -> None:
+    plain, awaited = getattr(Memory, verb), getattr(AsyncMemory, verb)
+    assert inspect.signature(plain) == inspect.signature(awaited)
+    assert plain.__doc__ == awaited.__doc__
+    assert plain.__doc__
+    assert inspect.iscoroutinefunction(awaited) is (verb != "at")
+
+
+def test_importing_recollect_imports_nothing_that_is_slow() -> None:
+    script = "import sys, json; import recollect; print(json.dumps(sorted(sys.modules)))"
+    modules = set(json.loads(subprocess.check_output([sys.executable, "-c", script])))
+    unwanted = {"numpy", "asyncio", "rich", "click", "tomllib", "concurrent.futures", "tempfile", "recollect.cli"}
+    assert "recollect.engine" in modules
+    assert not modules & unwanted
+
+
+def test_the_package_is_typed_and_has_a_version() -> None:
+    from importlib.metadata import version
+    from importlib.resources import files
+
+    assert files("recollect").joinpath("py.typed").is_file()
+    assert version("recollect") == recollect.__version__
