@@ -1,0 +1,80 @@
+"""Every code block in the documents runs, in order, as a reader would type it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+def blocks(document: Path) -> list[tuple[str, str]]:
+    return _BLOCK.findall(document.read_text())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_block_of_a_document_runs(document: Path, tmp_path: Path) -> None:
+    """Blocks of one document share a folder; each Python block is a program of its own, so nothing is left unsaid."""
+    for number, (language, code) in enumerate(blocks(document)):
+        if language == "python":
+            script = tmp_path / f"block_{number}.py"
+            script.write_text(code)
+            run([sys.executable, str(script)], tmp_path, code)
+        elif language == "console":
+            for command, shown in commands(code):
+                check_shown(run(["bash", "-c", command], tmp_path, command), shown, command)
+        elif language == "toml":
+            (tmp_path / "mine.toml").write_text(code)
+
+
+def commands(block: str) -> list[tuple[str, str]]:
+    """The lines after `$ `, each with what the document shows below it."""
+    return [(command, shown) for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
+
+
+def run(command: list[str], folder: Path, shown: str) -> str:
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("RECOLLECT_")},
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    expected = 1 if "# refused" in shown else 0
+    assert done.returncode == expected, f"{shown}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def check_shown(printed: str, shown: str, command: str) -> None:
+    """What a document shows is what is printed; `…` stands for what differs from run to run."""
+    for line in filter(str.strip, shown.splitlines()):
+        pattern = ".*".join(re.escape(part.strip()) for part in line.split("…"))
+        assert re.search(pattern, printed), f"$ {command}\nshows {line!r}, prints:\n{printed}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in _LINK.findall(document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+def test_the_readme_begins_with_a_recall_that_works() -> None:
+    language, code = blocks(ROOT / "README.md")[0]
+    assert language == "python"
+    assert ".recall(" in code
+    assert (ROOT / "README.md").read_text().index(".recall(") < 2000
+
+
+def test_every_command_is_in_the_document_about_them() -> None:
+    from recollect.cli.app import cli
+
+    text = (ROOT / "docs" / "cli.md").read_text()
+    assert [name for name in cli.list_commands(None) if f"`{name}" not in text] == []  # type: ignore[arg-type]
