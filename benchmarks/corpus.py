@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
-_SYLLABLES = "ba be bo da de di fa fe ga go ka ke ko la le li lo ma me mi na ne no pa pe ra re ri ro sa se si ta te ti to va ve".split()
-_NAMES = "Alice Bora Chen Dina Emeka Farah Goran Hana Ivo Jun Kemal Lena Mats Nora Omar Pia Quinn Rosa Sven Tara".split()
+_SYLLABLES = """ba be bo da de di fa fe ga go ka ke ko la le li lo ma me mi na ne no pa pe ra re ri ro sa se si ta te ti
+to va ve""".split()
+_NAMES = "Alice Bora Chen Dina Emeka Farah Goran Hana Ivo Jun Kemal Lena Mats Nora Omar Pia Quinn Rosa Sven".split()
 
 
 def words(count: int = 20_000, seed: int = 1) -> list[str]:

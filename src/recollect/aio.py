@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from recollect.audit import AuditLog, Verified
+from recollect.chain import Entry
 from recollect.engine import Memory
+from recollect.presets import Preset
+from recollect.record import Address
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,12 +28,40 @@ def _threaded(
     return call
 
 
+class AsyncAuditLog:
+    """The audit log, awaited."""
+
+    def __init__(self, log: AuditLog) -> None:
+        self._log = log
+
+    async def record(self, action: str, message: str, meta: Mapping[str, Any] | None = None) -> Entry:
+        return await asyncio.to_thread(self._log.record, action, message, meta)
+
+    async def search(self, text: str = "", *, about: str = "", limit: int = 10) -> list[Entry]:
+        return await asyncio.to_thread(self._log.search, text, about=about, limit=limit)
+
+    async def verify(self) -> list[Verified]:
+        return await asyncio.to_thread(self._log.verify)
+
+
 class AsyncMemory:
     """The same verbs, awaited. Each runs in a thread, so the event loop never waits for the disk."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Takes what `Memory` takes, or a Memory."""
         self.memory = args[0] if args and isinstance(args[0], Memory) else Memory(*args, **kwargs)
+
+    @property
+    def address(self) -> Address:
+        return self.memory.address
+
+    @property
+    def preset(self) -> Preset:
+        return self.memory.preset
+
+    @property
+    def audit(self) -> AsyncAuditLog:
+        return AsyncAuditLog(self.memory.audit)
 
     @wraps(Memory.at)
     def at(self, **parts: Any) -> Self:

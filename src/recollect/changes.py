@@ -1,4 +1,4 @@
-"""The verbs that change memories: remember, revise, archive, restore, undo. Each change is logged where it is made."""
+"""The verbs that change memories: remember, revise, archive, restore. Each change is logged where it is made."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect import validation
-from recollect.chain import Entry
 from recollect.drafting import draft, screen
-from recollect.errors import AccessDenied, Conflict, InvalidInput, NotFound
-from recollect.filters import visible
+from recollect.errors import AccessDenied, Conflict, InvalidInput
 from recollect.policies.retention import over_quota
-from recollect.record import Address, Record
+from recollect.record import Address, Record, new_id
 from recollect.stores.base import Place, by_place
 from recollect.view import View
 
@@ -33,8 +31,9 @@ def remember(view: View, items: Iterable[Mapping[str, Any] | str]) -> list[Recor
     if len(groups) == 1:
         return [*_store(view, *groups.popitem())]
     stored: dict[str, Record] = {}
+    whole = new_id()
     for place, group in groups.items():
-        stored.update(zip((record.id for record in group), _store(view, place, group), strict=True))
+        stored.update(zip((record.id for record in group), _store(view, place, group, whole), strict=True))
     return [stored[record.id] for record in records]
 
 
@@ -47,12 +46,12 @@ def remember_many(view: View, items: Any) -> list[Record]:
     return remember(view, items)
 
 
-def _store(view: View, place: Place, records: Sequence[Record]) -> Sequence[Record]:
+def _store(view: View, place: Place, records: Sequence[Record], whole: str | None = None) -> Sequence[Record]:
     with view.store.transaction(place):
         kept = view.store.put(records)
         message = f"remembered a {kept[0].kind}" if len(kept) == 1 else f"remembered {len(kept):,} memories"
-        view.log(place, "remember", message, created=[record.id for record in kept])
-        _keep_quota(view, len(kept))
+        view.log(place, "remember", message, part_of=whole, created=[record.id for record in kept])
+        keep_quota(view, len(kept))
     return kept
 
 
@@ -64,7 +63,7 @@ def _fields(item: Mapping[str, Any] | str) -> Mapping[str, Any]:
     raise InvalidInput("items", f"each must be text or a dict, not {type(item).__name__}")
 
 
-def _keep_quota(view: View, added: int) -> None:
+def keep_quota(view: View, added: int) -> None:
     """Archive what this agent has over the preset's quota, in all of the tenant's workspaces.
 
     Counting is not free, so a count is trusted until this process has added what was left, or a hundredth of the quota.
@@ -82,12 +81,12 @@ def _keep_quota(view: View, added: int) -> None:
         )
         for workspace in view.store.workspaces(view.address.tenant)
     ]
-    count = sum(view.store.stats(where).agents.get(agent or "", 0) for where in workspaces)
-    if count > retention.quota:
+    live = sum(view.store.stats(where).agents.get(agent or "", 0) for where in workspaces)
+    if live > retention.quota:
         own = [record for where in workspaces for record in view.store.scan(where) if record.address.agent == agent]
         excess = over_quota(own, retention.quota, retention.quota_order)
-        archive(view, excess, "quota", f"archived {_count(len(excess))} over the quota of {retention.quota:,}")
-    view.room[key] = min(max(retention.quota - count, 0), retention.quota // 100)
+        archive(view, excess, "quota", f"archived {count(len(excess))} over the quota of {retention.quota:,}")
+    view.room[key] = min(max(retention.quota - live, 0), retention.quota // 100)
 
 
 def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
@@ -143,12 +142,15 @@ def archive(view: View, records: Sequence[Record], action: str, message: str) ->
 
 def _archived(view: View, records: Sequence[Record], at: datetime | None, action: str, message: str) -> list[Record]:
     changed: dict[str, Record] = {}
-    for place, group in by_place(records).items():
+    groups = by_place(records)
+    whole = new_id() if len(groups) > 1 else None
+    for place, group in groups.items():
         with view.store.transaction(place):
             before = again(view, place, group)
             after = [replace(record, archived_at=at) for record in before]
             view.store.update(after)
-            view.log(place, action, message, before=before, changed=[record.id for record in before])
+            ids = [record.id for record in before]
+            view.log(place, action, message, before, part_of=whole, changed=ids)
         changed.update((record.id, record) for record in after)
     return [changed[record.id] for record in records if record.id in changed]
 
@@ -166,7 +168,7 @@ def archive_ids(view: View, ids: str | Sequence[str], reason: str | None) -> lis
         for record in records:
             if record.archived_at is not None:
                 raise Conflict(f"memory {record.id} is archived already")
-    return archive(view, records, "archive", f"archived {_count(len(records))}{note}")
+    return archive(view, records, "archive", f"archived {count(len(records))}{note}")
 
 
 def why(view: View, reason: str) -> str:
@@ -182,7 +184,7 @@ def restore(view: View, ids: str | Sequence[str]) -> list[Record]:
         for record in records:
             if record.archived_at is None:
                 raise Conflict(f"memory {record.id} is not archived")
-    return _archived(view, records, None, "restore", f"restored {_count(len(records))}")
+    return _archived(view, records, None, "restore", f"restored {count(len(records))}")
 
 
 def history(view: View, ident: str) -> list[Record]:
@@ -216,69 +218,5 @@ def ancestors(view: View, records: Sequence[Record]) -> list[Record]:
     return found
 
 
-def undo(view: View, change: str | None) -> Entry:
-    """Take back one change, given by the id of its audit entry, or the last one that this view made."""
-    with view.refusing("undo"):
-        wanted = None if change is None else validation.memory_id(change, "change")
-    place, entry = _undoable(view, wanted)
-    store = view.store
-    with store.transaction(place):
-        before = store.before(place, entry.seq) or []
-        created, changed, gone = (entry.meta.get(key, []) for key in _CHANGES)
-        if (changed or gone) and not before:
-            raise Conflict(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
-        _check_untouched(view, place, entry, [*created, *changed, *gone])
-        now_there = {record.id: record for record in store.get([*created, *changed, *gone], view.address)}
-        store.delete([now_there[ident] for ident in created if ident in now_there])
-        store.update([record for record in before if record.id in now_there])
-        store.put([record for record in before if record.id not in now_there])
-        restored = [record.id for record in before]
-        return view.log(place, "undo", f"undid: {entry.message}", of=entry.id, restored=restored, removed=created)
-
-
-def _undoable(view: View, wanted: str | None) -> tuple[Place, Entry]:
-    latest: tuple[Place, Entry] | None = None
-    for place in view.places:
-        undone: set[str] = set()
-        for entry in view.store.entries(place, newest_first=True):
-            if entry.action == "undo":
-                undone.add(entry.meta.get("of", ""))
-            elif entry.id not in undone and wanted in (None, entry.id) and _may_undo(view, place, entry):
-                if latest is None or entry.id > latest[1].id:
-                    latest = place, entry
-                break
-    if latest is None:
-        raise NotFound("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
-    return latest
-
-
-def _may_undo(view: View, place: Place, entry: Entry) -> bool:
-    """Whether it changed memories, was made by this view's agent, and touched nothing that the view cannot see."""
-    if view.address.agent not in (None, entry.actor) or not any(entry.meta.get(key) for key in _CHANGES):
-        return False
-    created = entry.meta.get("created", [])
-    seen = view.store.get(created, view.address)
-    before = view.store.before(place, entry.seq) or []
-    return len(seen) == len(created) and all(visible(view.address, record) for record in before)
-
-
-_CHANGES = ("created", "changed", "deleted")
-
-
-def _check_untouched(view: View, place: Place, entry: Entry, ids: Sequence[str]) -> None:
-    """A change that others were built on must be undone after them."""
-    named = set(ids)
-    undone: set[str] = set()
-    for later in view.store.entries(place, newest_first=True):
-        if later.seq <= entry.seq:
-            return
-        if later.action == "undo":
-            undone.add(later.meta.get("of", ""))
-        elif later.id not in undone and named.intersection(
-            ident for key in _CHANGES for ident in later.meta.get(key, [])
-        ):
-            raise Conflict(f"change {entry.id} was built on by {later.id} ({later.message}); undo that first")
-
-
-def _count(number: int) -> str:
+def count(number: int) -> str:
     return "1 memory" if number == 1 else f"{number:,} memories"

@@ -125,8 +125,8 @@ def _worth(
         judged = assess(text, preset.importance)
         importance, explicit = judged.score, judged.explicit
     if expires is None:
-        return importance, expiry(preset.retention, kind, created, explicit)
-    if expires <= created:
+        expires = expiry(preset.retention, kind, created, explicit)
+    elif expires <= created:
         raise InvalidInput("expires_at", "must be later than created_at")
     return importance, expires
 

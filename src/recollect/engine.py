@@ -8,7 +8,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from recollect import changes, forgetting, health, portability, upkeep, validation
+from msgspec.structs import replace
+
+from recollect import changes, forgetting, health, portability, undoing, upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
 from recollect.errors import AccessDenied
@@ -241,7 +243,7 @@ class Memory:
 
     def undo(self, change: str | None = None) -> Entry:
         """Take back the last change of this view's agent here, or the one with that audit entry's id."""
-        return changes.undo(self._view, change)
+        return undoing.undo(self._view, change)
 
     def archive(self, ids: str | Sequence[str], *, reason: str | None = None) -> list[Record]:
         """Keep, but recall no more."""
@@ -272,12 +274,14 @@ class Memory:
         return sum(self._view.store.compact(place) for place in self._view.places)
 
     def stats(self) -> StoreStats:
-        """Counts of all that this view sees, in every state."""
-        return self._view.store.stats(self._view.where(state=None))
+        """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk."""
+        found = self._view.store.stats(self._view.where(state=None))
+        return found if self._view.whole else replace(found, size_bytes=0)
 
     def workspaces(self) -> list[str]:
-        """The tenant's workspaces."""
-        return self._view.store.workspaces(self.address.tenant)
+        """The tenant's workspaces; from a view that is bound inside one, only that."""
+        found = self._view.store.workspaces(self.address.tenant)
+        return found if self._view.whole else [name for name in found if name == self.address.workspace]
 
     def export(self, target: Target, *, progress: Progress | None = None) -> int:
         """Write all that this view sees to a file or binary stream, as JSON. Returns how many."""
@@ -288,7 +292,7 @@ class Memory:
         return portability.load(self._view, source, progress)
 
     def close(self) -> None:
-        """Write what was put off and let go of the files. Views of this memory end with it."""
+        """Write what was put off and let go of the files. A later call opens them again."""
         self._view.store.close()
 
     def __enter__(self) -> Self:

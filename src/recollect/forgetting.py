@@ -10,9 +10,9 @@ import msgspec
 
 from recollect import validation
 from recollect.chain import GENESIS, Entry
-from recollect.changes import again, ancestors, why
+from recollect.changes import again, ancestors, count, why
 from recollect.errors import AccessDenied, InvalidInput, StoreBusy
-from recollect.record import Record, parse_time
+from recollect.record import Record, new_id, parse_time
 from recollect.stores.base import Place, by_place
 from recollect.view import View
 
@@ -51,7 +51,8 @@ def forget(view: View, wish: Forget) -> Receipt:
             return _forget_workspace(view, wish, reason)
         found = _select(view, wish)
     groups = by_place(list({record.id: record for record in [*found, *ancestors(view, found)]}.values()))
-    entries = [_delete(view, place, group, reason, wish.erase) for place, group in groups.items()]
+    whole = new_id() if len(groups) > 1 else None
+    entries = [_delete(view, place, group, reason, wish.erase, whole) for place, group in groups.items()]
     note = _scrub(view, groups) if wish.erase else None
     ids = tuple(ident for entry in entries for ident in entry.meta["deleted"])
     erased = wish.erase and note is None
@@ -79,16 +80,16 @@ def _select(view: View, wish: Forget) -> list[Record]:
     return list(view.store.scan(view.where(state=None, **conditions)))
 
 
-def _delete(view: View, place: Place, group: list[Record], reason: str | None, erase: bool) -> Entry:
+def _delete(view: View, place: Place, group: list[Record], reason: str | None, erase: bool, whole: str | None) -> Entry:
     with view.store.transaction(place):
         group = again(view, place, group)
         ids = [record.id for record in group]
-        count = "1 memory" if len(ids) == 1 else f"{len(ids):,} memories"
-        message = f"forgot {count}{f': {reason}' if reason else ''}"
+        message = f"forgot {count(len(ids))}{f': {reason}' if reason else ''}"
         view.store.delete(group)
         if erase:
             view.store.forget_before(place, about=ids)
-        return view.log(place, "erase" if erase else "forget", message, before=() if erase else group, deleted=ids)
+        action, before = ("erase", ()) if erase else ("forget", group)
+        return view.log(place, action, message, before, part_of=whole, deleted=ids)
 
 
 def _scrub(view: View, places: dict[Place, list[Record]]) -> str | None:
@@ -110,16 +111,16 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
     if wish.id or wish.tag or wish.since or wish.until or wish.conversation:
         raise InvalidInput("workspace", "cannot be combined with other conditions")
     where = view.where(state=None, tiers=("workspace", "channel", "conversation"))
-    count = view.store.stats(where).total
+    memories = view.store.stats(where).total
     head = next(view.store.entries(view.place, newest_first=True, limit=1), None)
     entry = view.log(
         Place(view.address.tenant, None),
         "forget_workspace",
         f"forgot the workspace {workspace}{f': {reason}' if reason else ''}",
         workspace=workspace,
-        memories=count,
+        memories=memories,
         audit_entries=head.seq if head else 0,
         audit_head=head.hash if head else GENESIS,
     )
     view.store.drop(view.address.tenant, workspace)
-    return Receipt(view.now(), count, (), reason, True, (entry.id,))
+    return Receipt(view.now(), memories, (), reason, True, (entry.id,))

@@ -17,7 +17,7 @@ from recollect.policies.decay import strength
 from recollect.policies.ranking import content_hash
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
-from recollect.record import Record, State
+from recollect.record import Record, State, render
 from recollect.view import View
 
 
@@ -88,6 +88,11 @@ def _current(view: View, record: Record) -> str | None:
     return last.id if last.superseded_by is None else None
 
 
+def _texts(record: Record) -> tuple[str, ...]:
+    """Everything in which somebody may have written something."""
+    return record.text, render(record.metadata), " ".join(record.tags), record.source or ""
+
+
 class Finding(msgspec.Struct, frozen=True):
     """One kind of trouble, how much of it, and what helps."""
 
@@ -142,7 +147,7 @@ def doctor(view: View) -> Health:
     count = 0
     for record in _readable(view, found["corrupt"]):
         count += 1
-        if find(record.text, view.preset.secrets):
+        if any(find(text, view.preset.secrets) for text in _texts(record)):
             found["secrets"].append(record.id)
         state = record.state(now)
         if state == "expired":

@@ -13,10 +13,12 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import validation
+from recollect.changes import count as memories
+from recollect.changes import keep_quota
 from recollect.drafting import screen
 from recollect.errors import AccessDenied, Conflict, InvalidInput
 from recollect.filters import visible
-from recollect.record import SCHEMA_VERSION, Record, render, unpack
+from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.stores.base import Place, by_place
 from recollect.view import View
 
@@ -71,10 +73,11 @@ def _writing(target: Target) -> Generator[IO[bytes]]:
             out.flush()
             os.fsync(out.fileno())
         os.replace(part, path)
-    except OSError as error:
-        raise InvalidInput("target", f"{path} cannot be written: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        problem = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInput("target", f"{path!r} cannot be written: {problem}") from error
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, ValueError):
             os.unlink(part)
 
 
@@ -96,9 +99,11 @@ def load(view: View, source: Target, progress: Progress | None = None) -> Import
                 count += len(batch)
                 if progress:
                     progress(count)
+            whole = new_id() if len(created) > 1 else None
             for place, ids in created.items():
-                view.log(place, "import", f"imported {len(ids):,} memories", created=ids)
-    added = sum(map(len, created.values()))
+                view.log(place, "import", f"imported {memories(len(ids))}", part_of=whole, created=ids)
+            added = sum(map(len, created.values()))
+            keep_quota(view, added)
     return Imported(added, count - added)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from recollect.changes import archive
+from recollect.changes import archive, keep_quota
 from recollect.policies.retention import decayed, early
 from recollect.view import View
 
@@ -33,6 +33,7 @@ def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
             archive(view, faded, "decay", f"archived {len(faded):,} that had decayed")
         if trivial:
             archive(view, trivial, "early", f"archived {len(trivial):,} of little importance")
+        keep_quota(view, view.preset.retention.quota or 0)
         if view.whole:
             old = now - timedelta(days=_UNDO_DAYS)
             dropped = sum(view.store.forget_before(place, until=old) for place in view.places)

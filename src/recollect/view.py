@@ -85,7 +85,9 @@ class View(msgspec.Struct, frozen=True):
         return found[0]
 
     def log(self, place: Place, action: str, message: str, before: Sequence[Record] = (), **meta: Any) -> Entry:
-        entry = Entry(0, new_id(), self.now(), action, message, self.address.agent, meta)
+        """Add an entry to the place's audit log; a detail that is None is left out."""
+        given = {key: value for key, value in meta.items() if value is not None}
+        entry = Entry(0, new_id(), self.now(), action, message, self.address.agent, given)
         return self.store.append(place, entry, before)
 
     @contextmanager

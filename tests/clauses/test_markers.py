@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from clause_report import TESTS, known
 
@@ -21,5 +22,4 @@ def test_no_test_names_an_unknown_clause() -> None:
 
 
 def test_the_list_of_clauses_is_the_one_that_was_asked_for() -> None:
-    counts = {prefix: sum(ident.startswith(prefix) for ident in known()) for prefix in ("ATL", "AEG", "INK", "LED", "JRN")}
-    assert counts == {"ATL": 21, "AEG": 14, "INK": 22, "LED": 24, "JRN": 10}
+    assert Counter(ident[:3] for ident in known()) == {"ATL": 21, "AEG": 14, "INK": 22, "LED": 24, "JRN": 10}

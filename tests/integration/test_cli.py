@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -64,8 +65,11 @@ def terminal(*words: str, answer: bytes = b"", columns: int = 80, **env: str) ->
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job, such as a CI run, ignores it
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         os.execve(sys.executable, [*MODULE, *words], _CLEAN | {"TERM": "xterm-256color"} | env)
-    shown = b""
+    shown, asked = b"", False
     while True:
+        # A key that interrupts can fall just before the program waits for keys; a person would press it again.
+        if asked and answer == b"\x03" and not select.select([screen], [], [], 1)[0]:
+            os.write(screen, answer)
         try:
             part = os.read(screen, 65536)
         except OSError:  # the process has ended
@@ -73,9 +77,9 @@ def terminal(*words: str, answer: bytes = b"", columns: int = 80, **env: str) ->
         if not part:
             break
         shown += part
-        if answer and b"[y/N]" in shown:
+        if answer and not asked and b"[y/N]" in shown:
             os.write(screen, answer)
-            answer = b""
+            asked = True
     os.close(screen)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     text = shown.decode().replace("\r\n", "\n")

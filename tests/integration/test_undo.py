@@ -245,3 +245,16 @@ def test_a_quota_that_archived_can_be_undone(tmp_path: Path) -> None:
         memory.undo()
         assert state(memory) == before
         assert memory.get(fox.id) == fox
+
+
+def test_a_change_in_two_places_is_undone_as_one(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory:
+        stored = memory.remember_many(["here", {"content": "everywhere", "tier": "account"}])
+        memory.archive([record.id for record in stored])
+        memory.undo()
+        assert len(memory.list()) == 2
+        memory.forget([record.id for record in stored])
+        memory.undo()
+        assert len(memory.list()) == 2
+        memory.undo()
+        assert memory.list() == []

@@ -158,6 +158,12 @@ class KeepingClaims:
         assert list(store.scan(where())) == [kept]
         assert [match.record for match in store.search_text(TextQuery(words=("heron",)), where(), 10)] == [kept]
 
+    def test_the_words_of_the_deleted_do_not_find_what_comes_after(self, store: JournaledStore) -> None:
+        (gone,) = keep(store, sample("the heron flew"))
+        store.delete([gone])
+        keep(store, sample("a fox in its place"))
+        assert store.search_text(TextQuery(words=("heron", "flew")), where(), 10) == []
+
     def test_delete_of_one_that_is_not_there_deletes_none(self, store: JournaledStore) -> None:
         (kept,) = keep(store, sample("here"))
         with pytest.raises(NotFound):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from recollect.errors import Conflict
 from recollect.filters import Filter, visible
 from recollect.record import LIFETIMES, ROLES, STATES, TIERS, Address, Record, pack
 from recollect.stores.base import JournaledStore, Match, Place
+from recollect.stores.segment import fold
 from recollect.textquery import TextQuery
 
 # Few names and times, so that memories meet in them.
@@ -116,7 +118,6 @@ def mostly_open(values: tuple[str | None, ...]) -> st.SearchStrategy[str | None]
 
 
 conditions: dict[str, st.SearchStrategy[Any]] = {
-    "state": st.sampled_from((None, *STATES)),
     "tiers": one_or_two(TIERS),
     "kinds": one_or_two(KINDS),
     "roles": one_or_two(ROLES),
@@ -152,8 +153,8 @@ def addresses() -> st.SearchStrategy[Address]:
 def filters(draw: st.DrawFn) -> Filter:
     """With few conditions: of many at once, all would be met by no memory at all."""
     chosen = draw(st.lists(st.sampled_from(sorted(conditions)), max_size=2, unique=True))
-    given = {"state": None, **{name: draw(conditions[name]) for name in chosen}}
-    return Filter(view=draw(addresses()), now=draw(times), **given)
+    given = {name: draw(conditions[name]) for name in chosen}
+    return Filter(view=draw(addresses()), now=draw(times), state=draw(st.sampled_from((None, None, *STATES))), **given)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -215,11 +216,15 @@ class StoreMachine(RuleBasedStateMachine):
             del self.model[record.id]
 
     @precondition(lambda self: self.model)
-    @rule(data=st.data(), at=times)
-    def touch(self, data: st.DataObject, at: Any) -> None:
+    @rule(data=st.data(), ats=st.lists(times, min_size=1, max_size=3))
+    def touch(self, data: st.DataObject, ats: list[datetime]) -> None:
         touched = self.pick(data)
-        self.store.touch(touched, at)
-        self.keep([replace(r, access_count=r.access_count + 1, accessed_at=max(r.accessed_at, at)) for r in touched])
+        for at in ats:
+            self.store.touch(touched, at)
+        latest, count = max(ats), len(ats)
+        self.keep(
+            [replace(r, access_count=r.access_count + count, accessed_at=max(r.accessed_at, latest)) for r in touched]
+        )
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), new=records())
@@ -275,6 +280,7 @@ class StoreMachine(RuleBasedStateMachine):
         """A word of letters is found wherever it stands alone between spaces."""
         matches = self.store.search_text(TextQuery(words=("heron",)), wish, 1000)
         assert {match.record.id for match in matches} >= {r.id for r in wanted if "heron" in r.text.split(" ")}
+        assert all("heron" in fold(match.record.text) for match in matches)
         self.check(wish, matches)
 
     @rule(wish=filters(), texts=st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=2), loose=st.booleans())

@@ -16,6 +16,8 @@ def open_store(location: str | os.PathLike[str]) -> JournaledStore:
         scheme, rest = "sqlite", text
     if scheme != "sqlite":
         raise InvalidInput("store", f"{scheme!r} is not a kind of store; known: sqlite")
+    if "\0" in rest:
+        raise InvalidInput("store", "a path cannot hold the character NUL")
     if not rest:
         raise InvalidInput("store", "a location needs a path, as in sqlite:./memory")
     from recollect.stores.sqlite.folder import SqliteFolder

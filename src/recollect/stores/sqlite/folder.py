@@ -152,8 +152,10 @@ class SqliteFolder:
 
     def touch(self, records: Sequence[Record], at: datetime) -> None:
         for record in records:
-            if handle := self._recent(Place.of(record)):
-                handle.touch(record.id, at)
+            while handle := self._recent(Place.of(record)):
+                with suppress(Moved):
+                    handle.touch(record.id, at)
+                    break
 
     def scan(self, where: Filter, *, newest_first: bool = False, limit: int | None = None) -> Iterator[Record]:
         streams = [handle.scan(where, newest_first, limit) for handle in self._places(where)]
@@ -325,11 +327,27 @@ _T = TypeVar("_T")
 _Opener = Callable[[Place], Memories | None]
 _folders: weakref.WeakSet[SqliteFolder] = weakref.WeakSet()
 _abandoned: list[Memories] = []
-os.register_at_fork(
-    before=lambda: [folder.pause() for folder in list(_folders)],
-    after_in_parent=lambda: [folder.resume() for folder in list(_folders)],
-    after_in_child=lambda: [folder.abandon() for folder in list(_folders)],
-)
+_forking = threading.local()
+
+
+def _before_fork() -> None:
+    _forking.paused = list(_folders)
+    for folder in _forking.paused:
+        folder.pause()
+
+
+def _after_fork() -> None:
+    for folder in _forking.paused:
+        folder.resume()
+    _forking.paused = []
+
+
+def _after_fork_in_child() -> None:
+    for folder in list(_folders):
+        folder.abandon()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 def _again(read: Callable[[], _T]) -> _T:

@@ -80,23 +80,13 @@ class Memories(LoggedDatabase):
             stored = {row[1]: self.row("SELECT seq FROM memories WHERE id = ?", (row[1],)) for row in rows}
             taken = next(row[1] for row in rows if stored[row[1]] not in (None, row[:1]))
             raise Conflict(f"a memory with the id {taken} exists already") from None
-        self._index(rows)
+        many(_INDEX, [(row[0], segment(row[-2])) for row in rows])
         if embeddings := [
             (seq, record.embedding_model, record.embedding)
             for seq, record in enumerate(records, first)
             if record.embedding is not None
         ]:
             many(_EMBED, embeddings)
-
-    def _index(self, rows: list[tuple[Any, ...]]) -> None:
-        """Texts that are their own segmentation, which most are, need not come from Python a second time."""
-        segmented = [(row[0], text) for row in rows if (text := segment(row[-2])) is not row[-2]]
-        self.connection.executemany(_INDEX, segmented)
-        others = "SELECT seq, text FROM memories WHERE seq BETWEEN ? AND ?"
-        if segmented:
-            others += f" AND seq NOT IN ({', '.join(str(seq) for seq, _ in segmented)})"
-        if len(segmented) < len(rows):
-            self.connection.execute(f"INSERT INTO memories_text (rowid, text) {others}", (rows[0][0], rows[-1][0]))
 
     def update(self, records: Sequence[Record]) -> None:
         execute = self.connection.execute
@@ -184,6 +174,8 @@ class Memories(LoggedDatabase):
         if not self.writable:
             return
         with self.lock:
+            if self.closed:
+                raise Moved
             if not self._touches:
                 self._oldest_touch = time.monotonic()
             self._count(ident, 1, to_micros(at))
@@ -211,7 +203,7 @@ class Memories(LoggedDatabase):
         If they cannot be written they wait for the next time: no recall may fail because a disk is full.
         """
         with self.lock:
-            if not self._touches or self.connection.in_transaction:
+            if self.closed or not self._touches or self.connection.in_transaction:
                 return
             self._oldest_touch = time.monotonic()
             self.connection.execute("PRAGMA synchronous = NORMAL")
