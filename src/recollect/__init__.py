@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.engine import Memory
 from recollect.errors import (
-    AccessDenied,
-    Conflict,
-    InvalidInput,
-    InvalidPreset,
-    NotFound,
+    AccessError,
+    ConcurrencyError,
+    ConflictError,
+    CorruptionError,
+    DiskFullError,
+    InputError,
+    NotFoundError,
+    PresetError,
+    ReadOnlyError,
     RecollectError,
-    SchemaTooNew,
-    SecretRefused,
-    StoreBusy,
-    StoreCorrupt,
+    SchemaError,
+    SecretError,
     StoreError,
-    StoreFull,
-    StoreReadOnly,
 )
 from recollect.record import Address, Record
 from recollect.retrieval.hits import Hit, Hits
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from recollect.aio import AsyncMemory
 
 __all__ = [
-    "AccessDenied",
+    "AccessError",
     "Address",
     "AsyncMemory",
-    "Conflict",
+    "ConcurrencyError",
+    "ConflictError",
+    "CorruptionError",
+    "DiskFullError",
     "Hit",
     "Hits",
-    "InvalidInput",
-    "InvalidPreset",
+    "InputError",
     "Memory",
-    "NotFound",
+    "NotFoundError",
+    "PresetError",
+    "ReadOnlyError",
     "RecollectError",
     "Record",
-    "SchemaTooNew",
-    "SecretRefused",
-    "StoreBusy",
-    "StoreCorrupt",
+    "SchemaError",
+    "SecretError",
     "StoreError",
-    "StoreFull",
-    "StoreReadOnly",
 ]
 
 __version__ = "0.1.0"

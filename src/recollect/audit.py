@@ -43,7 +43,7 @@ class AuditLog:
             action = validation.kind(action, "action")
             text = validation.query(message, "message")
             if not 0 < len(text) <= 10_000:
-                raise validation.InvalidInput("message", "must be 1 to 10,000 characters")
+                raise validation.InputError("message", "must be 1 to 10,000 characters")
             details = validation.metadata(meta, "meta")
             screen(view.preset, "message", text)
             screen(view.preset, "meta", render(details))

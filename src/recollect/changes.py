@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.drafting import draft, screen
-from recollect.errors import AccessDenied, Conflict, InvalidInput
+from recollect.errors import AccessError, ConflictError, InputError
 from recollect.policies.retention import over_quota
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Place, by_place
@@ -22,7 +22,7 @@ def remember(view: View, items: Iterable[Mapping[str, Any] | str]) -> list[Recor
     try:
         now, address, preset = view.now(), view.address, view.preset
         records = [draft(_fields(item), address, preset, now) for item in items]
-    except (InvalidInput, AccessDenied) as error:
+    except (InputError, AccessError) as error:
         view.refused("remember", error)
         raise
     if len(records) == 1:
@@ -41,7 +41,7 @@ def remember_many(view: View, items: Any) -> list[Record]:
     with view.refusing("remember"):
         # A text or a dict can be iterated too, but nobody means its letters or its keys.
         if isinstance(items, Mapping):
-            raise InvalidInput("items", "must be a list of texts or dicts, not one dict")
+            raise InputError("items", "must be a list of texts or dicts, not one dict")
         items = validation.sequence(items, "items")
     return remember(view, items)
 
@@ -60,7 +60,7 @@ def _fields(item: Mapping[str, Any] | str) -> Mapping[str, Any]:
         return {"content": item}
     if isinstance(item, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         return item
-    raise InvalidInput("items", f"each must be text or a dict, not {type(item).__name__}")
+    raise InputError("items", f"each must be text or a dict, not {type(item).__name__}")
 
 
 def keep_quota(view: View, added: int) -> None:
@@ -94,7 +94,7 @@ def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
     with view.refusing("revise"), view.store.transaction(Place.of(view.one(ident))):
         old = view.one(ident)
         if old.superseded_by is not None:
-            raise Conflict(f"memory {old.id} was superseded by {old.superseded_by}; revise that one")
+            raise ConflictError(f"memory {old.id} was superseded by {old.superseded_by}; revise that one")
         new = _successor(view, old, changes)
         (new,) = view.store.put([new])
         view.store.update([replace(old, superseded_by=new.id)])
@@ -121,7 +121,7 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         inherited["expires_at"] = _as_long(old.created_at, old.expires_at, now)
     given = {field: value for field, value in changes.items() if value is not None}
     if not given:
-        raise InvalidInput("content", "or another field must be given: there is nothing to revise")
+        raise InputError("content", "or another field must be given: there is nothing to revise")
     if "content" not in given and "embedding" not in given:
         inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
     new = draft(inherited | given, old.address, view.preset, now)
@@ -167,7 +167,7 @@ def archive_ids(view: View, ids: str | Sequence[str], reason: str | None) -> lis
         records = view.find(ids)
         for record in records:
             if record.archived_at is not None:
-                raise Conflict(f"memory {record.id} is archived already")
+                raise ConflictError(f"memory {record.id} is archived already")
     return archive(view, records, "archive", f"archived {count(len(records))}{note}")
 
 
@@ -183,7 +183,7 @@ def restore(view: View, ids: str | Sequence[str]) -> list[Record]:
         records = view.find(ids)
         for record in records:
             if record.archived_at is None:
-                raise Conflict(f"memory {record.id} is not archived")
+                raise ConflictError(f"memory {record.id} is not archived")
     return _archived(view, records, None, "restore", f"restored {count(len(records))}")
 
 

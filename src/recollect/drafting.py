@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from recollect import validation
-from recollect.errors import AccessDenied, InvalidInput, SecretRefused
+from recollect.errors import AccessError, InputError, SecretError
 from recollect.policies.importance import assess
 from recollect.policies.retention import expiry
 from recollect.policies.secrets import find
@@ -59,16 +59,16 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 
 
 def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime) -> Record:
-    """A record ready to be stored at the view's address. Raises InvalidInput, and changes nothing."""
+    """A record ready to be stored at the view's address. Raises InputError, and changes nothing."""
     given = _checked(fields)
     get = given.get
     content, rules = given["content"], preset.remember
     text = content if isinstance(content, str) else render(content)
     kind, tags, metadata = get("kind", rules.kind), get("tags", ()), get("metadata", _NO_METADATA)
     if rules.max_chars is not None and len(text) > rules.max_chars:
-        raise InvalidInput("content", f"{len(text):,} characters is over the limit of {rules.max_chars:,}")
+        raise InputError("content", f"{len(text):,} characters is over the limit of {rules.max_chars:,}")
     if rules.max_tags is not None and len(tags) > rules.max_tags:
-        raise InvalidInput("tags", f"{len(tags)} tags are over the limit of {rules.max_tags}")
+        raise InputError("tags", f"{len(tags)} tags are over the limit of {rules.max_tags}")
     screen(preset, "content", text)
     if metadata:
         screen(preset, "metadata", render(metadata))
@@ -110,7 +110,7 @@ def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
         given = {field: _CHECKS[field](value) for field, value in fields.items() if value is not None}
     except KeyError as unknown:
         known, name = ", ".join(sorted(_CHECKS)), str(unknown.args[0])[:48].encode("ascii", "backslashreplace").decode()
-        raise InvalidInput(name, f"is not a field of a memory; known: {known}") from None
+        raise InputError(name, f"is not a field of a memory; known: {known}") from None
     if "content" not in given:
         validation.content(None)
     return given
@@ -127,14 +127,14 @@ def _worth(
     if expires is None:
         expires = expiry(preset.retention, kind, created, explicit)
     elif expires <= created:
-        raise InvalidInput("expires_at", "must be later than created_at")
+        raise InputError("expires_at", "must be later than created_at")
     return importance, expires
 
 
 def screen(preset: Preset, field: str, text: str) -> None:
     """Refuse what looks like a credential, naming the field and the rule, never the text."""
     if rule := find(text, preset.secrets):
-        raise SecretRefused(field, rule)
+        raise SecretError(field, rule)
 
 
 def _widest(view: Address) -> Tier:
@@ -152,7 +152,7 @@ def _place(given: dict[str, Any], view: Address) -> tuple[Tier, Address]:
     if tier == "account":
         return tier, Address(view.tenant, None, view.account, None, conversation, view.agent)
     if tier in ("channel", "conversation") and getattr(address, tier) is None:
-        raise InvalidInput(tier, f"is needed for a memory of the tier {tier}")
+        raise InputError(tier, f"is needed for a memory of the tier {tier}")
     return tier, address
 
 
@@ -160,5 +160,5 @@ def _within(part: str, value: str | None, bound: str | None) -> str | None:
     if value is None or value == bound:
         return bound
     if bound is not None:
-        raise AccessDenied(f"{part}: this view is bound to {bound} and cannot write to another {part}")
+        raise AccessError(f"{part}: this view is bound to {bound} and cannot write to another {part}")
     return value

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from recollect import changes, forgetting, health, portability, undoing, upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
-from recollect.errors import AccessDenied
+from recollect.errors import AccessError
 from recollect.filters import Filter
 from recollect.forgetting import Forget, Receipt
 from recollect.health import Diagnosis, Health
@@ -72,7 +72,7 @@ class Memory:
         conversation: str | None = None,
         agent: str | None = None,
     ) -> Self:
-        """The same verbs, bound to an address. AccessDenied where the new view would see more than this one."""
+        """The same verbs, bound to an address. AccessError where the new view would see more than this one."""
         view = self._view.at(
             tenant=tenant, account=account, workspace=workspace, channel=channel, conversation=conversation, agent=agent
         )
@@ -103,7 +103,7 @@ class Memory:
         """Store text or JSON; durable when this returns.
 
         Importance, kind, expiry and lifetime come from the preset's rules where they are not given. The tier says who
-        sees it: the channel if there is one, else the workspace. Credentials are refused with SecretRefused.
+        sees it: the channel if there is one, else the workspace. Credentials are refused with SecretError.
         """
         return changes.remember(
             self._view,
@@ -268,7 +268,7 @@ class Memory:
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
         if not self._view.whole:
-            raise AccessDenied("compact: only a view of the whole workspace can compact it, not one bound inside it")
+            raise AccessError("compact: only a view of the whole workspace can compact it, not one bound inside it")
         for place in self._view.places:
             self._view.store.forget_before(place)
         return sum(self._view.store.compact(place) for place in self._view.places)

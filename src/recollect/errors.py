@@ -1,18 +1,18 @@
 """Everything recollect raises on purpose.
 
     RecollectError
-    ├── InvalidInput        a value breaks a rule; nothing was changed (also a ValueError)
-    │   ├── SecretRefused   the text looks like a credential; it is repeated nowhere
-    │   └── InvalidPreset   a preset has an unknown key or a bad value
-    ├── NotFound            no such memory, as far as this view can see (also a LookupError)
-    ├── AccessDenied        a view was asked to reach outside its address
-    ├── Conflict            the change no longer fits what is stored
-    └── StoreError          the store could not do it
-        ├── StoreBusy       another process held the lock for too long
-        ├── StoreFull       no space left, or a size limit reached
-        ├── StoreReadOnly   the folder or file cannot be written
-        ├── StoreCorrupt    what is on disk is not what was written
-        └── SchemaTooNew    written by a newer recollect
+    ├── InputError            a value breaks a rule; nothing was changed (also a ValueError)
+    │   ├── SecretError       the text looks like a credential; it is repeated nowhere
+    │   └── PresetError       a preset has an unknown key or a bad value
+    ├── NotFoundError         no such memory, as far as this view can see (also a LookupError)
+    ├── AccessError           a view was asked to reach outside its address
+    ├── ConflictError         the change no longer fits what is stored
+    └── StoreError            the store could not do it
+        ├── ConcurrencyError  another process held the lock for too long
+        ├── DiskFullError     no space left, or a size limit reached
+        ├── ReadOnlyError     the folder or file cannot be written
+        ├── CorruptionError   what is on disk is not what was written
+        └── SchemaError       written by a newer recollect
 
 Messages name the field and the limit and say what to do.
 """
@@ -22,7 +22,7 @@ class RecollectError(Exception):
     """The root of every error that recollect raises on purpose."""
 
 
-class InvalidInput(RecollectError, ValueError):
+class InputError(RecollectError, ValueError):
     """A value breaks a rule. `field` names the argument; nothing was changed."""
 
     def __init__(self, field: str, problem: str) -> None:
@@ -31,7 +31,7 @@ class InvalidInput(RecollectError, ValueError):
         self.problem = problem
 
 
-class SecretRefused(InvalidInput):
+class SecretError(InputError):
     """The text looks like a credential. `rule` names what it looked like, never what it was."""
 
     def __init__(self, field: str, rule: str) -> None:
@@ -39,19 +39,19 @@ class SecretRefused(InvalidInput):
         self.rule = rule
 
 
-class InvalidPreset(InvalidInput):
+class PresetError(InputError):
     """A preset has an unknown key or a bad value; `field` is the path of the key."""
 
 
-class NotFound(RecollectError, LookupError):
+class NotFoundError(RecollectError, LookupError):
     """There is no such thing, as far as this view can see."""
 
 
-class AccessDenied(RecollectError):
+class AccessError(RecollectError):
     """A view was asked to reach outside its address."""
 
 
-class Conflict(RecollectError):
+class ConflictError(RecollectError):
     """The change no longer fits what is stored."""
 
 
@@ -59,21 +59,21 @@ class StoreError(RecollectError):
     """The store could not do what was asked; nothing acknowledged was lost."""
 
 
-class StoreBusy(StoreError):
+class ConcurrencyError(StoreError):
     """Another process held the lock for longer than the timeout. Trying again is safe."""
 
 
-class StoreFull(StoreError):
+class DiskFullError(StoreError):
     """No space left on the disk, or a size limit was reached. The write was not made."""
 
 
-class StoreReadOnly(StoreError):
+class ReadOnlyError(StoreError):
     """The folder or file cannot be written by this process."""
 
 
-class StoreCorrupt(StoreError):
+class CorruptionError(StoreError):
     """What is on disk is not what was written."""
 
 
-class SchemaTooNew(StoreError):
+class SchemaError(StoreError):
     """The data was written by a newer recollect than this one."""

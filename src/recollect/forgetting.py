@@ -11,7 +11,7 @@ import msgspec
 from recollect import validation
 from recollect.chain import GENESIS, Entry
 from recollect.changes import again, ancestors, count, why
-from recollect.errors import AccessDenied, InvalidInput, StoreBusy
+from recollect.errors import AccessError, ConcurrencyError, InputError
 from recollect.record import Record, new_id, parse_time
 from recollect.stores.base import Place, by_place
 from recollect.view import View
@@ -71,10 +71,10 @@ def _select(view: View, wish: Forget) -> list[Record]:
         conditions["conversation"] = validation.name(wish.conversation, "conversation")
     if wish.id is not None:
         if conditions:
-            raise InvalidInput("id", "cannot be combined with other conditions")
+            raise InputError("id", "cannot be combined with other conditions")
         return view.find(wish.id)
     if not conditions:
-        raise InvalidInput(
+        raise InputError(
             "id", "or tag, since, until, conversation or workspace must be given: what shall be forgotten?"
         )
     return list(view.store.scan(view.where(state=None, **conditions)))
@@ -96,7 +96,7 @@ def _scrub(view: View, places: dict[Place, list[Record]]) -> str | None:
     try:
         for place in places:
             view.store.scrub(place)
-    except StoreBusy:
+    except ConcurrencyError:
         return "another process still reads older data; run compact to remove the last traces from the disk"
     return None
 
@@ -105,11 +105,11 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
     """The folder goes as a whole. What stays is one line in the tenant's audit log."""
     workspace = view.address.workspace or ""
     if wish.workspace != workspace:
-        raise AccessDenied(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
+        raise AccessError(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
     if not view.whole:
-        raise AccessDenied("workspace: only a view of the whole workspace can forget it, not one bound inside it")
+        raise AccessError("workspace: only a view of the whole workspace can forget it, not one bound inside it")
     if wish.id or wish.tag or wish.since or wish.until or wish.conversation:
-        raise InvalidInput("workspace", "cannot be combined with other conditions")
+        raise InputError("workspace", "cannot be combined with other conditions")
     where = view.where(state=None, tiers=("workspace", "channel", "conversation"))
     memories = view.store.stats(where).total
     head = next(view.store.entries(view.place, newest_first=True, limit=1), None)

@@ -12,7 +12,7 @@ from recollect import validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
 from recollect.changes import successors
-from recollect.errors import StoreCorrupt
+from recollect.errors import CorruptionError
 from recollect.policies.decay import strength
 from recollect.policies.ranking import content_hash
 from recollect.policies.retention import decayed, early
@@ -128,14 +128,14 @@ def _readable(view: View, problems: list[str]) -> Iterator[Record]:
     """Every memory, up to the first that cannot be read."""
     try:
         yield from view.store.scan(view.where(state=None))
-    except StoreCorrupt as error:
+    except CorruptionError as error:
         problems.append(str(error))
 
 
 def _breaks(view: View) -> list[str]:
     try:
         return [b.problem for log in AuditLog(view).verify() for b in log.breaks]
-    except StoreCorrupt as error:
+    except CorruptionError as error:
         return [str(error)]
 
 

@@ -16,7 +16,7 @@ from recollect import validation
 from recollect.changes import count as memories
 from recollect.changes import keep_quota
 from recollect.drafting import screen
-from recollect.errors import AccessDenied, Conflict, InvalidInput
+from recollect.errors import AccessError, ConflictError, InputError
 from recollect.filters import visible
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.stores.base import Place, by_place
@@ -75,7 +75,7 @@ def _writing(target: Target) -> Generator[IO[bytes]]:
         os.replace(part, path)
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else error
-        raise InvalidInput("target", f"{path!r} cannot be written: {problem}") from error
+        raise InputError("target", f"{path!r} cannot be written: {problem}") from error
     finally:
         with suppress(FileNotFoundError, ValueError):
             os.unlink(part)
@@ -113,10 +113,10 @@ def _reading(source: Target) -> Generator[IO[bytes]]:
         try:
             stream = open(source, "rb")  # noqa: SIM115
         except FileNotFoundError:
-            raise InvalidInput("source", f"there is no file {os.fspath(source)}") from None
+            raise InputError("source", f"there is no file {os.fspath(source)}") from None
         except (OSError, ValueError) as error:
             problem = error.strerror if isinstance(error, OSError) else error
-            raise InvalidInput("source", f"{os.fspath(source)!r} cannot be read: {problem}") from None
+            raise InputError("source", f"{os.fspath(source)!r} cannot be read: {problem}") from None
         with stream:
             yield stream
         return
@@ -139,7 +139,7 @@ def _records(stream: IO[bytes]) -> Iterator[Record]:
             if line == b"]}":
                 return
             yield _decode(line.removesuffix(b","), f"line {number}")
-        raise InvalidInput("source", "ends in the middle: the export is not complete")
+        raise InputError("source", "ends in the middle: the export is not complete")
     stream.seek(0)
     for number, raw in enumerate(_check_header(stream.read()).memories, 1):
         yield _decode(raw, f"memory {number}")
@@ -149,11 +149,11 @@ def _check_header(document: bytes) -> _Header:
     try:
         header = msgspec.json.decode(document, type=_Header)
     except _UNREADABLE as error:
-        raise InvalidInput("source", f"is not an export of recollect: {error}") from None
+        raise InputError("source", f"is not an export of recollect: {error}") from None
     if header.format != _FORMAT:
-        raise InvalidInput("source", f"is not an export of recollect: its format is {header.format[:40]!r}")
+        raise InputError("source", f"is not an export of recollect: its format is {header.format[:40]!r}")
     if header.schema_version > SCHEMA_VERSION:
-        raise InvalidInput(
+        raise InputError(
             "source",
             f"has schema version {header.schema_version}; this recollect knows up to {SCHEMA_VERSION}: upgrade it",
         )
@@ -164,7 +164,7 @@ def _decode(line: Any, where: str) -> Record:
     try:
         return _record(line)
     except _UNREADABLE as error:
-        raise InvalidInput("source", f"{where}: {error}") from None
+        raise InputError("source", f"{where}: {error}") from None
 
 
 def _here(view: View, record: Record) -> Record:
@@ -177,16 +177,16 @@ def _check(view: View, record: Record, number: int) -> None:
     where = f"memory {number}"
     try:
         _check_fields(record)
-    except InvalidInput as error:
-        raise InvalidInput("source", f"{where}: {error}") from None
+    except InputError as error:
+        raise InputError("source", f"{where}: {error}") from None
     if record.digest() != record.checksum:
-        raise InvalidInput("source", f"{where} ({record.id}) does not match its checksum: the file was changed")
+        raise InputError("source", f"{where} ({record.id}) does not match its checksum: the file was changed")
     screen(view.preset, "content", record.text)
     screen(view.preset, "metadata", render(record.metadata))
     screen(view.preset, "tags", " ".join(record.tags))
     screen(view.preset, "source", record.source or "")
     if not visible(view.address, _here(view, record)):
-        raise AccessDenied(f"source: {where} belongs to another agent, account, channel or conversation than this view")
+        raise AccessError(f"source: {where} belongs to another agent, account, channel or conversation than this view")
 
 
 def _check_fields(record: Record) -> None:
@@ -208,19 +208,19 @@ def _check_fields(record: Record) -> None:
             validation.label(label, field)
     for field in ("created_at", "accessed_at", "expires_at", "archived_at"):
         if (time := getattr(record, field)) is not None and time.tzinfo is not UTC:
-            raise InvalidInput(field, "must be in UTC, as it was exported")
+            raise InputError(field, "must be in UTC, as it was exported")
     if record.superseded_by is not None:
         validation.memory_id(record.superseded_by, "superseded_by")
     if record.embedding is not None:
         if len(record.embedding) % 4:
-            raise InvalidInput("embedding", "is not a list of float32 values")
+            raise InputError("embedding", "is not a list of float32 values")
         validation.embedding(unpack(record.embedding))
 
 
 def _new(view: View, batch: list[Record]) -> list[Record]:
-    """Those that are not there yet. The same id with something else in it is a Conflict."""
+    """Those that are not there yet. The same id with something else in it is a ConflictError."""
     there = {record.id: record for record in view.store.get([record.id for record in batch], view.address)}
     for record in batch:
         if (twin := there.get(record.id)) and twin.checksum != record.checksum:
-            raise Conflict(f"memory {record.id} exists with other content; nothing of it was changed")
+            raise ConflictError(f"memory {record.id} exists with other content; nothing of it was changed")
     return [record for record in batch if record.id not in there]

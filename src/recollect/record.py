@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from recollect.errors import InvalidInput
+from recollect.errors import InputError
 
 SCHEMA_VERSION = 1
 
@@ -173,10 +173,10 @@ def parse_time(value: datetime | str, field: str) -> datetime:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise InvalidInput(field, f"{value[:40]!r} is not an ISO 8601 time such as 2026-01-10T14:23:45Z") from None
+            raise InputError(field, f"{value[:40]!r} is not an ISO 8601 time such as 2026-01-10T14:23:45Z") from None
     elif not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(field, f"must be a datetime or ISO 8601 text, not {type(value).__name__}")
+        raise InputError(field, f"must be a datetime or ISO 8601 text, not {type(value).__name__}")
     try:
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     except OverflowError:
-        raise InvalidInput(field, "lies outside the years 1 to 9999") from None
+        raise InputError(field, "lies outside the years 1 to 9999") from None

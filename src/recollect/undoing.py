@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from recollect import validation
 from recollect.chain import Entry
-from recollect.errors import Conflict, NotFound
+from recollect.errors import ConflictError, NotFoundError
 from recollect.filters import visible
 from recollect.stores.base import Place
 from recollect.view import View
@@ -32,7 +32,7 @@ def _take_back(view: View, place: Place, entry: Entry) -> Entry:
     before = store.before(place, entry.seq) or []
     created, changed, gone = (entry.meta.get(key, []) for key in _CHANGES)
     if (changed or gone) and not before:
-        raise Conflict(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
+        raise ConflictError(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
     _check_untouched(view, place, entry, [*created, *changed, *gone])
     now_there = {record.id: record for record in store.get([*created, *changed, *gone], view.address)}
     store.delete([now_there[ident] for ident in created if ident in now_there])
@@ -46,7 +46,7 @@ def _undoable(view: View, wanted: str | None) -> list[tuple[Place, Entry]]:
     """The change, in every place that it was made in."""
     found = _latest(view, lambda entry: wanted in (None, entry.id))
     if not found:
-        raise NotFound("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
+        raise NotFoundError("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
     last = max(found, key=lambda part: part[1].id)
     whole = last[1].meta.get("part_of")
     return [last] if whole is None else _latest(view, lambda entry: entry.meta.get("part_of") == whole)
@@ -88,4 +88,4 @@ def _check_untouched(view: View, place: Place, entry: Entry, ids: Sequence[str])
         elif later.id not in undone and named.intersection(
             ident for key in _CHANGES for ident in later.meta.get(key, [])
         ):
-            raise Conflict(f"change {entry.id} was built on by {later.id} ({later.message}); undo that first")
+            raise ConflictError(f"change {entry.id} was built on by {later.id} ({later.message}); undo that first")

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from recollect.errors import InvalidInput
+from recollect.errors import InputError
 from recollect.record import pack
 
 MAX_CONTENT_BYTES = 1_048_576
@@ -31,7 +31,7 @@ def name(value: Any, field: str) -> str:
     """A part of an address: it may become a folder's name, so nothing in it can leave the folder."""
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
-    raise InvalidInput(
+    raise InputError(
         field,
         f"{_shown(value)} must be 1 to 64 letters, digits, '_', '-', '.', '@' or '+', "
         "starting with a letter, a digit or '_'",
@@ -41,7 +41,7 @@ def name(value: Any, field: str) -> str:
 def memory_id(value: Any, field: str = "id") -> str:
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
-    raise InvalidInput(field, f"{_shown(value)} must be 1 to 32 letters, digits, '_' or '-'")
+    raise InputError(field, f"{_shown(value)} must be 1 to 32 letters, digits, '_' or '-'")
 
 
 def memory_ids(values: str | Iterable[str]) -> list[str]:
@@ -54,7 +54,7 @@ def memory_ids(values: str | Iterable[str]) -> list[str]:
 def kind(value: Any, field: str = "kind") -> str:
     if isinstance(value, str) and _KIND.fullmatch(value):
         return value
-    raise InvalidInput(field, f"{_shown(value)} must be 1 to 32 of a-z, 0-9, '_' or '-', starting with a letter")
+    raise InputError(field, f"{_shown(value)} must be 1 to 32 of a-z, 0-9, '_' or '-', starting with a letter")
 
 
 def choice(value: Any, field: str, literal: Any) -> Any:
@@ -62,7 +62,7 @@ def choice(value: Any, field: str, literal: Any) -> Any:
     allowed = get_args(literal)
     if value in allowed:
         return value
-    raise InvalidInput(field, f"{_shown(value)} must be one of {', '.join(allowed)}")
+    raise InputError(field, f"{_shown(value)} must be one of {', '.join(allowed)}")
 
 
 def content(value: Any) -> Any:
@@ -70,10 +70,10 @@ def content(value: Any) -> Any:
     if isinstance(value, str):
         _text(value, "content", MAX_CONTENT_BYTES)
         if not value or value.isspace():
-            raise InvalidInput("content", "must not be empty or blank")
+            raise InputError("content", "must not be empty or blank")
         return value
     if value is None or (isinstance(value, Mapping | list | tuple) and not value):
-        raise InvalidInput("content", "must not be empty")
+        raise InputError("content", "must not be empty")
     return _json(value, "content", MAX_CONTENT_BYTES)
 
 
@@ -81,20 +81,20 @@ def metadata(value: Any, field: str = "metadata") -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidInput(field, f"must be a JSON object, not {type(value).__name__}")
+        raise InputError(field, f"must be a JSON object, not {type(value).__name__}")
     return _json(value, field, MAX_METADATA_BYTES)
 
 
 def importance(value: Any, field: str = "importance") -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 1.0:
         return float(value)
-    raise InvalidInput(field, f"{_shown(value)} must be a number from 0 to 1")
+    raise InputError(field, f"{_shown(value)} must be a number from 0 to 1")
 
 
 def tag(value: Any, field: str = "tags") -> str:
     if isinstance(value, str) and len(value) <= 32 and _TAG.fullmatch(value):
         return value
-    raise InvalidInput(
+    raise InputError(
         field, f"{_shown(value)} must be 1 to 32 letters, digits, '-' or '_'; a '.' separates levels, as in 'a.b'"
     )
 
@@ -104,7 +104,7 @@ def tags(values: Iterable[str] | None, limit: int = MAX_TAGS) -> tuple[str, ...]
         return ()
     found = tuple(dict.fromkeys(tag(value) for value in sequence(values, "tags")))
     if len(found) > limit:
-        raise InvalidInput("tags", f"{len(found)} tags are over the limit of {limit}")
+        raise InputError("tags", f"{len(found)} tags are over the limit of {limit}")
     return found
 
 
@@ -113,7 +113,7 @@ def references(values: Iterable[str] | None) -> tuple[str, ...]:
         return ()
     found = tuple(dict.fromkeys(memory_id(value, "references") for value in sequence(values, "references")))
     if len(found) > MAX_REFERENCES:
-        raise InvalidInput("references", f"{len(found)} references are over the limit of {MAX_REFERENCES}")
+        raise InputError("references", f"{len(found)} references are over the limit of {MAX_REFERENCES}")
     return found
 
 
@@ -121,13 +121,13 @@ def label(value: Any, field: str, limit: int = 64) -> str:
     """A short free text on one line, such as a source or a reason."""
     if isinstance(value, str) and 0 < len(value) <= limit and value.isprintable() and not value.isspace():
         return value
-    raise InvalidInput(field, f"{_shown(value)} must be 1 to {limit} printable characters on one line")
+    raise InputError(field, f"{_shown(value)} must be 1 to {limit} printable characters on one line")
 
 
 def query(value: Any, field: str = "query") -> str:
     """What to recall by: any text that can be encoded."""
     if not isinstance(value, str):
-        raise InvalidInput(field, f"must be text, not {type(value).__name__}")
+        raise InputError(field, f"must be text, not {type(value).__name__}")
     _text(value, field, MAX_CONTENT_BYTES)
     return value
 
@@ -138,19 +138,19 @@ def embedding(values: Sequence[float]) -> bytes:
             raise TypeError
         blob = pack(values)
     except (TypeError, OverflowError, struct.error):
-        raise InvalidInput("embedding", "must be a sequence of numbers that fit float32") from None
+        raise InputError("embedding", "must be a sequence of numbers that fit float32") from None
     if not 1 <= len(values) <= MAX_DIMENSIONS:
-        raise InvalidInput("embedding", f"{len(values)} dimensions are outside 1 to {MAX_DIMENSIONS}")
+        raise InputError("embedding", f"{len(values)} dimensions are outside 1 to {MAX_DIMENSIONS}")
     # One NaN or infinity makes the sum one, and no float32 values add up to one.
     if not math.isfinite(sum(values)):
-        raise InvalidInput("embedding", "must not contain NaN or infinity")
+        raise InputError("embedding", "must not contain NaN or infinity")
     return blob
 
 
 def count(value: Any, field: str, low: int = 1, high: int = 10_000) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
-    raise InvalidInput(field, f"{_shown(value)} must be a whole number from {low:,} to {high:,}")
+    raise InputError(field, f"{_shown(value)} must be a whole number from {low:,} to {high:,}")
 
 
 def _text(value: str, field: str, limit: int) -> None:
@@ -161,9 +161,9 @@ def _text(value: str, field: str, limit: int) -> None:
             size = len(value.encode())
         except UnicodeEncodeError as error:
             problem = f"has a lone surrogate at character {error.start}; it is not valid text"
-            raise InvalidInput(field, problem) from None
+            raise InputError(field, problem) from None
     if size > limit:
-        raise InvalidInput(field, f"{size:,} bytes is over the limit of {limit:,} bytes")
+        raise InputError(field, f"{size:,} bytes is over the limit of {limit:,} bytes")
 
 
 def _json(value: Any, field: str, limit: int) -> Any:
@@ -171,38 +171,38 @@ def _json(value: Any, field: str, limit: int) -> Any:
         _check_json(value, field, MAX_DEPTH)
         encoded = _encode(value)
     except UnicodeEncodeError:
-        raise InvalidInput(field, "has a lone surrogate; it is not valid text") from None
+        raise InputError(field, "has a lone surrogate; it is not valid text") from None
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
-        if isinstance(error, InvalidInput):
+        if isinstance(error, InputError):
             raise
-        raise InvalidInput(field, f"is not JSON: {error}") from None
+        raise InputError(field, f"is not JSON: {error}") from None
     if len(encoded) > limit:
-        raise InvalidInput(field, f"{len(encoded):,} bytes is over the limit of {limit:,} bytes")
+        raise InputError(field, f"{len(encoded):,} bytes is over the limit of {limit:,} bytes")
     return msgspec.json.decode(encoded)
 
 
 def _check_json(value: Any, field: str, depth: int) -> None:
     """A memory must come back as it went; msgspec would write NaN as null, bytes as base64, and any key as text."""
     if depth < 0:
-        raise InvalidInput(field, f"is nested deeper than the limit of {MAX_DEPTH} levels")
+        raise InputError(field, f"is nested deeper than the limit of {MAX_DEPTH} levels")
     if isinstance(value, Mapping):
         for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
             if not isinstance(key, str):
-                raise InvalidInput(field, f"has the key {_shown(key)}; JSON keys are text")
+                raise InputError(field, f"has the key {_shown(key)}; JSON keys are text")
             _check_json(item, field, depth - 1)
     elif isinstance(value, list | tuple):
         for item in value:  # pyright: ignore[reportUnknownVariableType]
             _check_json(item, field, depth - 1)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidInput(field, "must not contain NaN or infinity")
+            raise InputError(field, "must not contain NaN or infinity")
     elif value is not None and not isinstance(value, str | int | bool):
-        raise InvalidInput(field, f"is not JSON: it holds a {type(value).__name__}")
+        raise InputError(field, f"is not JSON: it holds a {type(value).__name__}")
 
 
 def sequence(values: Any, field: str) -> Iterable[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidInput(field, f"must be a list, not {type(values).__name__}")
+        raise InputError(field, f"must be a list, not {type(values).__name__}")
     return values  # pyright: ignore[reportUnknownVariableType]
 
 

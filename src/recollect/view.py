@@ -11,7 +11,7 @@ import msgspec
 
 from recollect import validation
 from recollect.chain import Entry
-from recollect.errors import AccessDenied, InvalidInput, NotFound, SecretRefused, StoreError
+from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
 from recollect.filters import Filter
 from recollect.presets import Preset
 from recollect.record import Address, Record, new_id, parse_time
@@ -32,7 +32,7 @@ class View(msgspec.Struct, frozen=True):
     """What each tenant and agent may still add before its quota must be counted again."""
 
     def at(self, **parts: str | None) -> View:
-        """A view of less. Raises AccessDenied where it would be a view of something else."""
+        """A view of less. Raises AccessError where it would be a view of something else."""
         chosen = {part: validation.name(value, part) for part, value in parts.items() if value is not None}
         for part, value in chosen.items():
             if value != getattr(self.address, part):
@@ -42,11 +42,11 @@ class View(msgspec.Struct, frozen=True):
 
     def _check_free(self, part: str) -> None:
         if part in self.bound:
-            raise AccessDenied(f"{part}: this view is bound to {getattr(self.address, part)} and cannot be moved")
+            raise AccessError(f"{part}: this view is bound to {getattr(self.address, part)} and cannot be moved")
         # Whoever is bound to something inside a tenant or workspace must not walk into another one.
         inside = _PATH[_PATH.index(part) + 1 :] + _OWNERS if part in ("tenant", "workspace") else ()
         if below := sorted(self.bound.intersection(inside)):
-            raise AccessDenied(f"{part}: this view is bound to {below[0]} already; choose the {part} first, or with it")
+            raise AccessError(f"{part}: this view is bound to {below[0]} already; choose the {part} first, or with it")
 
     def now(self) -> datetime:
         now = self.clock()
@@ -70,7 +70,7 @@ class View(msgspec.Struct, frozen=True):
         return not self.bound.intersection(("account", "channel", "conversation", "agent"))
 
     def find(self, ids: str | Sequence[str]) -> list[Record]:
-        """These memories, in order. NotFound for one that does not exist, or that this view may not see."""
+        """These memories, in order. NotFoundError for one that does not exist, or that this view may not see."""
         wanted = validation.memory_ids(ids)
         found = {record.id: record for record in self.store.get(wanted, self.address)}
         for ident in wanted:
@@ -94,18 +94,18 @@ class View(msgspec.Struct, frozen=True):
     def refusing(self, verb: str) -> Generator[None]:
         try:
             yield
-        except (InvalidInput, AccessDenied) as error:
+        except (InputError, AccessError) as error:
             self.refused(verb, error)
             raise
 
-    def refused(self, verb: str, error: InvalidInput | AccessDenied) -> None:
+    def refused(self, verb: str, error: InputError | AccessError) -> None:
         """Note a refusal in the audit log: which field and rule, never the value."""
-        field = error.field if isinstance(error, InvalidInput) else str(error).partition(":")[0]
-        name, rule = type(error).__name__, error.rule if isinstance(error, SecretRefused) else None
+        field = error.field if isinstance(error, InputError) else str(error).partition(":")[0]
+        name, rule = type(error).__name__, error.rule if isinstance(error, SecretError) else None
         with suppress(StoreError):
             message = f"{verb} refused: {field} ({name})"
             self.log(self.place, "refuse", message, verb=verb, field=field, error=name, rule=rule)
 
 
-def _unseen(ident: str) -> NotFound:
-    return NotFound(f"there is no memory {ident} that this view can see")
+def _unseen(ident: str) -> NotFoundError:
+    return NotFoundError(f"there is no memory {ident} that this view can see")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import InvalidInput, Memory, SecretRefused
+from recollect import InputError, Memory, SecretError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MARK = "Quagga"
@@ -74,14 +74,14 @@ def test_a_secret_is_refused_with_the_documents_words_and_repeated_nowhere(
 ) -> None:  # fmt: skip
     caplog.set_level(logging.DEBUG)
     before = aegis.list(state=None)
-    with pytest.raises(SecretRefused) as caught:
+    with pytest.raises(SecretError) as caught:
         WAYS[way](aegis, SECRETS[kind])
     error = caught.value
     assert "text appears to contain a secret — not stored" in str(error)
     assert str(error) == f"{error.field}: {error.problem}"
     assert aegis.list(state=None) == before
     (entry,) = aegis.audit.search(limit=1)
-    assert (entry.action, entry.meta["error"], entry.meta["rule"]) == ("refuse", "SecretRefused", error.rule)
+    assert (entry.action, entry.meta["error"], entry.meta["rule"]) == ("refuse", "SecretError", error.rule)
     aegis.close()
     told = [str(error), repr(error), repr(error.args), repr(vars(error)), repr(entry), caplog.text, *capfd.readouterr()]
     told += traceback.format_exception(error)
@@ -94,7 +94,7 @@ def test_a_secret_is_refused_with_the_documents_words_and_repeated_nowhere(
 @pytest.mark.parametrize("prefix", ["sk-", "gh" + "p_", "gl" + "pat-", "xo" + "xb-"])
 def test_a_tag_can_be_a_secret_too(tmp_path: Path, preset: str, prefix: str) -> None:
     with Memory(tmp_path / "memory", preset=preset) as memory:
-        with pytest.raises(SecretRefused, match="tags: text appears to contain a secret") as caught:
+        with pytest.raises(SecretError, match="tags: text appears to contain a secret") as caught:
             memory.remember("fine", tags=["fine", f"{prefix}{MARK}1234567890"])
         assert MARK not in repr(caught.value)
         assert memory.stats().total == 0
@@ -119,9 +119,9 @@ def test_ordinary_text_is_not_taken_for_a_secret(aegis: Memory, text: str) -> No
 
 def test_text_has_at_most_500_characters_and_5_tags(aegis: Memory) -> None:
     assert aegis.remember("x y " * 125, tags=list("abcde")).tags == tuple("abcde")
-    with pytest.raises(InvalidInput, match="content: 501 characters is over the limit of 500"):
+    with pytest.raises(InputError, match="content: 501 characters is over the limit of 500"):
         aegis.remember("x y " * 125 + "z")
-    with pytest.raises(InvalidInput, match="tags: 6 tags are over the limit of 5"):
+    with pytest.raises(InputError, match="tags: 6 tags are over the limit of 5"):
         aegis.remember("fine", tags=list("abcdef"))
 
 

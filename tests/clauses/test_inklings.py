@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 
-from recollect import InvalidInput, Memory
+from recollect import InputError, Memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -69,7 +69,7 @@ def test_an_entry_has_every_field(inklings: Memory, clock: Clock) -> None:
 def test_a_lifetime_is_one_of_three(inklings: Memory, lifetime: Any) -> None:
     assert inklings.remember("a lynx", lifetime=lifetime).lifetime == lifetime
     assert inklings.remember("a lynx").lifetime == "short_term"
-    with pytest.raises(InvalidInput, match="long_term, short_term, conversation"):
+    with pytest.raises(InputError, match="long_term, short_term, conversation"):
         inklings.remember("a lynx", lifetime=lifetime.upper())
 
 
@@ -78,7 +78,7 @@ def test_a_lifetime_is_one_of_three(inklings: Memory, lifetime: Any) -> None:
     "wrong", [{"importance": -0.1}, {"importance": 1.1}, {"importance": math.nan}, {"content": ""}, {"content": "  "}]
 )
 def test_importance_outside_0_to_1_and_empty_content_are_refused(inklings: Memory, wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+    with pytest.raises(InputError, match=next(iter(wrong))):
         inklings.remember_many([{"content": "a lynx", **wrong}])
     assert inklings.stats().total == 0
 

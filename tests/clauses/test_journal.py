@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import InvalidInput, Memory
+from recollect import InputError, Memory
 from recollect.policies.retention import in_window
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -72,9 +72,9 @@ def test_a_recall_reads_like_a_diary(journal: Memory, clock: Clock) -> None:
 
 def test_an_entry_is_not_blank_and_has_at_most_10_000_characters(journal: Memory) -> None:
     assert journal.remember("x " * 5000).importance == 0.5
-    with pytest.raises(InvalidInput, match="10,001 characters is over the limit of 10,000"):
+    with pytest.raises(InputError, match="10,001 characters is over the limit of 10,000"):
         journal.remember("x " * 5000 + "x")
-    with pytest.raises(InvalidInput, match="must not be empty or blank"):
+    with pytest.raises(InputError, match="must not be empty or blank"):
         journal.remember(" \n ")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recollect import InvalidInput, Memory
+from recollect import InputError, Memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -126,7 +126,7 @@ def test_decay_is_computed_when_asked_and_changes_nothing_stored(ledger: Memory,
     ],
 )
 def test_ids_tags_sizes_and_times_are_checked(ledger: Memory, fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInput, match=f"^{message}"):
+    with pytest.raises(InputError, match=f"^{message}"):
         ledger.remember_many([{"content": "an owl", **fields}])
     assert ledger.stats().total == 0
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import disks
 import pytest
 
-from recollect import Memory, RecollectError, StoreCorrupt
+from recollect import CorruptionError, Memory, RecollectError
 
 if TYPE_CHECKING:
     from conftest import Script
@@ -78,7 +78,7 @@ def test_a_file_without_its_header_is_reported_and_left_alone(store_url: str, id
     overwrite(path(store_url), 0, b"this is no database at all" * 10)
     before = disks.fingerprint(Path(store_url))
     with Memory(store_url) as memory:
-        with pytest.raises(StoreCorrupt, match=r"shop/memory\.db is damaged"):
+        with pytest.raises(CorruptionError, match=r"shop/memory\.db is damaged"):
             VERBS[verb](memory.at(workspace="shop"), ids[0])
         assert memory.at(workspace="lab").recall("heron")
         memory.at(workspace="lab").remember("life goes on")
@@ -101,7 +101,7 @@ def test_once_the_damaged_file_is_moved_away_the_workspace_begins_anew(store_url
     overwrite(path(store_url), 0, bytes(100))
     with Memory(store_url) as memory:
         shop = memory.at(workspace="shop")
-        with pytest.raises(StoreCorrupt):
+        with pytest.raises(CorruptionError):
             shop.remember("a heron")
         path(store_url).rename(path(store_url).with_suffix(".damaged"))
         shop.remember("a heron")
@@ -138,7 +138,7 @@ def test_garbage_in_the_middle_of_the_pages_is_found(store_url: str, ids: list[s
     with Memory(store_url) as memory:
         shop = memory.at(workspace="shop")
         for verb in ("list", "export", "recall", "audit.verify", "remember"):
-            with pytest.raises(StoreCorrupt):
+            with pytest.raises(CorruptionError):
                 VERBS[verb](shop, ids[0])
         assert not shop.doctor().ok
 
@@ -176,7 +176,7 @@ def test_a_file_cut_short_is_reported(store_url: str, ids: list[str], left: int)
     with Memory(store_url) as memory:
         shop = memory.at(workspace="shop")
         for verb in ("list", "remember"):
-            with pytest.raises(StoreCorrupt):
+            with pytest.raises(CorruptionError):
                 VERBS[verb](shop, ids[0])
         assert memory.at(workspace="lab").recall("heron")
 
@@ -195,7 +195,7 @@ def test_a_database_of_someone_else_is_refused_and_left_untouched(store_url: str
     before = disks.fingerprint(Path(store_url))
     with Memory(store_url) as memory:
         for verb in ("remember", "list", "recall", "compact", "audit.verify"):
-            with pytest.raises(StoreCorrupt, match="left untouched"):
+            with pytest.raises(CorruptionError, match="left untouched"):
                 VERBS[verb](memory.at(workspace="shop"), "a" * 32)
     assert disks.fingerprint(Path(store_url)) == before
 
@@ -216,7 +216,7 @@ def test_a_damaged_account_leaves_other_tenants_alone(store_url: str) -> None:
             memory.at(tenant=tenant).remember("a heron here")
     overwrite(Path(store_url, "acme", "account.db"), 0, b"garbage " * 20)
     with Memory(store_url) as memory:
-        with pytest.raises(StoreCorrupt, match=r"account\.db"):
+        with pytest.raises(CorruptionError, match=r"account\.db"):
             memory.at(tenant="acme").recall("heron")
         assert len(memory.at(tenant="umbrella").recall("heron")) == 2
 

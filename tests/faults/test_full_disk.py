@@ -10,12 +10,12 @@ import pytest
 
 BODY = """
 from collections import Counter
-from recollect import Memory, StoreError, StoreFull
+from recollect import Memory, StoreError, DiskFullError
 
 def refused(verb, *arguments, **options):
     try:
         verb(*arguments, **options)
-    except StoreFull:
+    except DiskFullError:
         return True
     return False
 
@@ -26,7 +26,7 @@ try:
     for n in range(100_000):
         kept.append(memory.remember(f"heron number {n} " * 50).id)
     raise SystemExit("the disk was never full")
-except StoreFull:
+except DiskFullError:
     pass
 
 for turn in range(3):
@@ -92,7 +92,7 @@ def test_a_limit_on_the_size_of_files_is_a_full_disk_too(store_url: str, run: Ca
 
 
 RESTART = """
-from recollect import Memory, StoreError, StoreFull
+from recollect import Memory, StoreError, DiskFullError
 memory = Memory(folder)
 kept = [memory.remember(f"heron number {n}").id for n in range(20)]
 memory.close()
@@ -122,5 +122,5 @@ def test_a_memory_opened_on_a_full_disk_says_so_and_works_once_there_is_space(
 ) -> None:
     disk = tmp_path / "disk"
     said = run(SMALL_DISK + RESTART, disk, before=disks.small_disk(disk, "1m"))
-    assert said.split().count("StoreFull") >= 2
-    assert set(said.split()) <= {"StoreFull"}
+    assert said.split().count("DiskFullError") >= 2
+    assert set(said.split()) <= {"DiskFullError"}

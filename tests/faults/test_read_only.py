@@ -102,7 +102,7 @@ def make_read_only(folder: Path) -> None:
 def refuses_all_writes(said: str) -> bool:
     first, *errors = said.splitlines()
     assert first == "10 10 10"
-    assert errors == ["StoreReadOnly"] * 12
+    assert errors == ["ReadOnlyError"] * 12
     return True
 
 

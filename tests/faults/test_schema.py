@@ -14,7 +14,7 @@ import apsw
 import disks
 import pytest
 
-from recollect import Memory, SchemaTooNew, StoreReadOnly
+from recollect import Memory, ReadOnlyError, SchemaError
 from recollect.conformance.samples import sample
 from recollect.stores.sqlite.database import SCHEMA
 from recollect.stores.sqlite.rows import INSERT, to_row
@@ -84,7 +84,7 @@ def test_a_newer_file_is_refused_and_not_touched(store_url: str, place: str) -> 
             lambda: memory.compact(),
             lambda: memory.remember("another", tier="account" if "account" in place else "workspace"),
         ):
-            with pytest.raises(SchemaTooNew, match=f"schema {SCHEMA + 1}.*Upgrade recollect"):
+            with pytest.raises(SchemaError, match=f"schema {SCHEMA + 1}.*Upgrade recollect"):
                 verb()
     assert disks.fingerprint(Path(store_url)) == before
 
@@ -95,7 +95,7 @@ def test_an_older_file_that_cannot_be_written_says_why_it_cannot_be_read(
     path = old_file(store_url)
     before = path.read_bytes()
     said = run(LIST, store_url, before=disks.read_only_disk(Path(store_url)))
-    assert said == f"{StoreReadOnly.__name__}\n"
+    assert said == f"{ReadOnlyError.__name__}\n"
     assert path.read_bytes() == before
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import AccessDenied, AsyncMemory, Conflict, InvalidInput, Memory, NotFound
+from recollect import AccessError, AsyncMemory, ConflictError, InputError, Memory, NotFoundError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -46,15 +46,15 @@ def test_every_verb_can_be_awaited(tmp_path: Path) -> None:
 def test_errors_come_through(tmp_path: Path) -> None:
     async def trouble() -> None:
         async with AsyncMemory(tmp_path / "memory") as memory:
-            with pytest.raises(InvalidInput):
+            with pytest.raises(InputError):
                 await memory.remember("")
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await memory.get("missing")
-            with pytest.raises(AccessDenied):
+            with pytest.raises(AccessError):
                 memory.at(agent="a").at(agent="b")
             one = await memory.remember("a lynx")
             await memory.revise(one.id, content="a wolf")
-            with pytest.raises(Conflict):
+            with pytest.raises(ConflictError):
                 await memory.revise(one.id, content="a fox")
 
     asyncio.run(trouble())
@@ -72,7 +72,7 @@ def test_many_verbs_at_once_lose_nothing(tmp_path: Path) -> None:
             revised = await asyncio.gather(
                 *(memory.revise(stored[0].id, content=f"version {n}") for n in range(5)), return_exceptions=True
             )
-            assert sum(isinstance(one, Conflict) for one in revised) == 4
+            assert sum(isinstance(one, ConflictError) for one in revised) == 4
             assert (await memory.stats()).total == 41
 
     asyncio.run(crowd())

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from recollect import AccessDenied, InvalidInput, Memory, SecretRefused
+from recollect import AccessError, InputError, Memory, SecretError
 from recollect.chain import Entry
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -96,19 +96,19 @@ def test_reading_and_looking_after_leave_no_entry(memory: Memory, read: Callable
 
 
 REFUSALS: dict[str, tuple[Callable[[Memory], object], str, str]] = {
-    "remember": (lambda m: m.remember(""), "content", "InvalidInput"),
-    "many": (lambda m: m.remember_many(["fine", {"content": "x", "kind": "No"}]), "kind", "InvalidInput"),
-    "no list": (lambda m: m.remember_many("text"), "items", "InvalidInput"),
-    "secret": (lambda m: m.remember("the password" + ": hunter2"), "content", "SecretRefused"),
-    "elsewhere": (lambda m: m.remember("x", channel="sales"), "channel", "AccessDenied"),
-    "revise": (lambda m: m.revise(_first(m), importance=7), "importance", "InvalidInput"),
-    "forget": (lambda m: m.forget(), "id", "InvalidInput"),
-    "workspace": (lambda m: m.forget(workspace="default"), "workspace", "AccessDenied"),
-    "archive": (lambda m: m.archive("../x"), "id", "InvalidInput"),
-    "restore": (lambda m: m.restore(["../x"]), "id", "InvalidInput"),
-    "undo": (lambda m: m.undo("../x"), "change", "InvalidInput"),
-    "import": (lambda m: m.import_(io.BytesIO(b"{}")), "source", "InvalidInput"),
-    "audit": (lambda m: m.audit.record("note", "the password" + ": hunter2"), "message", "SecretRefused"),
+    "remember": (lambda m: m.remember(""), "content", "InputError"),
+    "many": (lambda m: m.remember_many(["fine", {"content": "x", "kind": "No"}]), "kind", "InputError"),
+    "no list": (lambda m: m.remember_many("text"), "items", "InputError"),
+    "secret": (lambda m: m.remember("the password" + ": hunter2"), "content", "SecretError"),
+    "elsewhere": (lambda m: m.remember("x", channel="sales"), "channel", "AccessError"),
+    "revise": (lambda m: m.revise(_first(m), importance=7), "importance", "InputError"),
+    "forget": (lambda m: m.forget(), "id", "InputError"),
+    "workspace": (lambda m: m.forget(workspace="default"), "workspace", "AccessError"),
+    "archive": (lambda m: m.archive("../x"), "id", "InputError"),
+    "restore": (lambda m: m.restore(["../x"]), "id", "InputError"),
+    "undo": (lambda m: m.undo("../x"), "change", "InputError"),
+    "import": (lambda m: m.import_(io.BytesIO(b"{}")), "source", "InputError"),
+    "audit": (lambda m: m.audit.record("note", "the password" + ": hunter2"), "message", "SecretError"),
 }
 
 
@@ -119,7 +119,7 @@ def test_a_refusal_has_one_entry_that_names_field_and_error_but_no_value(memory:
     me = memory.at(agent="atlas", channel="ops")
     me.remember("an owl")
     before = len(log(memory))
-    with pytest.raises((InvalidInput, AccessDenied)):
+    with pytest.raises((InputError, AccessError)):
         refused(me)
     (entry,) = log(memory)[before:]
     assert (entry.action, entry.actor, entry.at) == ("refuse", "atlas", NOW)
@@ -160,7 +160,7 @@ def test_a_search_returns_the_newest_ten_first(memory: Memory) -> None:
     assert len(found) == 10
     assert [entry.message for entry in memory.audit.search("step", limit=100)][-1] == "step 0"
     assert memory.audit.search(limit=2) == entries[:-3:-1]
-    with pytest.raises(InvalidInput, match=r"^limit: "):
+    with pytest.raises(InputError, match=r"^limit: "):
         memory.audit.search(limit=0)
 
 
@@ -207,7 +207,7 @@ def test_an_agent_can_log_what_it_did(memory: Memory) -> None:
     ],
 )
 def test_a_bad_entry_is_refused(memory: Memory, arguments: tuple[Any, ...], field: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InputError) as caught:
         memory.audit.record(*arguments)
     assert caught.value.field == field
     assert [entry.action for entry in log(memory)] == ["refuse"]
@@ -217,7 +217,7 @@ def test_a_bad_entry_is_refused(memory: Memory, arguments: tuple[Any, ...], fiel
 def test_a_secret_is_not_logged(tmp_path: Path, memory: Memory) -> None:
     secret = "gh" + "p_a1B2c3D4e5F6g7H8"
     for arguments in (("note", f"used {secret}"), ("note", "fine", {"key": secret})):
-        with pytest.raises(SecretRefused) as caught:
+        with pytest.raises(SecretError) as caught:
             memory.audit.record(*arguments)  # type: ignore[arg-type]
         assert secret not in repr(caught.value)
     memory.close()

@@ -292,7 +292,7 @@ def test_wrong_usage_is_exit_code_2(run: Run, stored: list[Record], words: list[
 def test_a_secret_is_refused_and_repeated_nowhere(run: Run, stored: list[Record]) -> None:
     result = run("remember", f"the key is {SECRET}", "--json", code=1)
 
-    assert json.loads(result.stdout)["error"]["type"] == "SecretRefused"
+    assert json.loads(result.stdout)["error"]["type"] == "SecretError"
     assert SECRET not in result.output
     assert "remember refused" in run("audit", "search", "refused").stdout
 
@@ -321,8 +321,8 @@ def test_an_ambiguous_id_lists_the_candidates(run: Run, stored: list[Record]) ->
 
 
 def test_an_unknown_id_is_not_found(run: Run, stored: list[Record]) -> None:
-    assert json.loads(run("show", "f" * 32, "--json", code=1).stdout)["error"]["type"] == "NotFound"
-    assert json.loads(run("show", "ffffffff", "--json", code=1).stdout)["error"]["type"] == "NotFound"
+    assert json.loads(run("show", "f" * 32, "--json", code=1).stdout)["error"]["type"] == "NotFoundError"
+    assert json.loads(run("show", "ffffffff", "--json", code=1).stdout)["error"]["type"] == "NotFoundError"
 
 
 def test_tables_show_ids_that_other_commands_take(run: Run, stored: list[Record]) -> None:

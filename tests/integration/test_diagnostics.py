@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recollect import InvalidInput, Memory
+from recollect import InputError, Memory
 from recollect.health import Finding
 from recollect.policies.secrets import Screen
 from recollect.presets import Preset, load
@@ -119,7 +119,7 @@ def test_a_forgotten_memory_says_why_and_when(
 def test_what_was_never_there_is_unknown(memory: Memory) -> None:
     memory.remember("an owl")
     assert memory.diagnose("0" * 32).status == "unknown"
-    with pytest.raises(InvalidInput, match=r"^id: "):
+    with pytest.raises(InputError, match=r"^id: "):
         memory.diagnose("../x")
 
 

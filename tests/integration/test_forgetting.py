@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recollect import AccessDenied, InvalidInput, Memory, NotFound
+from recollect import AccessError, InputError, Memory, NotFoundError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -85,7 +85,7 @@ def test_one_and_several_are_forgotten_by_id(memory: Memory) -> None:
     assert memory.forget(a).ids == (a,)
     assert sorted(memory.forget([b, c, b]).ids) == sorted([b, c])
     assert left(memory) == ["bee"]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         memory.forget([d, a])
     assert left(memory) == ["bee"]
     assert memory.forget([]).count == 0
@@ -132,9 +132,9 @@ def test_a_forgotten_memory_is_not_found_by_any_verb(memory: Memory) -> None:
     assert memory.recall("owl") == []
     assert memory.list(state=None) == []
     for verb in (memory.get, memory.history, memory.archive, memory.restore, memory.forget):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             verb(owl.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         memory.revise(owl.id, content="a robin")
 
 
@@ -163,7 +163,7 @@ def test_a_forgotten_memory_is_not_found_by_any_verb(memory: Memory) -> None:
 )
 def test_a_wish_that_is_not_clear_is_refused(zoo: Memory, wish: dict[str, Any], field: str) -> None:
     before = left(zoo)
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InputError) as caught:
         zoo.forget(**wish)
     assert caught.value.field == field
     assert left(zoo) == before
@@ -175,7 +175,7 @@ def test_a_wish_that_is_not_clear_is_refused(zoo: Memory, wish: dict[str, Any], 
 @pytest.mark.parametrize("verb", ["forget", "archive"])
 def test_a_secret_in_the_reason_does_not_get_into_the_log(tmp_path: Path, memory: Memory, verb: str) -> None:
     owl, secret = memory.remember("an owl"), "gh" + "p_a1B2c3D4e5F6g7H8"
-    with pytest.raises(InvalidInput, match="reason: text appears to contain a secret") as caught:
+    with pytest.raises(InputError, match="reason: text appears to contain a secret") as caught:
         getattr(memory, verb)(owl.id, reason=f"leaked {secret}")
     assert secret not in repr(caught.value)
     assert memory.list() == [owl]
@@ -252,9 +252,9 @@ def test_a_workspace_is_forgotten_only_from_a_view_of_it(memory: Memory) -> None
         shop.at(channel="ops"),
         shop.at(conversation="c1"),
     ):
-        with pytest.raises(AccessDenied, match="workspace"):
+        with pytest.raises(AccessError, match="workspace"):
             view.forget(workspace="shop")
     for wrong in ("Shop", "shop/", "../shop", "", "*"):
-        with pytest.raises(AccessDenied):
+        with pytest.raises(AccessError):
             shop.forget(workspace=wrong)
     assert left(shop) == ["an owl"]

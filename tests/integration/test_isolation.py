@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect import AccessDenied, Address, Conflict, InvalidInput, Memory, NotFound, RecollectError, Record
+from recollect import AccessError, Address, ConflictError, InputError, Memory, NotFoundError, RecollectError, Record
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "Euterpe"
@@ -127,7 +127,7 @@ def test_forgetting_from_elsewhere_forgets_nothing(world: World, verb: str) -> N
 @pytest.mark.parametrize("verb", BY_ID)
 def test_an_id_is_no_key(world: World, verb: str) -> None:
     for ident in world.ids:
-        with pytest.raises(NotFound) as caught:
+        with pytest.raises(NotFoundError) as caught:
             BY_ID[verb](world.mallory, ident)
         assert SECRET not in str(caught.value)
     assert world.all() == world.before
@@ -152,9 +152,9 @@ def test_an_export_from_elsewhere_holds_nothing(world: World) -> None:
 @pytest.mark.clause("ATL-18")
 def test_a_change_of_another_cannot_be_undone(world: World) -> None:
     for entry in world.log:
-        with pytest.raises((NotFound, Conflict)):
+        with pytest.raises((NotFoundError, ConflictError)):
             world.mallory.undo(entry.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         world.mallory.undo()
     assert world.all() == world.before
 
@@ -164,14 +164,14 @@ def test_an_import_from_elsewhere_changes_nothing_here(world: World) -> None:
     if world.mallory.address.tenant == world.alice.address.tenant and (
         world.mallory.address.workspace == world.alice.address.workspace
     ):
-        with pytest.raises(AccessDenied, match="belongs to another agent, account, channel or conversation"):
+        with pytest.raises(AccessError, match="belongs to another agent, account, channel or conversation"):
             world.mallory.import_(io.BytesIO(world.export.getvalue()))
         forged = json.loads(world.export.getvalue())
         for one in forged["memories"]:
             one["address"] |= {
                 part: getattr(world.mallory.address, part) for part in ("agent", "account", "channel", "conversation")
             }
-        with pytest.raises((Conflict, AccessDenied)):
+        with pytest.raises((ConflictError, AccessError)):
             world.mallory.import_(io.BytesIO(json.dumps(forged).encode()))
     else:
         world.mallory.import_(io.BytesIO(world.export.getvalue()))
@@ -185,7 +185,7 @@ def test_compacting_from_elsewhere_takes_no_undo_away(world: World) -> None:
         part for part in Address.__struct_fields__ if getattr(world.mallory.address, part) is not None
     }
     if inside:
-        with pytest.raises(AccessDenied, match="only a view of the whole workspace"):
+        with pytest.raises(AccessError, match="only a view of the whole workspace"):
             world.mallory.compact()
     else:
         world.mallory.compact()
@@ -198,7 +198,7 @@ def test_a_workspace_is_not_forgotten_from_elsewhere(world: World) -> None:
     for name in (world.alice.address.workspace, world.mallory.address.workspace):
         try:
             world.mallory.forget(workspace=name)
-        except AccessDenied:
+        except AccessError:
             continue
         assert name == world.mallory.address.workspace
     assert world.all() == world.before
@@ -221,7 +221,7 @@ def test_writing_into_another_place_is_denied(world: World) -> None:
     for part in ("channel", "conversation"):
         here, there = getattr(world.mallory.address, part), getattr(world.alice.address, part)
         if here and there:
-            with pytest.raises(AccessDenied, match=f"{part}: this view is bound to {here}"):
+            with pytest.raises(AccessError, match=f"{part}: this view is bound to {here}"):
                 world.mallory.remember("mine", **{part: there})
     stored = world.mallory.remember("mine")
     assert stored.address == world.mallory.address
@@ -300,7 +300,7 @@ def test_no_view_can_be_widened_in_any_order(crowd: Memory) -> None:
         for then in asked:
             try:
                 narrower = view.at(**then)
-            except AccessDenied:
+            except AccessError:
                 denied += 1
                 continue
             made += 1
@@ -333,7 +333,7 @@ def test_a_part_that_is_bound_cannot_be_chosen_again(crowd: Memory, part: str) -
     here, there = PARTS[part]
     view = crowd.at(**{part: here})
     assert view.at(**{part: here}).address == view.address
-    with pytest.raises(AccessDenied, match=f"^{part}: this view is bound to {here}"):
+    with pytest.raises(AccessError, match=f"^{part}: this view is bound to {here}"):
         view.at(**{part: there})
 
 
@@ -341,7 +341,7 @@ def test_a_part_that_is_bound_cannot_be_chosen_again(crowd: Memory, part: str) -
 @pytest.mark.parametrize("part", ["tenant", "workspace"])
 def test_whoever_is_bound_inside_cannot_walk_into_another_place(crowd: Memory, part: str, inside: str) -> None:
     view = crowd.at(**{inside: PARTS[inside][0]})
-    with pytest.raises(AccessDenied, match=f"bound to {inside} already; choose the {part} first, or with it"):
+    with pytest.raises(AccessError, match=f"bound to {inside} already; choose the {part} first, or with it"):
         view.at(**{part: PARTS[part][1]})
     assert crowd.at(**{part: PARTS[part][1], inside: PARTS[inside][0]}).address != view.address
 
@@ -405,7 +405,7 @@ def test_a_hostile_name_is_refused_and_leaves_no_trace(target: tuple[Path, Memor
     before, files, around = memory.list(state=None), names(folder), names(folder.parent)
     legal = LEGAL.get(slot.split()[-1], set())
     for value in (value for value in HOSTILE if not isinstance(value, str) or value not in legal):
-        with pytest.raises((InvalidInput, NotFound, AccessDenied)) as caught:
+        with pytest.raises((InputError, NotFoundError, AccessError)) as caught:
             NAMED[slot](memory, value)
         assert len(str(caught.value)) < 300
         assert str(caught.value).isprintable()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Conflict, Hits, Memory, NotFound, Record
+from recollect import ConflictError, Hits, Memory, NotFoundError, Record
 from recollect.presets import load
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -53,17 +53,17 @@ def test_an_archived_memory_is_kept_but_not_recalled_until_it_is_restored(memory
     assert [one.archived_at for one in archived] == [NOW + DAY] * 2
     assert memory.get(owl.id) == archived[1]
     assert memory.recall("owl fox") == []
-    with pytest.raises(Conflict, match="is archived already"):
+    with pytest.raises(ConflictError, match="is archived already"):
         memory.archive(owl.id)
     assert [one.id for one in memory.restore([owl.id, fox.id])] == [owl.id, fox.id]
     assert sorted(texts(memory.recall("owl fox"))) == ["a fox", "an owl"]
-    with pytest.raises(Conflict, match="is not archived"):
+    with pytest.raises(ConflictError, match="is not archived"):
         memory.restore(owl.id)
 
 
 def test_archiving_several_archives_none_if_one_is_missing(memory: Memory) -> None:
     owl = memory.remember("an owl")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         memory.archive([owl.id, "missing"])
     assert memory.get(owl.id) == owl
 
@@ -165,7 +165,7 @@ def test_what_it_takes_to_undo_is_kept_for_thirty_days(memory: Memory, clock: Cl
     clock.now += DAY
     assert memory.at(agent="atlas").maintain().undo_dropped == 0
     assert memory.maintain().undo_dropped == 1
-    with pytest.raises(Conflict, match="can no longer be undone"):
+    with pytest.raises(ConflictError, match="can no longer be undone"):
         memory.undo(old.id)
     memory.undo()
     assert memory.list(state=None) == [fox]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recollect import AccessDenied, Conflict, InvalidInput, Memory, Record, SecretRefused
+from recollect import AccessError, ConflictError, InputError, Memory, Record, SecretError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -208,13 +208,13 @@ def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path: Path, memory:
 @pytest.mark.parametrize("target", ["missing/export.json", "."])
 def test_a_target_that_cannot_be_written_is_named(tmp_path: Path, memory: Memory, target: str) -> None:
     memory.remember("an owl")
-    with pytest.raises(InvalidInput, match=r"^target: .*cannot be written"):
+    with pytest.raises(InputError, match=r"^target: .*cannot be written"):
         memory.export(tmp_path / target)
 
 
 @pytest.mark.parametrize("source", ["missing.json", ".", "nul\x00.json"])
 def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, memory: Memory, source: str) -> None:
-    with pytest.raises(InvalidInput, match=r"^source: (there is no file|.*cannot be read)"):
+    with pytest.raises(InputError, match=r"^source: (there is no file|.*cannot be read)"):
         memory.import_(f"{tmp_path}/{source}")
 
 
@@ -245,7 +245,7 @@ def test_a_bad_file_is_refused_and_nothing_is_imported(full: Memory, other: Memo
     data = damage(exported(full))
     assert data != exported(full)
     there = other.remember("there before")
-    with pytest.raises(InvalidInput, match=problem) as caught:
+    with pytest.raises(InputError, match=problem) as caught:
         other.import_(io.BytesIO(data))
     assert len(str(caught.value)) < 300
     assert state(other) == [there]
@@ -287,7 +287,7 @@ FORGED: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("field", "value"), FORGED, ids=[f"{field}-{n}" for n, (field, _) in enumerate(FORGED)])
 def test_a_forged_field_is_refused(memory: Memory, other: Memory, field: str, value: Any) -> None:
     memory.remember_many(["an owl", "a fox"])
-    with pytest.raises(InvalidInput, match=r"^source: memory 1: "):
+    with pytest.raises(InputError, match=r"^source: memory 1: "):
         other.import_(edited(memory, lambda one: one.update({field: value})))
     assert other.stats().total == 0
 
@@ -298,7 +298,7 @@ def test_a_secret_does_not_come_in_with_an_import(memory: Memory, other: Memory,
     memory.remember("an owl")
     secret = "gh" + "p_a1B2c3D4e5F6g7H8"
     value = {"source": secret, "tags": [secret], "metadata": {"key": secret}}[field]
-    with pytest.raises(SecretRefused) as caught:
+    with pytest.raises(SecretError) as caught:
         other.import_(edited(memory, lambda one: one.update({field: value})))
     assert secret not in repr(caught.value)
     assert other.stats().total == 0
@@ -317,7 +317,7 @@ def test_the_same_id_with_other_content_is_a_conflict_and_nothing_is_imported(
     record = other_record(twin["memories"][0])
     twin["memories"][0]["checksum"] = record.digest()
     other.import_(io.BytesIO(json.dumps(twin).encode()))
-    with pytest.raises(Conflict, match=last.id):
+    with pytest.raises(ConflictError, match=last.id):
         other.import_(io.BytesIO(json.dumps(document).encode()))
     assert [one.text for one in state(other)] == ["something else"]
 
@@ -336,7 +336,7 @@ def test_a_view_takes_in_its_own_and_shared_memories_only(memory: Memory, other:
     shared = memory.remember("shared")
     mine = ada.remember("of ada", tier=tier)
     bob.remember("of bob", tier=tier)
-    with pytest.raises(AccessDenied, match="belongs to another agent, account, channel or conversation"):
+    with pytest.raises(AccessError, match="belongs to another agent, account, channel or conversation"):
         other.at(**{part: "ada"}).import_(io.BytesIO(exported(memory)))
     assert state(other) == []
     other.at(**{part: "ada"}).import_(io.BytesIO(exported(ada)))

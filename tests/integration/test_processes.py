@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recollect import Conflict, Memory
+from recollect import ConflictError, Memory
 from recollect.stores.sqlite import database
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def test_remember_many_killed_in_the_middle_is_all_or_nothing(store_url: str, st
 
 REVISER = """
 import sys
-from recollect import Conflict, Memory
+from recollect import ConflictError, Memory
 folder, name, *ids = sys.argv[1:]
 with Memory(folder) as memory:
     memory.stats()
@@ -176,8 +176,8 @@ with Memory(folder) as memory:
     for ident in ids:
         try:
             print(ident, memory.revise(ident, content=f"as {name} knows it").id)
-        except Conflict:
-            print(ident, "Conflict")
+        except ConflictError:
+            print(ident, "ConflictError")
 """
 
 
@@ -191,8 +191,8 @@ def test_of_two_processes_that_revise_the_same_memory_exactly_one_wins(store_url
         outcomes = [dict(line.split() for line in process.finish().splitlines()) for process in both]
         for ident in ids:
             results = [outcome[ident] for outcome in outcomes]
-            assert results.count("Conflict") == 1
-            (winner,) = (result for result in results if result != "Conflict")
+            assert results.count("ConflictError") == 1
+            (winner,) = (result for result in results if result != "ConflictError")
             assert [record.id for record in memory.history(ident)] == [ident, winner]
         assert memory.stats().states == {"live": 30, "superseded": 30}
         assert sound(memory)
@@ -367,7 +367,7 @@ def test_eight_threads_share_one_memory(memory: Memory) -> None:
                     mine.revise(record.id, importance=1.0)
             try:
                 memory.revise(shared.id, content=f"as {name} knows it")
-            except Conflict:
+            except ConflictError:
                 return
             winners.append(name)
         except BaseException as problem:

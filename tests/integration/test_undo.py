@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Conflict, InvalidInput, Memory, NotFound, Record
+from recollect import ConflictError, InputError, Memory, NotFoundError, Record
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -100,7 +100,7 @@ def test_undo_by_undo_goes_all_the_way_back(memory: Memory) -> None:
     while steps:
         memory.undo()
         assert state(memory) == steps.pop()
-    with pytest.raises(NotFound, match="there is no change to undo"):
+    with pytest.raises(NotFoundError, match="there is no change to undo"):
         memory.undo()
 
 
@@ -130,11 +130,11 @@ def test_a_change_that_others_built_on_is_undone_after_them(
     (first,) = memory.audit.search(limit=1)
     later(memory, owl.id)
     before = state(memory)
-    with pytest.raises(Conflict, match=r"was built on by .*; undo that first"):
+    with pytest.raises(ConflictError, match=r"was built on by .*; undo that first"):
         memory.undo(first.id)
     assert state(memory) == before
     for _ in range(steps):
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             memory.undo(first.id)
         memory.undo()
     memory.undo(first.id)
@@ -145,7 +145,7 @@ def test_a_change_is_undone_once(memory: Memory) -> None:
     memory.remember("an owl")
     (entry,) = memory.audit.search(limit=1)
     memory.undo(entry.id)
-    with pytest.raises(NotFound, match=f"there is no change {entry.id} to undo"):
+    with pytest.raises(NotFoundError, match=f"there is no change {entry.id} to undo"):
         memory.undo(entry.id)
 
 
@@ -153,7 +153,7 @@ def test_what_was_compacted_away_cannot_be_undone(memory: Memory) -> None:
     owl = memory.remember("an owl")
     memory.forget(owl.id)
     memory.compact()
-    with pytest.raises(Conflict, match="can no longer be undone"):
+    with pytest.raises(ConflictError, match="can no longer be undone"):
         memory.undo()
     assert state(memory) == []
 
@@ -166,7 +166,7 @@ def test_what_was_erased_cannot_be_undone(memory: Memory) -> None:
     before = state(memory)
     (erased,) = memory.audit.search(limit=1)
     for entry in (erased.id, archived.id, None):
-        with pytest.raises(Conflict, match="can no longer be undone"):
+        with pytest.raises(ConflictError, match="can no longer be undone"):
             memory.undo(entry)
     assert state(memory) == before
 
@@ -176,15 +176,15 @@ def test_a_view_undoes_what_its_own_agent_did(memory: Memory) -> None:
     mine = ada.remember("an owl")
     (entry,) = memory.audit.search(limit=1)
     shared = memory.remember("shared by all")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         bob.undo()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         bob.undo(entry.id)
     ada.undo()
     assert memory.list(state=None) == [shared]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ada.get(mine.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ada.undo()
 
 
@@ -197,19 +197,19 @@ def test_the_owner_may_undo_what_an_agent_did(memory: Memory) -> None:
 @pytest.mark.parametrize("change", ["missing", "0" * 32])
 def test_an_unknown_change_is_not_found(zoo: Memory, change: str) -> None:
     before = state(zoo)
-    with pytest.raises(NotFound, match=f"there is no change {change} to undo"):
+    with pytest.raises(NotFoundError, match=f"there is no change {change} to undo"):
         zoo.undo(change)
     assert state(zoo) == before
 
 
 def test_the_id_of_a_memory_is_not_a_change(zoo: Memory) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         zoo.undo(ident(zoo, "an owl"))
 
 
 @pytest.mark.parametrize("change", ["../x", "", "x" * 33, 5, ["a"]])
 def test_what_cannot_be_an_entry_is_refused(zoo: Memory, change: object) -> None:
-    with pytest.raises(InvalidInput, match=r"^change: "):
+    with pytest.raises(InputError, match=r"^change: "):
         zoo.undo(change)  # type: ignore[arg-type]
 
 

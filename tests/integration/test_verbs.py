@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recollect import Conflict, Hits, InvalidInput, Memory, NotFound, Record
+from recollect import ConflictError, Hits, InputError, Memory, NotFoundError, Record
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -104,7 +104,7 @@ def test_many_come_back_in_the_order_they_were_given(memory: Memory) -> None:
 
 
 def test_one_bad_item_and_none_is_stored(memory: Memory) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InputError):
         memory.remember_many(["first", {"content": "second", "tier": "account"}, {"content": "third", "importance": 2}])
     assert memory.stats().total == 0
 
@@ -119,7 +119,7 @@ def test_getting_does_not_count_as_a_retrieval(memory: Memory, clock: Clock) -> 
 
 def test_what_is_not_there_is_not_found(memory: Memory) -> None:
     for ident in ("missing", "0" * 32):
-        with pytest.raises(NotFound, match=f"there is no memory {ident}"):
+        with pytest.raises(NotFoundError, match=f"there is no memory {ident}"):
             memory.get(ident)
 
 
@@ -432,7 +432,7 @@ def test_the_embedding_goes_with_the_content(memory: Memory) -> None:
 def test_an_old_version_cannot_be_revised_again(memory: Memory) -> None:
     old = memory.remember("a lynx")
     new = memory.revise(old.id, content="a wolf")
-    with pytest.raises(Conflict, match=f"superseded by {new.id}; revise that one"):
+    with pytest.raises(ConflictError, match=f"superseded by {new.id}; revise that one"):
         memory.revise(old.id, content="a fox")
     assert texts(memory.list(state=None)) == ["a wolf", "a lynx"]
 
@@ -442,7 +442,7 @@ def test_an_old_version_cannot_be_revised_again(memory: Memory) -> None:
 )
 def test_a_refused_revision_changes_nothing(memory: Memory, change: dict[str, Any]) -> None:
     old = memory.remember("a lynx")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InputError):
         memory.revise(old.id, **change)
     assert memory.list(state=None) == [old]
     assert [entry.action for entry in memory.audit.search()] == ["refuse", "remember"]
@@ -460,7 +460,7 @@ def test_time_is_what_the_clock_says_and_nothing_else(tmp_path: Path) -> None:
         memory.archive(fox.id)
         receipt = memory.forget(elk.id)
         undone = memory.undo()
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InputError):
             memory.remember("")
         memory.audit.record("note", "by hand")
         times = {receipt.at, undone.at, memory.get(fox.id).archived_at, memory.diagnose(fox.id).at}

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recollect.cli import text, times
-from recollect.errors import InvalidInput
+from recollect.errors import InputError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -87,5 +87,5 @@ def test_iso_times_are_taken_as_they_are() -> None:
 
 @pytest.mark.parametrize("typed", ["yesterday", "7", "d", "-7d", "7y", "", "999999w", "1e3d"])
 def test_what_is_no_time_is_refused_by_name(typed: str) -> None:
-    with pytest.raises(InvalidInput, match=r"^since: "):
+    with pytest.raises(InputError, match=r"^since: "):
         times.past(typed, "since", NOW)

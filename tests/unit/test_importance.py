@@ -1,6 +1,6 @@
 import pytest
 
-from recollect.errors import InvalidPreset
+from recollect.errors import PresetError
 from recollect.policies.importance import ENGLISH, Importance, Rule, assess, check
 
 ENGLISH_POLICY = Importance()
@@ -230,9 +230,9 @@ def test_own_rules_work_beside_the_english_ones_and_in_any_case() -> None:
 
 def test_a_bad_pattern_is_refused_by_name() -> None:
     policy = Importance(rules=(Rule("fine", "x"), Rule("broken", "(oops")))
-    with pytest.raises(InvalidPreset, match=r"importance\.rules\.broken\.pattern.*\(oops"):
+    with pytest.raises(PresetError, match=r"importance\.rules\.broken\.pattern.*\(oops"):
         check(policy)
-    with pytest.raises(InvalidPreset, match="broken"):
+    with pytest.raises(PresetError, match="broken"):
         assess("x", policy)
 
 

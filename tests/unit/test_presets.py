@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from recollect import presets
-from recollect.errors import InvalidPreset
+from recollect.errors import PresetError
 from recollect.policies.decay import HalfLife, NoDecay, PerTier, Weekly
 from recollect.policies.ranking import Fusion, Oldest, Overlap, Product, WeightedSum
 from recollect.presets import Preset, load, names
@@ -16,8 +16,8 @@ def write(folder: Path, text: str, name: str = "mine.toml") -> Path:
     return path
 
 
-def refusal(folder: Path, text: str) -> InvalidPreset:
-    with pytest.raises(InvalidPreset) as caught:
+def refusal(folder: Path, text: str) -> PresetError:
+    with pytest.raises(PresetError) as caught:
         load(write(folder, text))
     return caught.value
 
@@ -200,15 +200,15 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["atlass", "", "Atlas", ".."])
 def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
-    with pytest.raises(InvalidPreset, match="recollect, atlas, aegis, inklings, ledger, journal"):
+    with pytest.raises(PresetError, match="recollect, atlas, aegis, inklings, ledger, journal"):
         load(name)
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidPreset, match="there is no file"):
+    with pytest.raises(PresetError, match="there is no file"):
         load(tmp_path / "gone.toml")
-    with pytest.raises(InvalidPreset, match="cannot read"):
+    with pytest.raises(PresetError, match="cannot read"):
         load(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'name = "\xff"')
-    with pytest.raises(InvalidPreset, match="not UTF-8"):
+    with pytest.raises(PresetError, match="not UTF-8"):
         load(tmp_path / "latin.toml")

@@ -42,8 +42,8 @@ def test_every_error_is_public_under_one_root() -> None:
 
 
 def test_errors_are_also_what_python_calls_them() -> None:
-    assert issubclass(recollect.InvalidInput, ValueError)
-    assert issubclass(recollect.NotFound, LookupError)
+    assert issubclass(recollect.InputError, ValueError)
+    assert issubclass(recollect.NotFoundError, LookupError)
 
 
 def public_verbs(owner: type) -> set[str]:

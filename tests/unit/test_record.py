@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect import Address, InvalidInput, Record
+from recollect import Address, InputError, Record
 from recollect.record import from_micros, new_id, pack, parse_time, render, to_micros, unpack
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -158,21 +158,21 @@ def test_a_time_is_taken_as_utc_unless_it_has_a_zone(given: Any, means: datetime
 
 @pytest.mark.parametrize("wrong", ["", "yesterday", "2026-13-01", "2026-02-30T00:00:00", "1e9", "\ud800", "x" * 10_000])
 def test_text_that_is_no_time_is_refused_by_the_name_of_its_field(wrong: str) -> None:
-    with pytest.raises(InvalidInput, match=r"^since: .*ISO 8601") as caught:
+    with pytest.raises(InputError, match=r"^since: .*ISO 8601") as caught:
         parse_time(wrong, "since")
     assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("wrong", [1700000000, 1.5, None, NOW.date(), [NOW]])
 def test_what_is_neither_time_nor_text_is_refused(wrong: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^until: must be a datetime or ISO 8601 text"):
+    with pytest.raises(InputError, match=r"^until: must be a datetime or ISO 8601 text"):
         parse_time(wrong, "until")
 
 
 @pytest.mark.parametrize("edge", [datetime.min, datetime.max])
 def test_a_time_that_utc_cannot_express_is_refused(edge: datetime) -> None:
     beyond = edge.replace(tzinfo=timezone(timedelta(hours=14 if edge.year == 1 else -14)))
-    with pytest.raises(InvalidInput, match=r"^created_at: .*years 1 to 9999"):
+    with pytest.raises(InputError, match=r"^created_at: .*years 1 to 9999"):
         parse_time(beyond, "created_at")
 
 

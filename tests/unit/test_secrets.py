@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from recollect.errors import InvalidPreset
+from recollect.errors import PresetError
 from recollect.policies.secrets import RULES, Screen, SecretRule, check, find
 
 DEFAULT = Screen()
@@ -285,9 +285,9 @@ def test_own_rules_come_on_top() -> None:
 
 
 def test_a_bad_pattern_or_an_unknown_name_is_refused() -> None:
-    with pytest.raises(InvalidPreset, match=r"secrets\.rules\.odd\.pattern"):
+    with pytest.raises(PresetError, match=r"secrets\.rules\.odd\.pattern"):
         check(Screen(rules=(SecretRule("odd", "("),)))
-    with pytest.raises(InvalidPreset, match="no rule `jtw`"):
+    with pytest.raises(PresetError, match="no rule `jtw`"):
         check(Screen(allow=("jtw",)))
 
 

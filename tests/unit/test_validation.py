@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect import InvalidInput, Memory
+from recollect import InputError, Memory
 from recollect.policies.secrets import Screen
 from recollect.presets import Preset
 from recollect.stores.base import StoreStats
@@ -157,7 +157,7 @@ def test_a_bad_value_is_refused_by_field_and_limit_and_changes_nothing(
     memory: Memory, field: str, value: Any, problem: str
 ) -> None:
     before, logged = counts(memory), memory.audit.verify()[0].entries
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InputError) as caught:
         memory.remember_many([{"content": "fine"}, {"content": "fine too", field: value}])
     error = caught.value
     assert problem in str(error)
@@ -226,7 +226,7 @@ def test_an_embedding_is_kept_as_float32(memory: Memory) -> None:
 @pytest.mark.parametrize("name", ["bogus", "Content", "id", "", 5, "\ud800", "x" * 500])
 def test_an_unknown_field_is_named(memory: Memory, name: Any) -> None:
     before = counts(memory)
-    with pytest.raises(InvalidInput, match="is not a field of a memory; known: channel, content") as caught:
+    with pytest.raises(InputError, match="is not a field of a memory; known: channel, content") as caught:
         memory.remember_many([{"content": "fine"}, {"content": "fine", name: "x"}])
     assert caught.value.field[:4] == str(name)[:4].replace("\ud800", "\\ud8")
     assert counts(memory) == before
@@ -235,14 +235,14 @@ def test_an_unknown_field_is_named(memory: Memory, name: Any) -> None:
 @pytest.mark.parametrize("items", ["a text", b"bytes", {"content": "one dict"}, 5, None])
 def test_many_are_given_as_a_list(memory: Memory, items: Any) -> None:
     before = counts(memory)
-    with pytest.raises(InvalidInput, match=r"^items: must be a list"):
+    with pytest.raises(InputError, match=r"^items: must be a list"):
         memory.remember_many(items)
     assert counts(memory) == before
 
 
 @pytest.mark.parametrize("item", [5, None, ["a"], b"x"])
 def test_each_of_many_is_text_or_a_dict(memory: Memory, item: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^items: each must be text or a dict"):
+    with pytest.raises(InputError, match=r"^items: each must be text or a dict"):
         memory.remember_many(["fine", item])
 
 
@@ -256,13 +256,13 @@ def test_each_of_many_is_text_or_a_dict(memory: Memory, item: Any) -> None:
     ],
 )
 def test_a_query_is_text(memory: Memory, query: Any, problem: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^query: .*{problem}"):
+    with pytest.raises(InputError, match=rf"^query: .*{problem}"):
         memory.recall(query)
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, 1.0, "5", 1001, 10**5000], ids=range(7))
 def test_a_limit_is_a_whole_number_in_its_range(memory: Memory, limit: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^limit: .*must be a whole number from 1 to 1,000$"):
+    with pytest.raises(InputError, match=r"^limit: .*must be a whole number from 1 to 1,000$"):
         memory.recall("build", limit=limit)
 
 
@@ -285,10 +285,10 @@ def test_a_condition_is_checked_like_the_field_it_is_about(
     memory: Memory, condition: dict[str, Any], problem: str
 ) -> None:
     (field,) = condition
-    with pytest.raises(InvalidInput, match=rf"^{field}: .*{problem}"):
+    with pytest.raises(InputError, match=rf"^{field}: .*{problem}"):
         memory.list(**condition)
     if field != "state":
-        with pytest.raises(InvalidInput, match=rf"^{field}: .*{problem}"):
+        with pytest.raises(InputError, match=rf"^{field}: .*{problem}"):
             memory.recall("build", **condition)
 
 

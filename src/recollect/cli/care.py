@@ -14,7 +14,7 @@ from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column, Styled
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
-from recollect.errors import InvalidInput
+from recollect.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.health import Finding, Health
@@ -36,7 +36,7 @@ def init(target: Target) -> None:
 
     root: Path | None = getattr(open_store(target.location), "root", None)
     if root is not None and root.exists() and not root.is_dir():
-        raise InvalidInput("store", f"{target.location} is a file; a memory is a folder")
+        raise InputError("store", f"{target.location} is a file; a memory is a folder")
     created = root is not None and not root.exists()
     if root is not None:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)

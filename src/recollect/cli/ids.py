@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect.cli.text import count
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
     from recollect.engine import Memory
@@ -64,13 +64,13 @@ def _only(word: str, known: Sequence[str], field: str, noun: str) -> str:
     if word in known:
         return word
     if len(word) < _LEAST:
-        raise InvalidInput(field, f"{word!r} is too short: give at least {_LEAST} characters of the id")
+        raise InputError(field, f"{word!r} is too short: give at least {_LEAST} characters of the id")
     low = word.lower()
     found = list(dict.fromkeys(ident for ident in known if ident.startswith(low) or ident.endswith(low)))
     if not found:
-        raise NotFound(f"there is no {noun} {word[:40]!r} that this view can see")
+        raise NotFoundError(f"there is no {noun} {word[:40]!r} that this view can see")
     if len(found) > 1:
         listed = ", ".join(found[:_LISTED]) + (", …" if len(found) > _LISTED else "")
         many = count(len(found), noun, "memories" if noun == "memory" else f"{noun}s")
-        raise InvalidInput(field, f"{word!r} is the beginning or end of {many}: {listed}; give more of it")
+        raise InputError(field, f"{word!r} is the beginning or end of {many}: {listed}; give more of it")
     return found[0]

@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.cli.progress import progress
 from recollect.drafting import Fields, draft
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InputError, RecollectError
 from recollect.record import utc_now
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def _stdin() -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput("stdin", f"is not UTF-8 text (at byte {error.start:,})") from None
+        raise InputError("stdin", f"is not UTF-8 text (at byte {error.start:,})") from None
 
 
 def parse_json(words: str, field: str = "content") -> Any:
     try:
         return msgspec.json.decode(words)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise InvalidInput(field, f"is not JSON: {error}") from None
+        raise InputError(field, f"is not JSON: {error}") from None
 
 
 def meta_pairs(pairs: Sequence[str]) -> dict[str, str] | None:
@@ -70,7 +70,7 @@ def json_lines(fields: Mapping[str, Any]) -> list[Item]:
     for number, line in _lines():
         value = parse_json(line, f"line {number:,}")
         if not isinstance(value, dict):
-            raise InvalidInput(f"line {number:,}", 'must be a JSON object such as {"content": "…", "kind": "fact"}')
+            raise InputError(f"line {number:,}", 'must be a JSON object such as {"content": "…", "kind": "fact"}')
         items.append((number, {**fields, **value}))
     return items
 

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from recollect.cli.lazy import SHARED
 from recollect.cli.output import note
-from recollect.errors import InvalidInput
+from recollect.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.engine import Memory
@@ -76,10 +76,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         if root is None or root.is_dir():
             return False
         if root.exists():
-            raise InvalidInput("store", f"{self.location} is a file; a memory is a folder")
+            raise InputError("store", f"{self.location} is a file; a memory is a folder")
         if create:
             return True
-        raise InvalidInput(
+        raise InputError(
             "store", f"there is no memory at {self.location}; run `recollect init` to start one, or pass --store"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from recollect.errors import InvalidInput
+from recollect.errors import InputError
 from recollect.record import parse_time, utc_now
 
 _DISTANCE = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE)
@@ -28,10 +28,10 @@ def _at(value: str | None, field: str, sign: int, now: datetime | None) -> datet
     if (distance := _DISTANCE.fullmatch(value.strip())) is None:
         try:
             return parse_time(value, field)
-        except InvalidInput as error:
-            raise InvalidInput(field, f"{error.problem}, nor a distance such as 30m, 12h, 7d or 2w") from None
+        except InputError as error:
+            raise InputError(field, f"{error.problem}, nor a distance such as 30m, 12h, 7d or 2w") from None
     number, unit = distance.groups()
     try:
         return (now or utc_now()) + sign * timedelta(**{_UNITS[unit.lower()]: int(number)})
     except OverflowError:
-        raise InvalidInput(field, f"{value!r} lies outside the years 1 to 9999") from None
+        raise InputError(field, f"{value!r} lies outside the years 1 to 9999") from None

@@ -9,7 +9,7 @@ from recollect.cli.forgetting import confirm
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.errors import NotFound
+from recollect.errors import NotFoundError
 
 
 @click.group(
@@ -68,7 +68,7 @@ def forget(target: Target, name: str, reason: str | None, yes: bool) -> None:
     with target.open(workspace=name) as memory:
         if name not in (there := memory.workspaces()):
             known = f"; the workspaces are: {', '.join(there)}" if there else ""
-            raise NotFound(f"there is no workspace {name}{known}")
+            raise NotFoundError(f"there is no workspace {name}{known}")
         question = f"Forget the workspace {name} and {text.count(_count(target, name))} for good?"
         if not yes:
             confirm(question)

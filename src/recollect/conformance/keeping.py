@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from recollect.conformance.samples import HERE, NOW, SECOND, TICK, found, ids, keep, sample, where
-from recollect.errors import Conflict, NotFound
+from recollect.errors import ConflictError, NotFoundError
 from recollect.record import Address
 from recollect.stores.base import JournaledStore
 from recollect.textquery import TextQuery
@@ -96,14 +96,14 @@ class KeepingClaims:
     def test_an_id_that_exists_is_a_conflict_and_none_of_the_batch_is_stored(self, store: JournaledStore) -> None:
         (old,) = keep(store, sample("the first"))
         twin = sample("an impostor", id=old.id)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             store.put([sample("before it"), twin, sample("after it")])
         assert list(store.scan(where())) == [old]
         assert store.search_text(TextQuery(words=("impostor", "before", "after")), where(), 10) == []
 
     def test_an_id_given_twice_in_one_batch_is_a_conflict(self, store: JournaledStore) -> None:
         one = sample("one")
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             store.put([one, sample("two", id=one.id)])
         assert list(store.scan(where())) == []
 
@@ -147,7 +147,7 @@ class KeepingClaims:
 
     def test_update_of_one_that_is_not_there_changes_none(self, store: JournaledStore) -> None:
         (old,) = keep(store, sample("here"))
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             store.update([replace(old, importance=1.0), sample("never put")])
         assert list(store.scan(where())) == [old]
 
@@ -166,7 +166,7 @@ class KeepingClaims:
 
     def test_delete_of_one_that_is_not_there_deletes_none(self, store: JournaledStore) -> None:
         (kept,) = keep(store, sample("here"))
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             store.delete([kept, sample("never put")])
         assert list(store.scan(where())) == [kept]
 
@@ -212,7 +212,7 @@ class KeepingClaims:
     ) -> None:
         (one,) = keep(store, sample("one"))
         store.touch([one], NOW + SECOND)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             store.put([one])
         touched = replace(one, access_count=1, accessed_at=NOW + SECOND)
         assert found(store, one.id) == touched

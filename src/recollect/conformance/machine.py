@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from msgspec.structs import replace
 
 from recollect.conformance.samples import NOW, TICK, failing, sample
-from recollect.errors import Conflict
+from recollect.errors import ConflictError
 from recollect.filters import Filter, visible
 from recollect.record import LIFETIMES, ROLES, STATES, TIERS, Address, Record, pack
 from recollect.stores.base import JournaledStore, Match, Place
@@ -197,7 +197,7 @@ class StoreMachine(RuleBasedStateMachine):
     def put_what_exists(self, data: st.DataObject) -> None:
         (old,) = self.pick(data, most=1)
         fellow = replace(sample("beside it"), address=old.address, tier=old.tier)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             self.store.put([fellow, old])
 
     @precondition(lambda self: self.model)

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from msgspec.structs import replace
 
 from recollect.conformance.samples import NOW, PLACE, SECOND, SHARED, failing, found, ids, keep, sample, where
-from recollect.errors import Conflict
+from recollect.errors import ConflictError
 from recollect.stores.base import JournaledStore, Place
 from recollect.textquery import TextQuery
 
@@ -72,7 +72,7 @@ class TransactionClaims:
     def test_a_refused_batch_leaves_nothing_in_the_transaction_around_it(self, store: JournaledStore) -> None:
         (old,) = keep(store, sample("old"))
         with store.transaction(PLACE):
-            with suppress(Conflict):
+            with suppress(ConflictError):
                 store.put([sample("new"), old])
             (later,) = keep(store, sample("later", created_at=NOW + SECOND))
         assert list(store.scan(where())) == [old, later]

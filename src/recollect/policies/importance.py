@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from recollect.errors import InvalidPreset
+from recollect.errors import PresetError
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +52,7 @@ def assess(text: str, policy: Importance) -> Assessment:
 
 
 def check(policy: Importance) -> None:
-    """Raises InvalidPreset if a pattern is not a regular expression."""
+    """Raises PresetError if a pattern is not a regular expression."""
     _plan(policy)
 
 
@@ -85,7 +85,7 @@ def _compile(rule: Rule) -> Callable[[str], object]:
         return re.compile(rule.pattern, re.IGNORECASE).search
     except re.error as error:
         path = f"importance.rules.{rule.name}.pattern"
-        raise InvalidPreset(path, f"not a regular expression ({error}): {rule.pattern}") from None
+        raise PresetError(path, f"not a regular expression ({error}): {rule.pattern}") from None
 
 
 # The English rules run on every memory stored. Each looks at the text in lower case with a space before every word, so

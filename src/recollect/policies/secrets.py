@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from recollect.errors import InvalidPreset
+from recollect.errors import PresetError
 
 
 class SecretRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,7 +59,7 @@ def _behind(gates: tuple[_OpenGate, ...], text: str) -> str | None:
 
 
 def check(screen: Screen) -> None:
-    """Raises InvalidPreset if a pattern is not a regular expression or `allow` names no rule."""
+    """Raises PresetError if a pattern is not a regular expression or `allow` names no rule."""
     _plan(screen)
 
 
@@ -188,7 +188,7 @@ def _plan(screen: Screen) -> _Plan:
     known = {*RULES, *(rule.name for rule in screen.rules)}
     for name in screen.allow:
         if name not in known:
-            raise InvalidPreset("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(known))}")
+            raise PresetError("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(known))}")
     off = frozenset(screen.allow)
     extra = tuple([(rule.name, _searcher(rule)) for rule in screen.rules if rule.name not in off])
     gates = (*_LITERAL, *_DEFAULT) if screen.literal else _DEFAULT
@@ -208,7 +208,7 @@ def _searcher(rule: SecretRule) -> Callable[[str], object]:
     try:
         return re.compile(rule.pattern).search
     except re.error as error:
-        raise InvalidPreset(f"secrets.rules.{rule.name}.pattern", f"not a regular expression ({error})") from None
+        raise PresetError(f"secrets.rules.{rule.name}.pattern", f"not a regular expression ({error})") from None
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from recollect.errors import InvalidPreset
+from recollect.errors import PresetError
 from recollect.policies import importance, secrets
 from recollect.presets import Preset, names
 
@@ -24,8 +24,8 @@ def from_file(name: str | os.PathLike[str]) -> Preset:
     try:
         importance.check(preset.importance)
         secrets.check(preset.secrets)
-    except InvalidPreset as error:
-        raise InvalidPreset(error.field, f"in preset {path.name}: {error.problem}") from None
+    except PresetError as error:
+        raise PresetError(error.field, f"in preset {path.name}: {error.problem}") from None
     return preset
 
 
@@ -39,19 +39,19 @@ def _read_builtin(name: str) -> dict[str, Any]:
         from recollect.presets.problems import closest
 
         hint = closest(name, names())
-        raise InvalidPreset("preset", f"there is no preset `{name}`{hint} (one of {', '.join(names())})")
+        raise PresetError("preset", f"there is no preset `{name}`{hint} (one of {', '.join(names())})")
     return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
 
 
 def _read_file(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
     here = path.resolve()
     if here in below:
-        raise InvalidPreset("extends", f"preset {path.name} extends itself")
+        raise PresetError("extends", f"preset {path.name} extends itself")
     own = _parse(path)
     own = {"name": path.stem, "description": "", **own}
     base: object = own.pop("extends", "recollect")
     if not isinstance(base, str):
-        raise InvalidPreset("extends", f"in preset {path.name}: must be the name of a preset or the path of a file")
+        raise PresetError("extends", f"in preset {path.name}: must be the name of a preset or the path of a file")
     if is_path(base):
         return _merge(_read_file(path.parent / base, (*below, here)), own)
     return _merge(_read_builtin(base), own)
@@ -61,12 +61,12 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise InvalidPreset("preset", f"there is no file {path}") from None
+        raise PresetError("preset", f"there is no file {path}") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InvalidPreset("preset", f"cannot read {path}: {reason}") from None
+        raise PresetError("preset", f"cannot read {path}: {reason}") from None
     except tomllib.TOMLDecodeError as error:
-        raise InvalidPreset("preset", f"{path.name} is not valid TOML: {error}") from None
+        raise PresetError("preset", f"{path.name} is not valid TOML: {error}") from None
 
 
 def _merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

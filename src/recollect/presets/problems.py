@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from recollect.errors import InvalidPreset
+from recollect.errors import PresetError
 from recollect.presets import Preset
 from recollect.presets.files import table
 
 
-def explain(message: str, data: dict[str, Any], origin: str) -> InvalidPreset:
+def explain(message: str, data: dict[str, Any], origin: str) -> PresetError:
     """msgspec's message, told by the path of the key and with the key that was probably meant."""
     problem, _, place = message.replace("at `key` in ", "at ").partition(" - at `$")
     path = _path(place.rstrip("`"), data)
@@ -23,15 +23,15 @@ def explain(message: str, data: dict[str, Any], origin: str) -> InvalidPreset:
     if problem.startswith("Object contains unknown field"):
         key = problem.split("`")[1]
         hint = closest(key, known) or f"; the keys here are {', '.join(known)}"
-        return InvalidPreset(".".join([*path, key]), f"unknown key in preset {origin}{hint}")
+        return PresetError(".".join([*path, key]), f"unknown key in preset {origin}{hint}")
     if problem.startswith("Object missing required field"):
         key = problem.split("`")[1]
-        return InvalidPreset(".".join([*path, key]), f"missing in preset {origin}")
+        return PresetError(".".join([*path, key]), f"missing in preset {origin}")
     hint = ""
     if problem.startswith("Invalid"):
         given = problem.partition("'")[2].rstrip("'")
         hint = f"{closest(given, known)} (one of {', '.join(known)})" if known else ""
-    return InvalidPreset(".".join(path), f"in preset {origin}: {problem[:1].lower()}{problem[1:]}{hint}")
+    return PresetError(".".join(path), f"in preset {origin}: {problem[:1].lower()}{problem[1:]}{hint}")
 
 
 def _path(place: str, data: dict[str, Any]) -> list[str]:

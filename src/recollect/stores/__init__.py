@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from recollect.errors import InvalidInput
+from recollect.errors import InputError
 from recollect.stores.base import JournaledStore
 
 
@@ -15,11 +15,11 @@ def open_store(location: str | os.PathLike[str]) -> JournaledStore:
     if not colon or "/" in scheme or os.sep in scheme or len(scheme) == 1:
         scheme, rest = "sqlite", text
     if scheme != "sqlite":
-        raise InvalidInput("store", f"{scheme!r} is not a kind of store; known: sqlite")
+        raise InputError("store", f"{scheme!r} is not a kind of store; known: sqlite")
     if "\0" in rest:
-        raise InvalidInput("store", "a path cannot hold the character NUL")
+        raise InputError("store", "a path cannot hold the character NUL")
     if not rest:
-        raise InvalidInput("store", "a location needs a path, as in sqlite:./memory")
+        raise InputError("store", "a location needs a path, as in sqlite:./memory")
     from recollect.stores.sqlite.folder import SqliteFolder
 
     return SqliteFolder(os.path.expanduser(rest))

@@ -76,7 +76,7 @@ class Store(Protocol):
     def put(self, records: Sequence[Record]) -> Sequence[Record]:
         """Add new records and return them as stored: a store with ids of its own gives them here.
 
-        An id that exists is a Conflict, and none of that place's records is stored.
+        An id that exists is a ConflictError, and none of that place's records is stored.
         """
         ...
 
@@ -113,7 +113,7 @@ class Store(Protocol):
         ...
 
     def scrub(self, place: Place) -> None:
-        """Leave no trace of deleted data on disk. StoreBusy while another process still reads it."""
+        """Leave no trace of deleted data on disk. ConcurrencyError while another process still reads it."""
         ...
 
     def compact(self, place: Place) -> int:

@@ -14,14 +14,14 @@ import apsw
 import msgspec
 
 from recollect.errors import (
-    Conflict,
+    ConcurrencyError,
+    ConflictError,
+    CorruptionError,
+    DiskFullError,
+    ReadOnlyError,
     RecollectError,
-    SchemaTooNew,
-    StoreBusy,
-    StoreCorrupt,
+    SchemaError,
     StoreError,
-    StoreFull,
-    StoreReadOnly,
 )
 
 BUSY_SECONDS = 10.0
@@ -30,7 +30,7 @@ _MIGRATIONS = tuple(sorted((Path(__file__).parent / "migrations").glob("*.sql"))
 SCHEMA = len(_MIGRATIONS)
 
 
-class Moved(StoreBusy):
+class MovedError(ConcurrencyError):
     """The file that is open is no longer the one at its path: another process dropped the workspace."""
 
     def __init__(self, problem: str = "the workspace was forgotten by another process just now") -> None:
@@ -56,11 +56,11 @@ class Database:
         except BaseException:
             self.connection.close()
             if not self.current():
-                raise Moved from None
+                raise MovedError from None
             raise
         if not self.current():
             self.connection.close()
-            raise Moved
+            raise MovedError
 
     def current(self) -> bool:
         """Whether the path still names the open file."""
@@ -101,23 +101,23 @@ class Database:
     def problem(self, error: Exception) -> RecollectError:
         """What an error of SQLite, or one in decoding a row, means to the caller."""
         if not isinstance(error, apsw.Error):
-            return StoreCorrupt(f"{self.path} is damaged: a row cannot be read ({error}). {_ADVICE}")
+            return CorruptionError(f"{self.path} is damaged: a row cannot be read ({error}). {_ADVICE}")
         if isinstance(error, apsw.ConnectionClosedError):
-            return Moved(f"{self.path} was closed by another thread")
+            return MovedError(f"{self.path} was closed by another thread")
         if "no such table" in str(error) and not self.current():
-            return Moved()
+            return MovedError()
         return translate(error, self.path)
 
     def begin(self) -> None:
-        """Take the lock and open a transaction. Raises Moved, without either, if the file is no longer the one."""
+        """Take the lock and open a transaction. Raises MovedError, without either, if the file is no longer the one."""
         self.lock.acquire()
         try:
             if not self.writable:
-                raise StoreReadOnly(f"{self.path} cannot be written by this process")
+                raise ReadOnlyError(f"{self.path} cannot be written by this process")
             self.connection.execute("BEGIN IMMEDIATE")
             # Whoever drops a workspace holds this same lock while it moves the folder away, so one look is enough.
             if not self.current():
-                raise Moved
+                raise MovedError
             self.flush()
         except BaseException as error:
             self._rollback()
@@ -173,7 +173,7 @@ class Database:
         with self.guard():
             busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() or (0,)
         if busy:
-            raise StoreBusy(f"{self.path}: another process is still reading older data; try again")
+            raise ConcurrencyError(f"{self.path}: another process is still reading older data; try again")
 
     def close(self) -> None:
         with self.guard():
@@ -204,14 +204,16 @@ class Database:
         finally:
             self._rollback()
         if owner != _APPLICATION_ID and used:
-            raise StoreCorrupt(f"{self.path} is a SQLite database, but not one of recollect's; it was left untouched")
+            raise CorruptionError(
+                f"{self.path} is a SQLite database, but not one of recollect's; it was left untouched"
+            )
         if version > SCHEMA:
-            raise SchemaTooNew(
+            raise SchemaError(
                 f"{self.path} has schema {version}; this recollect knows up to {SCHEMA}. "
                 "Upgrade recollect; the file was left untouched"
             )
         if not self.writable and version < SCHEMA:
-            raise StoreReadOnly(f"{self.path} has the older schema {version} and cannot be upgraded: it is read-only")
+            raise ReadOnlyError(f"{self.path} has the older schema {version} and cannot be upgraded: it is read-only")
 
     def _migrate(self) -> None:
         """Each migration and its number in one transaction; a second process waits and finds it done."""
@@ -260,13 +262,13 @@ def create(path: str) -> None:
             _make(folder)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except PermissionError as error:
-        raise StoreReadOnly(f"{path} cannot be created: {error.strerror}. Check the folder's owner and mode") from error
+        raise ReadOnlyError(f"{path} cannot be created: {error.strerror}. Check the folder's owner and mode") from error
     except NotADirectoryError as error:
         raise StoreError(f"{path} cannot be created: something above it is a file, not a folder") from error
     except FileNotFoundError:
-        raise Moved from None
+        raise MovedError from None
     except OSError as error:
-        kind = StoreReadOnly if error.errno == 30 else StoreFull if error.errno in (28, 122) else StoreError
+        kind = ReadOnlyError if error.errno == 30 else DiskFullError if error.errno in (28, 122) else StoreError
         raise kind(f"{path} cannot be created: {error.strerror}") from error
 
 
@@ -295,7 +297,7 @@ def _connect(path: str, writable: bool, still: bool) -> apsw.Connection:
         return connection
     except apsw.Error as error:
         if not os.path.exists(path):
-            raise Moved from None
+            raise MovedError from None
         raise translate(error, path) from error
 
 
@@ -311,19 +313,21 @@ def _patiently(action: Any) -> None:
             time.sleep(0.005)
 
 
-def translate(error: apsw.Error, path: str) -> StoreError | Conflict:
+def translate(error: apsw.Error, path: str) -> StoreError | ConflictError:
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return StoreBusy(f"{path} was locked by another process for over {BUSY_SECONDS:.0f} s; trying again is safe")
+        return ConcurrencyError(
+            f"{path} was locked by another process for over {BUSY_SECONDS:.0f} s; trying again is safe"
+        )
     if isinstance(error, apsw.FullError):
-        return StoreFull(f"{path}: no space left on the disk; nothing was written")
+        return DiskFullError(f"{path}: no space left on the disk; nothing was written")
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):
-        return StoreReadOnly(f"{path} cannot be written by this process")
+        return ReadOnlyError(f"{path} cannot be written by this process")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError) or "no such table" in str(error):
-        return StoreCorrupt(f"{path} is damaged ({error}). {_ADVICE}")
+        return CorruptionError(f"{path} is damaged ({error}). {_ADVICE}")
     if isinstance(error, apsw.ConstraintError):
-        return Conflict(f"{path}: {error}")
+        return ConflictError(f"{path}: {error}")
     if isinstance(error, apsw.IOError):
         if getattr(error, "extendedresult", 0) in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE):
-            return StoreFull(f"{path} could not be written: disk full or file size limit reached ({error})")
+            return DiskFullError(f"{path} could not be written: disk full or file size limit reached ({error})")
         return StoreError(f"{path}: the disk failed ({error})")
     return StoreError(f"{path}: {error}")

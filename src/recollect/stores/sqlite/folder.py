@@ -17,11 +17,11 @@ from types import TracebackType
 from typing import TypeVar
 
 from recollect.chain import Entry
-from recollect.errors import StoreCorrupt, StoreError
+from recollect.errors import CorruptionError, StoreError
 from recollect.filters import Filter
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Damage, Match, Place, StoreStats, by_place
-from recollect.stores.sqlite.database import Moved, create
+from recollect.stores.sqlite.database import MovedError, create
 from recollect.stores.sqlite.memories import Memories
 from recollect.textquery import TextQuery
 
@@ -69,7 +69,7 @@ class SqliteFolder:
             self._handles.pop(place, None)
 
     def _recent(self, place: Place) -> Memories | None:
-        """As `_existing`, but without asking the file system each time. Reading may raise Moved."""
+        """As `_existing`, but without asking the file system each time. Reading may raise MovedError."""
         if (handle := self._handles.get(place)) and handle.fresh() and not self.inside():
             return handle
         return self._existing(place)
@@ -96,14 +96,14 @@ class SqliteFolder:
     def _open(self, place: Place, new: bool) -> Memories | None:
         path = self._path(place)
         while os.path.exists(path) if new else _used(path):
-            with suppress(Moved):  # dropped by another process, and perhaps begun anew
+            with suppress(MovedError):  # dropped by another process, and perhaps begun anew
                 return Memories(path, place)
         return None
 
     def creating(self, place: Place) -> Memories:
         handle = self._recent(place)
         while handle is None:
-            with suppress(Moved):  # dropped by another process between two of our steps
+            with suppress(MovedError):  # dropped by another process between two of our steps
                 create(self._path(place))
             handle = self._existing(place, new=True)
         return handle
@@ -130,7 +130,7 @@ class SqliteFolder:
     def get(self, ids: Sequence[str], view: Address) -> list[Record]:
         try:
             return self._get(ids, view, self._recent)
-        except Moved:
+        except MovedError:
             return _again(lambda: self._get(ids, view, self._existing))
 
     def _get(self, ids: Sequence[str], view: Address, opened: _Opener) -> list[Record]:
@@ -153,7 +153,7 @@ class SqliteFolder:
     def touch(self, records: Sequence[Record], at: datetime) -> None:
         for record in records:
             while handle := self._recent(Place.of(record)):
-                with suppress(Moved):
+                with suppress(MovedError):
                     handle.touch(record.id, at)
                     break
 
@@ -166,7 +166,7 @@ class SqliteFolder:
     def search_text(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
         try:
             found = [m for handle in self._places(where, self._recent) for m in handle.search(query, where, limit)]
-        except Moved:
+        except MovedError:
             found = _again(lambda: [m for handle in self._places(where) for m in handle.search(query, where, limit)])
         found.sort(key=lambda match: -match.score)
         return found[:limit]
@@ -223,7 +223,7 @@ class SqliteFolder:
     def damage(self, place: Place) -> list[Damage]:
         try:
             return _again(lambda: handle.damage() if (handle := self._existing(place)) else [])
-        except StoreCorrupt as error:
+        except CorruptionError as error:
             return [Damage(self._path(place), str(error))]
 
     def append(self, place: Place, entry: Entry, before: Sequence[Record] = ()) -> Entry:
@@ -309,7 +309,7 @@ class _Writing:
             handle = folder.creating(place)
             try:
                 handle.begin()
-            except Moved:
+            except MovedError:
                 folder.discard(place)
                 handle = None
         inside[place] = self._handle = handle
@@ -353,7 +353,7 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_c
 def _again(read: Callable[[], _T]) -> _T:
     """Read once more where a workspace was dropped, or its file closed by a fork, while it was read."""
     for _ in range(_TRIES):
-        with suppress(Moved):
+        with suppress(MovedError):
             return read()
     return read()
 

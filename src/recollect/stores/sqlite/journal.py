@@ -10,7 +10,7 @@ import msgspec
 
 from recollect.chain import GENESIS, Entry, seal
 from recollect.record import Record, from_micros, to_micros
-from recollect.stores.sqlite.database import UNREADABLE, Database, Moved
+from recollect.stores.sqlite.database import UNREADABLE, Database, MovedError
 
 _encode = msgspec.json.Encoder().encode
 _meta = msgspec.json.Decoder(dict[str, Any]).decode
@@ -50,7 +50,7 @@ class LoggedDatabase(Database):
         while left is None or left > 0:
             try:
                 page = self.rows(sql, (after, folded, folded, quoted, quoted, min(_PAGE, left or _PAGE)))
-            except Moved:
+            except MovedError:
                 if self.closed:
                     raise
                 return  # nothing is left to be seen

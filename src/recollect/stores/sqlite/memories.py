@@ -11,12 +11,12 @@ from typing import Any
 
 import apsw
 
-from recollect.errors import Conflict, NotFound, StoreCorrupt, StoreError
+from recollect.errors import ConflictError, CorruptionError, NotFoundError, StoreError
 from recollect.filters import Filter, visible
 from recollect.record import Address, Record, to_micros
 from recollect.stores.base import Damage, Match, Place
 from recollect.stores.segment import fold, segment
-from recollect.stores.sqlite.database import UNREADABLE, Moved
+from recollect.stores.sqlite.database import UNREADABLE, MovedError
 from recollect.stores.sqlite.journal import LoggedDatabase
 from recollect.stores.sqlite.match import expression, word_pattern
 from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, to_changes, to_record, to_row
@@ -64,7 +64,7 @@ class Memories(LoggedDatabase):
         try:
             execute(INSERT, row)
         except apsw.ConstraintError:
-            raise Conflict(f"a memory with the id {record.id} exists already") from None
+            raise ConflictError(f"a memory with the id {record.id} exists already") from None
         seq = self.connection.last_insert_rowid()
         execute(_INDEX, (seq, segment(row[-2])))
         if record.embedding is not None:
@@ -79,7 +79,7 @@ class Memories(LoggedDatabase):
         except apsw.ConstraintError:
             stored = {row[1]: self.row("SELECT seq FROM memories WHERE id = ?", (row[1],)) for row in rows}
             taken = next(row[1] for row in rows if stored[row[1]] not in (None, row[:1]))
-            raise Conflict(f"a memory with the id {taken} exists already") from None
+            raise ConflictError(f"a memory with the id {taken} exists already") from None
         many(_INDEX, [(row[0], segment(row[-2])) for row in rows])
         if embeddings := [
             (seq, record.embedding_model, record.embedding)
@@ -93,7 +93,7 @@ class Memories(LoggedDatabase):
         for record in records:
             found = execute(UPDATE, to_changes(record)).fetchone()
             if found is None:
-                raise NotFound(f"there is no memory {record.id}")
+                raise NotFoundError(f"there is no memory {record.id}")
             if record.embedding is None:
                 execute("DELETE FROM embeddings WHERE seq = ?", found)
             else:
@@ -104,7 +104,7 @@ class Memories(LoggedDatabase):
         for record in records:
             found = self.row("SELECT seq, text FROM memories WHERE id = ?", (record.id,))
             if found is None:
-                raise NotFound(f"there is no memory {record.id}")
+                raise NotFoundError(f"there is no memory {record.id}")
             seq, text = found
             execute(_UNINDEX, (seq, segment(text)))
             execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
@@ -131,7 +131,7 @@ class Memories(LoggedDatabase):
         while left is None or left > 0:
             try:
                 page = self.rows(sql, (*after, *values, min(_PAGE, left or _PAGE)))
-            except Moved:
+            except MovedError:
                 if self.closed:
                     raise
                 return  # nothing is left to be seen
@@ -175,7 +175,7 @@ class Memories(LoggedDatabase):
             return
         with self.lock:
             if self.closed:
-                raise Moved
+                raise MovedError
             if not self._touches:
                 self._oldest_touch = time.monotonic()
             self._count(ident, 1, to_micros(at))
@@ -210,7 +210,7 @@ class Memories(LoggedDatabase):
             try:
                 self.begin()
                 self.end(None)
-            except Moved:
+            except MovedError:
                 self._touches.clear()
             except StoreError:
                 pass
@@ -255,7 +255,7 @@ class Memories(LoggedDatabase):
                     record = self._record(row)
                     if record.digest() != record.checksum:
                         found.append(Damage(record.id, "does not match its checksum: it was changed outside recollect"))
-            except (StoreCorrupt, *UNREADABLE) as error:
+            except (CorruptionError, *UNREADABLE) as error:
                 found.append(Damage(f"{self.path}, row {seq}", str(error)))
         return found
 
