@@ -233,7 +233,7 @@ class Memories(LoggedDatabase):
         return row[0] if row else 0
 
     def size(self) -> int:
-        return sum(os.path.getsize(self.path + end) for end in ("", "-wal") if os.path.exists(self.path + end))
+        return _size(self.path) + _size(self.path + "-wal")
 
     def compact(self) -> int:
         self.settle()
@@ -258,6 +258,13 @@ class Memories(LoggedDatabase):
             except (CorruptionError, *UNREADABLE) as error:
                 found.append(Damage(f"{self.path}, row {seq}", str(error)))
         return found
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _word_like(pattern: Any, text: Any) -> bool:
