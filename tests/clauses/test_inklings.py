@@ -9,22 +9,11 @@ from typing import Any
 
 import apsw
 import pytest
+from conftest import Clock
 
 from recollect import InputError, Memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-class Clock:
-    now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

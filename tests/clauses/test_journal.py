@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from conftest import Clock
 
 from recollect import InputError, Memory
 from recollect.policies.retention import in_window
@@ -13,16 +14,9 @@ NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 WEEK = timedelta(weeks=1)
 
 
-class Clock:
-    now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture

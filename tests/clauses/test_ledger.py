@@ -6,22 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock
 
 from recollect import InputError, Memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-class Clock:
-    now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from conftest import Clock
 
 from recollect import InputError, Memory
 from recollect.health import Finding
@@ -15,18 +16,6 @@ from recollect.presets import Preset, load
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-
-
-class Clock:
-    now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -1,34 +1,16 @@
 """Forgetting: what goes, what stays, what can be brought back, and what is gone from the disk."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock
 
 from recollect import AccessError, InputError, Memory, NotFoundError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-
-
-class Clock:
-    now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def memory(tmp_path: Path, clock: Clock) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory", clock=clock) as memory:
-        yield memory
 
 
 def left(memory: Memory) -> list[str]:

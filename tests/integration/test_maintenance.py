@@ -5,24 +5,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from conftest import Clock
 
 from recollect import ConflictError, Hits, Memory, NotFoundError, Record
 from recollect.presets import load
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
-
-
-class Clock:
-    now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

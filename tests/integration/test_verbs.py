@@ -1,35 +1,17 @@
 """Remember, get, list, recall, revise: what they promise, on real files."""
 
 import stat
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock
 
 from recollect import ConflictError, Hits, InputError, Memory, NotFoundError, Record
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-
-
-class Clock:
-    now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def memory(tmp_path: Path, clock: Clock) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory", clock=clock) as memory:
-        yield memory
 
 
 def texts(found: Hits | list[Record]) -> list[str]:
