@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from msgspec.structs import replace
 
@@ -14,18 +14,17 @@ from recollect import changes, forgetting, health, portability, undoing, upkeep,
 from recollect.audit import AuditLog
 from recollect.chain import Entry
 from recollect.errors import AccessError
-from recollect.filters import Filter
 from recollect.forgetting import Forget, Receipt
 from recollect.health import Diagnosis, Health
 from recollect.portability import Imported, Progress, Target
 from recollect.presets import Preset, load
-from recollect.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
+from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
 from recollect.retrieval.hits import Hits
 from recollect.retrieval.recall import recall
 from recollect.stores import open_store
 from recollect.stores.base import JournaledStore, StoreStats
 from recollect.upkeep import Maintained
-from recollect.view import View
+from recollect.view import Conditions, View
 
 
 class Memory:
@@ -141,38 +140,17 @@ class Memory:
         self,
         *,
         state: State | None = "live",
-        kind: str | None = None,
-        tier: Tier | None = None,
-        role: Role | None = None,
-        source: str | None = None,
-        tags: Iterable[str] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        min_importance: float | None = None,
-        conversation: str | None = None,
         newest_first: bool = True,
         limit: int = 100,
+        **conditions: Unpack[Conditions],
     ) -> list[Record]:
         """Memories by creation time. `state=None` lists expired, archived and superseded ones too."""
         limit = validation.count(limit, "limit", high=1_000_000)
-        where = self._where(state, kind, tier, role, source, tags, since, until, min_importance, conversation)
+        where = self._view.narrowed(state, conditions)
         return list(self._view.store.scan(where, newest_first=newest_first, limit=limit))
 
     def recall(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        kind: str | None = None,
-        tier: Tier | None = None,
-        role: Role | None = None,
-        source: str | None = None,
-        tags: Iterable[str] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        min_importance: float | None = None,
-        conversation: str | None = None,
-        touch: bool = True,
+        self, query: str, *, limit: int | None = None, touch: bool = True, **conditions: Unpack[Conditions]
     ) -> Hits:
         """The memories that best answer a question, best first, each with the parts of its score.
 
@@ -181,7 +159,7 @@ class Memory:
         """
         view = self._view
         limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
-        where = self._where("live", kind, tier, role, source, tags, since, until, min_importance, conversation)
+        where = view.narrowed("live", conditions)
         hits = recall(view.store, view.preset, validation.query(query), where, limit)
         if touch and hits:
             view.store.touch([hit.memory for hit in hits], where.now)
@@ -302,29 +280,3 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _where(
-        self,
-        state: State | None,
-        kind: str | None,
-        tier: Tier | None,
-        role: Role | None,
-        source: str | None,
-        tags: Iterable[str] | None,
-        since: datetime | str | None,
-        until: datetime | str | None,
-        min_importance: float | None,
-        conversation: str | None,
-    ) -> Filter:
-        return self._view.where(
-            state=None if state is None else validation.choice(state, "state", State),
-            kinds=() if kind is None else (validation.kind(kind),),
-            tiers=() if tier is None else (validation.choice(tier, "tier", Tier),),
-            roles=() if role is None else (validation.choice(role, "role", Role),),
-            sources=() if source is None else (validation.label(source, "source"),),
-            tags=validation.tags(tags),
-            since=None if since is None else parse_time(since, "since"),
-            until=None if until is None else parse_time(until, "until"),
-            min_importance=None if min_importance is None else validation.importance(min_importance, "min_importance"),
-            conversation=None if conversation is None else validation.name(conversation, "conversation"),
-        )

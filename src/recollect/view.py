@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -14,11 +14,40 @@ from recollect.chain import Entry
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
 from recollect.filters import Filter
 from recollect.presets import Preset
-from recollect.record import Address, Record, new_id, parse_time
+from recollect.record import Address, Record, Role, State, Tier, new_id, parse_time
 from recollect.stores.base import JournaledStore, Place
 
 _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
+
+
+class Conditions(TypedDict, total=False):
+    """Which memories to list or recall. All conditions must hold; None is the same as not given."""
+
+    kind: str | None
+    tier: Tier | None
+    role: Role | None
+    source: str | None
+    tags: Iterable[str] | None
+    """All of these; a tag stands for those below it too."""
+    since: datetime | str | None
+    until: datetime | str | None
+    min_importance: float | None
+    conversation: str | None
+
+
+_CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "kind": ("kinds", lambda value: (validation.kind(value),)),
+    "tier": ("tiers", lambda value: (validation.choice(value, "tier", Tier),)),
+    "role": ("roles", lambda value: (validation.choice(value, "role", Role),)),
+    "source": ("sources", lambda value: (validation.label(value, "source"),)),
+    "tags": ("tags", validation.tags),
+    "since": ("since", lambda value: parse_time(value, "since")),
+    "until": ("until", lambda value: parse_time(value, "until")),
+    "min_importance": ("min_importance", lambda value: validation.importance(value, "min_importance")),
+    "conversation": ("conversation", lambda value: validation.name(value, "conversation")),
+}
+"""Each condition's field in a filter, and the rule for its value."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -54,6 +83,17 @@ class View(msgspec.Struct, frozen=True):
 
     def where(self, **conditions: Any) -> Filter:
         return Filter(view=self.address, now=self.now(), **conditions)
+
+    def narrowed(self, state: State | None, conditions: Mapping[str, Any]) -> Filter:
+        """A filter from what a caller says."""
+        given: dict[str, Any] = {}
+        for name, value in conditions.items():
+            if name not in _CONDITIONS:
+                raise TypeError(f"{name} is not a condition; known: {', '.join(_CONDITIONS)}")
+            if value is not None:
+                field, check = _CONDITIONS[name]
+                given[field] = check(value)
+        return self.where(state=None if state is None else validation.choice(state, "state", State), **given)
 
     @property
     def place(self) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -177,7 +178,7 @@ class Database:
 
     def close(self) -> None:
         with self.guard():
-            self._identity = None
+            self._identity, self._looked = None, -math.inf
             self.connection.close()
 
     def _prepare(self) -> None:

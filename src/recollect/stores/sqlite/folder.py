@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +22,14 @@ from recollect.errors import CorruptionError, StoreError
 from recollect.filters import Filter
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Damage, Match, Place, StoreStats, by_place
-from recollect.stores.sqlite.database import MovedError, create
+from recollect.stores.sqlite.database import BUSY_SECONDS, MovedError, create
 from recollect.stores.sqlite.memories import Memories
 from recollect.textquery import TextQuery
 
 _OPEN_FILES = 64
 _TRASH = ".trash-"
 _TRIES = 100
-"""How often a read begins anew, and how often a fork waits for other threads to let go of their files."""
+"""How often a read begins anew."""
 
 
 class SqliteFolder:
@@ -45,11 +46,14 @@ class SqliteFolder:
     def _forget_handles(self) -> None:
         self._lock = threading.Lock()
         self._handles: OrderedDict[Place, Memories] = OrderedDict()
+        self._alive: weakref.WeakSet[Memories] = weakref.WeakSet()
+        self._may_open = threading.Event()
+        self._may_open.set()
         self._thread = _Thread()
 
     def abandon(self) -> None:
         """In a forked child: what could not be closed before must not be used there, nor closed."""
-        _abandoned.extend(self._handles.values())
+        _abandoned.extend(self._alive)
         self._forget_handles()
 
     # Opening
@@ -64,9 +68,10 @@ class SqliteFolder:
         """The places in which this thread has a transaction open."""
         return self._thread.places
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: Place, handle: Memories) -> None:
         with self._lock:
-            self._handles.pop(place, None)
+            if self._handles.get(place) is handle:
+                del self._handles[place]
 
     def _recent(self, place: Place) -> Memories | None:
         """As `_existing`, but without asking the file system each time. Reading may raise MovedError."""
@@ -78,6 +83,8 @@ class SqliteFolder:
         """The open file for a place, or None where nothing was ever stored. A new one is still empty."""
         if handle := self.inside().get(place):
             return handle
+        if not self.inside():
+            self._may_open.wait()
         with self._lock:
             if handle := self._handles.get(place):
                 if handle.current():
@@ -88,6 +95,7 @@ class SqliteFolder:
             if handle is None:
                 return None
             self._handles[place] = handle
+            self._alive.add(handle)
             evicted = self._handles.popitem(last=False)[1] if len(self._handles) > _OPEN_FILES else None
         if evicted:
             evicted.settle()
@@ -202,7 +210,7 @@ class SqliteFolder:
                 os.rename(folder, folder.with_name(_TRASH + new_id()))
             except OSError as error:
                 raise StoreError(f"workspace {workspace} could not be removed: {error.strerror}") from error
-        self.discard(place)
+        self.discard(place, handle)
         self._empty_trash(tenant)
 
     def _empty_trash(self, tenant: str) -> None:
@@ -262,21 +270,25 @@ class SqliteFolder:
         SQLite believes that a child has the locks which only its parent holds. In files that both have open, one would
         then clear away what the other still writes to.
         """
-        for _ in range(_TRIES):
+        deadline = time.monotonic() + BUSY_SECONDS
+        mine = self.inside().values()
+        while True:
+            # Whoever is in a transaction may open what it takes to finish that. Nobody else may begin.
+            self._may_open.clear()
             with self._lock:
-                idle = {place: handle for place, handle in self._handles.items() if place not in self.inside()}
-                for place in idle:
-                    del self._handles[place]
-            for handle in idle.values():
-                handle.settle()
-                handle.close()
+                alive = [handle for handle in self._alive if not handle.closed and handle not in mine]
+            for handle in alive:
+                if handle.lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+                    handle.settle()
+                    handle.close()
+                    handle.lock.release()
             self._lock.acquire()
-            if self._handles.keys() <= self.inside().keys():
+            if time.monotonic() > deadline or all(handle.closed or handle in mine for handle in self._alive):
                 return
             self._lock.release()
-        self._lock.acquire()
 
     def resume(self) -> None:
+        self._may_open.set()
         self._lock.release()
 
 
@@ -310,7 +322,7 @@ class _Writing:
             try:
                 handle.begin()
             except MovedError:
-                folder.discard(place)
+                folder.discard(place, handle)
                 handle = None
         inside[place] = self._handle = handle
         return handle
