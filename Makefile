@@ -18,7 +18,7 @@ lint: .venv/developed
 	@$(BIN)/deptry src
 
 types: .venv/developed
-	@$(BIN)/pyright
+	@$(BIN)/pyright --project pyproject.toml
 
 clauses: .venv/tested
 	@$(BIN)/python tests/clauses/clause_report.py

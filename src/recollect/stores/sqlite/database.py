@@ -24,6 +24,7 @@ from recollect.errors import (
     SchemaError,
     StoreError,
 )
+from recollect.record import new_id
 
 BUSY_SECONDS = 10.0
 _APPLICATION_ID = 0x7265636C  # "recl"
@@ -259,7 +260,8 @@ def create(path: str) -> None:
     try:
         for folder in reversed(missing):
             _make(folder)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        if not os.path.exists(path):
+            _make_file(path)
     except PermissionError as error:
         raise ReadOnlyError(f"{path} cannot be created: {error.strerror}. Check the folder's owner and mode") from error
     except NotADirectoryError as error:
@@ -279,6 +281,21 @@ def _make(folder: Path) -> None:
         if folder.parent.exists():
             raise StoreError(f"{folder} cannot be created: its parent cannot hold folders") from error
         raise
+
+
+def _make_file(path: str) -> None:
+    """An empty file, made under another name.
+
+    Closing a file ends every lock that the process has on it, and another thread may have opened it in SQLite by then.
+    """
+    unnamed = f"{path}-{new_id()}"
+    os.close(os.open(unnamed, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        with suppress(FileExistsError):
+            os.link(unnamed, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(unnamed)
 
 
 def _connect(path: str, writable: bool, still: bool) -> apsw.Connection:
