@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import tomllib
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -28,8 +31,11 @@ class Collector:
 
 
 def main() -> None:
-    found = Collector()
-    pytest.main(["--collect-only", "-qq", "--no-header", "-p", "no:terminal", str(TESTS)], plugins=[found])
+    found, printed = Collector(), io.StringIO()
+    with redirect_stdout(printed):
+        failed = pytest.main(["--collect-only", "-qq", str(TESTS)], plugins=[found])
+    if failed:
+        sys.exit(printed.getvalue())
     clauses = known()
     for ident, text in clauses.items():
         count = len(found.tests.get(ident, []))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter
 
 from clause_report import TESTS, known
@@ -23,3 +25,9 @@ def test_no_test_names_an_unknown_clause() -> None:
 
 def test_the_list_of_clauses_is_the_one_that_was_asked_for() -> None:
     assert Counter(ident[:3] for ident in known()) == {"ATL": 21, "AEG": 14, "INK": 22, "LED": 24, "JRN": 10}
+
+
+def test_the_report_counts_the_tests_of_each_clause() -> None:
+    report = subprocess.run([sys.executable, TESTS / "clauses" / "clause_report.py"], capture_output=True, text=True)
+    assert report.returncode == 0, report.stdout + report.stderr
+    assert re.search(r"^ATL-18 +[1-9]\d* tests", report.stdout, re.MULTILINE)

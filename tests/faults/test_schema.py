@@ -110,23 +110,31 @@ except StoreError as error:
 """
 
 AT_ONCE = """
-import sys
+import sys, threading
 from recollect import Memory
+def work(memory, folder):
+    ids.append(memory.remember(f"a heron in {folder}").id)
+    assert memory.recall("heron")
 print("ready", flush=True)
 sys.stdin.readline()
 for folder in sys.argv[1:]:
+    ids = []
     with Memory(folder) as memory:
-        print(memory.remember("a heron").id)
-        assert memory.recall("heron")
+        threads = [threading.Thread(target=work, args=(memory, folder)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    print(*ids, sep=",")
 """
 
 
 @pytest.mark.slow
 @pytest.mark.clause("INK-22")
-def test_many_processes_may_open_an_old_file_or_a_fresh_folder_at_the_same_moment(
+def test_many_processes_and_their_threads_may_open_an_old_file_or_a_fresh_folder_at_the_same_moment(
     tmp_path: Path, start: Callable[..., Script]
 ) -> None:
-    folders = [str(tmp_path / f"{kind}{n}") for n in range(12) for kind in ("old", "fresh")]
+    folders = [str(tmp_path / f"{kind}{n}") for n in range(20) for kind in ("old", "fresh")]
     for folder in folders[::2]:
         old_file(folder)
     processes = [start(AT_ONCE, *folders) for _ in range(5)]
@@ -134,9 +142,11 @@ def test_many_processes_may_open_an_old_file_or_a_fresh_folder_at_the_same_momen
     for process in processes:
         process.tell("go")
     said = [process.finish().split() for process in processes]
-    for folder, *ids in zip(folders, *said, strict=True):
+    for folder, *printed in zip(folders, *said, strict=True):
+        ids = ",".join(printed).split(",")
+        assert len(ids) == 5 * 3
         with Memory(folder) as memory:
-            found = {record.id for record in memory.list()}
-            assert found == {*ids, "0" * 32} if "old" in folder.rpartition("/")[2] else found == {*ids}
+            old = ["0" * 32] if "old" in folder.rpartition("/")[2] else []
+            assert {record.id for record in memory.list()} == {*ids, *old}
             assert all(log.ok for log in memory.audit.verify())
             assert memory.doctor().ok

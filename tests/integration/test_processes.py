@@ -328,14 +328,16 @@ ids = []
 threads = [threading.Thread(target=write, args=(f"thread {n}",)) for n in range(2)]
 for thread in threads:
     thread.start()
-for n in range(10):
-    child = os.fork()
-    if not child:
-        print(memory.remember(f"child {n}").id, flush=True)
-        memory.close()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-done.set()
+try:
+    for n in range(10):
+        child = os.fork()
+        if not child:
+            print(memory.remember(f"child {n}").id, flush=True)
+            memory.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+finally:
+    done.set()
 for thread in threads:
     thread.join()
 memory.close()

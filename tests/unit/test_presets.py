@@ -80,7 +80,6 @@ def test_atlas_numbers() -> None:
     assert (atlas.recall.limit, atlas.retention.quota) == (5, 10_000)
 
 
-@pytest.mark.clause("AEG-04")
 def test_aegis_numbers() -> None:
     aegis = load("aegis")
     assert (aegis.remember.max_chars, aegis.remember.max_tags) == (500, 5)
@@ -106,7 +105,6 @@ def test_ledger_numbers() -> None:
     )
 
 
-@pytest.mark.clause("JRN-07")
 def test_journal_numbers() -> None:
     journal = load("journal")
     assert (journal.remember.max_chars, journal.retention.window_days) == (10_000, {"journal": 7})

@@ -189,7 +189,6 @@ def test_product(importance: float, hours: float, unused: float, quality: float 
     assert [part.name for part in score.parts] == ["importance", "decay", "recency_boost", "match_quality"]
 
 
-@pytest.mark.clause("JRN-02")
 def test_oldest_first() -> None:
     ages = [3.0, -1.0, 400.0, 0.5, -2.0]
     scores = {age: Oldest().score(Evidence(record(hours=age * 24), "q"), NoDecay(), NOW).value for age in ages}

@@ -291,8 +291,12 @@ def _make_file(path: str) -> None:
     unnamed = f"{path}-{new_id()}"
     os.close(os.open(unnamed, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
-        with suppress(FileExistsError):
-            os.link(unnamed, path)
+        os.link(unnamed, path)
+    except FileExistsError:
+        return
+    except PermissionError:  # not every file system has links
+        if not os.path.exists(path):
+            os.rename(unnamed, path)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(unnamed)

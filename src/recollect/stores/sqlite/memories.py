@@ -76,10 +76,11 @@ class Memories(LoggedDatabase):
         rows = [to_row(seq, record) for seq, record in enumerate(records, first)]
         try:
             many(INSERT, rows)
-        except apsw.ConstraintError:
+        except apsw.ConstraintError as error:
             stored = {row[1]: self.row("SELECT seq FROM memories WHERE id = ?", (row[1],)) for row in rows}
-            taken = next(row[1] for row in rows if stored[row[1]] not in (None, row[:1]))
-            raise ConflictError(f"a memory with the id {taken} exists already") from None
+            for ident in (row[1] for row in rows if stored[row[1]] not in (None, row[:1])):
+                raise ConflictError(f"a memory with the id {ident} exists already") from None
+            raise self.problem(apsw.CorruptError(str(error))) from error
         many(_INDEX, [(row[0], segment(row[-2])) for row in rows])
         if embeddings := [
             (seq, record.embedding_model, record.embedding)
