@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -156,7 +155,6 @@ def test_who_may_only_read_sees_what_others_write_meanwhile(folder: Path, start:
     fill(folder)
     for path in folder.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    os.umask(os.umask(0o022))
     reader = start(BECOME_NOBODY + FOLLOW, folder)
     reader.tell("look")
     assert reader.line() == "10 10"

@@ -104,8 +104,8 @@ def _print_explained(hits: Hits) -> None:
 
 
 def _part_lines(explanation: Explanation) -> list[list[Styled]]:
-    """Each part with what it contributed. A part without weight had no say and is left out."""
-    parts = [part for part in explanation.parts if part.weight]
+    """Each part with what it contributed."""
+    parts = explanation.parts
     longest = max((len(part.name) for part in parts), default=0)
     product = explanation.how == "product"
     told = [_score(part.value) if product else _term(part) for part in parts]

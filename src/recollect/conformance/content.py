@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recollect.conformance.samples import found, keep, sample
-from recollect.record import pack
+from recollect.record import Record, pack
 from recollect.stores.base import JournaledStore
 
 TEXTS: dict[str, str] = {
@@ -44,11 +44,16 @@ class ContentClaims:
     """A store changes nothing of what it is given."""
 
     @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-    def test_text_survives(self, store: JournaledStore, reopen: Callable[[], JournaledStore], text: str) -> None:
+    def test_text_survives(self, store: JournaledStore, text: str) -> None:
         (kept,) = keep(store, sample(text))
         assert _intact(found(store, kept.id), text)
+
+    def test_all_of_it_is_there_for_another_process(
+        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
+    ) -> None:
+        kept = keep(store, *map(sample, [*TEXTS.values(), *JSONS.values()]))
         with closing(reopen()) as other:
-            assert _intact(found(other, kept.id), text)
+            assert all(_intact(found(other, record.id), record.content) for record in kept)
 
     @pytest.mark.parametrize("value", JSONS.values(), ids=JSONS)
     def test_json_survives_with_its_types(self, store: JournaledStore, value: Any) -> None:
@@ -77,6 +82,6 @@ class ContentClaims:
         assert found(store, kept.id) is None
 
 
-def _intact(back: Any, text: str) -> bool:
+def _intact(back: Record | None, content: Any) -> bool:
     # Not a bare ==: pytest would spend minutes on the difference between two megabytes.
-    return back is not None and back.content == text and back.digest() == back.checksum
+    return back is not None and back.content == content and back.digest() == back.checksum

@@ -36,7 +36,9 @@ class Hit(msgspec.Struct, frozen=True):
         return self.scored.value
 
     def explain(self) -> Explanation:
-        return Explanation(self.scored.value, self.scored.how, self.scored.parts)
+        """What made the score. A part without weight had no say and is left out."""
+        parts = tuple(part for part in self.scored.parts if part.weight)
+        return Explanation(self.scored.value, self.scored.how, parts)
 
 
 class Hits(list[Hit]):
