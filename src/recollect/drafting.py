@@ -113,6 +113,8 @@ def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(name, f"is not a field of a memory; known: {known}") from None
     if "content" not in given:
         validation.content(None)
+    if "embedding_model" in given and "embedding" not in given:
+        raise InputError("embedding_model", "names the model of an embedding, and there is none")
     return given
 
 

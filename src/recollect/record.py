@@ -164,7 +164,8 @@ class _Ids:
 
 
 new_id = _Ids()
-os.register_at_fork(after_in_child=new_id.__init__)
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=new_id.__init__)
 
 
 def parse_time(value: datetime | str, field: str) -> datetime:

@@ -139,3 +139,15 @@ def test_an_embedding_is_3072_bytes_on_disk_and_gone_with_its_memory(memory: Mem
     assert blob == memory.get(record.id).embedding
     memory.forget(record.id, erase=True)
     assert blob[400:800] not in b"".join(path.read_bytes() for path in Path(store_url).rglob("*") if path.is_file())
+
+
+def test_words_leave_the_index_even_if_texts_are_segmented_differently_by_then(
+    memory: Memory, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by another version of recollect, or by a Python with another version of Unicode."""
+    texts = [f"the {SECRETS[2]}ification", f"我在{SECRETS[4]}看见了"]
+    stored = memory.remember_many(texts)
+    monkeypatch.setattr("recollect.stores.sqlite.rows.segment", lambda text: " ".join(text))
+    memory.forget([record.id for record in stored], erase=True)
+    memory.close()
+    assert traces(store_url) == set()

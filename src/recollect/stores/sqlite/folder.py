@@ -359,7 +359,8 @@ def _after_fork_in_child() -> None:
         folder.abandon()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 def _again(read: Callable[[], _T]) -> _T:

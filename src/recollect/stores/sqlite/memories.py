@@ -15,11 +15,11 @@ from recollect.errors import ConflictError, CorruptionError, NotFoundError, Stor
 from recollect.filters import Filter, visible
 from recollect.record import Address, Record, to_micros
 from recollect.stores.base import Damage, Match, Place
-from recollect.stores.segment import fold, segment
+from recollect.stores.segment import fold
 from recollect.stores.sqlite.database import UNREADABLE, MovedError
 from recollect.stores.sqlite.journal import LoggedDatabase
 from recollect.stores.sqlite.match import expression, word_pattern
-from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, to_changes, to_record, to_row
+from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_changes, to_record, to_row
 from recollect.textquery import TextQuery
 
 _PAGE = 500
@@ -66,7 +66,7 @@ class Memories(LoggedDatabase):
         except apsw.ConstraintError:
             raise ConflictError(f"a memory with the id {record.id} exists already") from None
         seq = self.connection.last_insert_rowid()
-        execute(_INDEX, (seq, segment(row[-2])))
+        execute(_INDEX, (seq, indexed(row)))
         if record.embedding is not None:
             execute(_EMBED, (seq, record.embedding_model, record.embedding))
 
@@ -81,7 +81,7 @@ class Memories(LoggedDatabase):
             for ident in (row[1] for row in rows if stored[row[1]] not in (None, row[:1])):
                 raise ConflictError(f"a memory with the id {ident} exists already") from None
             raise self.problem(apsw.CorruptError(str(error))) from error
-        many(_INDEX, [(row[0], segment(row[-2])) for row in rows])
+        many(_INDEX, [(row[0], indexed(row)) for row in rows])
         if embeddings := [
             (seq, record.embedding_model, record.embedding)
             for seq, record in enumerate(records, first)
@@ -103,11 +103,11 @@ class Memories(LoggedDatabase):
     def delete(self, records: Sequence[Record]) -> None:
         execute = self.connection.execute
         for record in records:
-            found = self.row("SELECT seq, text FROM memories WHERE id = ?", (record.id,))
+            found = self.row("SELECT seq, coalesce(segmented, text) FROM memories WHERE id = ?", (record.id,))
             if found is None:
                 raise NotFoundError(f"there is no memory {record.id}")
-            seq, text = found
-            execute(_UNINDEX, (seq, segment(text)))
+            seq, words = found
+            execute(_UNINDEX, (seq, words))
             execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
             execute("DELETE FROM memories WHERE seq = ?", (seq,))
             self._touches.pop(record.id, None)

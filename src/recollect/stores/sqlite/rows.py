@@ -10,6 +10,7 @@ import msgspec
 from recollect.filters import Filter
 from recollect.record import Address, Record, from_micros, to_micros
 from recollect.stores.base import Place
+from recollect.stores.segment import segment
 
 COLUMNS = (
     "id, tier, account, channel, conversation, agent, kind, role, source, lifetime, importance, created_at, "
@@ -17,7 +18,7 @@ COLUMNS = (
     "schema_version, text, data"
 )
 SELECT = ", ".join(f"m.{column.strip()}" for column in COLUMNS.split(","))
-INSERT = f"INSERT INTO memories (seq, {COLUMNS}) VALUES (?, {', '.join('?' * (COLUMNS.count(',') + 1))})"
+INSERT = f"INSERT INTO memories (seq, {COLUMNS}, segmented) VALUES (?, {', '.join('?' * (COLUMNS.count(',') + 2))})"
 UPDATE = """
     UPDATE memories SET importance = ?, lifetime = ?, accessed_at = ?, access_count = ?, expires_at = ?,
         archived_at = ?, superseded_by = ?, tags = ?, refs = ?, metadata = ? WHERE id = ? RETURNING seq
@@ -33,10 +34,11 @@ def _json(value: Any) -> str | None:
 
 
 def to_row(seq: int | None, record: Record) -> tuple[Any, ...]:
-    """The parameters of INSERT. Without a number the row gets the next one."""
+    """The parameters of INSERT. Without a number the row gets the next one. `indexed` tells what to index of it."""
     address, expires, archived = record.address, record.expires_at, record.archived_at
     content, created, accessed = record.content, record.created_at, record.accessed_at
     plain = isinstance(content, str)
+    text: str = content if plain else record.text
     micros = to_micros(created)
     return (
         seq,
@@ -62,9 +64,15 @@ def to_row(seq: int | None, record: Record) -> tuple[Any, ...]:
         _json(record.metadata),
         record.checksum,
         record.schema_version,
-        content if plain else record.text,
+        text,
         None if plain else _encode(content).decode(),
+        None if (pieces := segment(text)) is text else pieces,
     )
+
+
+def indexed(row: tuple[Any, ...]) -> str:
+    """What goes into the text index for a row of `to_row`."""
+    return row[-1] or row[-3]
 
 
 def to_changes(record: Record) -> tuple[Any, ...]:

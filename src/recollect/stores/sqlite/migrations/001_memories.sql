@@ -23,7 +23,10 @@ CREATE TABLE memories (
     checksum       TEXT    NOT NULL,
     schema_version INTEGER NOT NULL,
     text           TEXT    NOT NULL,
-    data           TEXT
+    data           TEXT,
+    -- What the text index was given, if not the text itself. To take words out of the index, the same must be given
+    -- again, and another version of recollect or of Unicode might segment the text differently.
+    segmented      TEXT
 );
 
 CREATE INDEX memories_by_time ON memories (created_at, seq);
