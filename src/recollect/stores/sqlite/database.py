@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import threading
@@ -269,8 +270,8 @@ def create(path: str) -> None:
     except FileNotFoundError:
         raise MovedError from None
     except OSError as error:
-        kind = ReadOnlyError if error.errno == 30 else DiskFullError if error.errno in (28, 122) else StoreError
-        raise kind(f"{path} cannot be created: {error.strerror}") from error
+        kind = {errno.EROFS: ReadOnlyError, errno.ENOSPC: DiskFullError, errno.EDQUOT: DiskFullError}
+        raise kind.get(error.errno or 0, StoreError)(f"{path} cannot be created: {error.strerror}") from error
 
 
 def _make(folder: Path) -> None:
@@ -310,9 +311,8 @@ def _connect(path: str, writable: bool, still: bool) -> apsw.Connection:
         way = "mode=ro" if not still else "mode=ro&vfs=unix-none" if log else "immutable=1"
         uri = f"{Path(path).resolve().as_uri()}?{way}"
         connection: Any = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        if (
-            still and log
-        ):  # alone with the file, SQLite reads the log without the memory that it would share with others
+        if still and log:
+            # Alone with the file, SQLite reads the log without the memory that it would share with others.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         return connection
     except apsw.Error as error:
