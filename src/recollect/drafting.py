@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any
 
 from recollect import validation
 from recollect.errors import AccessError, InputError, SecretError
@@ -13,28 +13,6 @@ from recollect.policies.retention import expiry
 from recollect.policies.secrets import find
 from recollect.presets import Preset
 from recollect.record import Address, Lifetime, Record, Role, Tier, digest, new_id, parse_time, render
-
-
-class Fields(TypedDict, total=False):
-    """The arguments of `remember`; what `remember_many` takes as dicts. None is the same as not given."""
-
-    content: Any
-    kind: str | None
-    importance: float | None
-    tags: Iterable[str] | None
-    role: Role | None
-    source: str | None
-    conversation: str | None
-    channel: str | None
-    created_at: datetime | str | None
-    expires_at: datetime | str | None
-    references: Iterable[str] | None
-    metadata: Mapping[str, Any] | None
-    tier: Tier | None
-    lifetime: Lifetime | None
-    embedding: Sequence[float] | None
-    embedding_model: str | None
-
 
 _NO_METADATA: dict[str, Any] = {}
 
@@ -59,7 +37,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 
 
 def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime) -> Record:
-    """A record ready to be stored at the view's address. Raises InputError, and changes nothing."""
+    """A record ready to be stored at the view's address, from the arguments of `remember`. Changes nothing."""
     given = _checked(fields)
     get = given.get
     content, rules = given["content"], preset.remember

@@ -1,7 +1,7 @@
 """The audit log: one entry for each change and refusal, in order, and any tampering shows."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,6 @@ from recollect import AccessError, InputError, Memory, SecretError
 from recollect.chain import Entry
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory", clock=lambda: NOW) as memory:
-        yield memory
 
 
 def log(memory: Memory) -> list[Entry]:

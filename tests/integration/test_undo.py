@@ -1,7 +1,7 @@
 """Undo: any change can be taken back, last first, by the one who made it, until its traces are removed."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,12 +10,6 @@ import pytest
 from recollect import ConflictError, InputError, Memory, NotFoundError, Record
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory", clock=lambda: NOW) as memory:
-        yield memory
 
 
 def state(memory: Memory) -> list[Record]:

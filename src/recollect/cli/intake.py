@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from recollect.cli.progress import progress
-from recollect.drafting import Fields, draft
+from recollect.drafting import draft
 from recollect.errors import InputError, RecollectError
 from recollect.record import utc_now
 
@@ -98,7 +98,7 @@ def store_all(memory: Memory, items: Sequence[Item]) -> list[str]:
 
 def _try(memory: Memory, number: int, fields: Mapping[str, Any]) -> None:
     try:
-        draft(cast("Fields", fields), memory.address, memory.preset, utc_now())
+        draft(fields, memory.address, memory.preset, utc_now())
     except RecollectError:
         _refuse(memory, number, fields)
 

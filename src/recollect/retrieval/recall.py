@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from recollect.filters import Filter
-from recollect.policies.ranking import Evidence
+from recollect.policies.ranking import Evidence, dedupe
 from recollect.presets import Preset
 from recollect.retrieval.hits import Hit, Hits
 from recollect.retrieval.query import read
@@ -22,7 +22,7 @@ def recall(store: Store, preset: Preset, query: str, where: Filter, limit: int) 
     candidates = _candidates(store, query, where, limit, preset.recall.fetch(limit))
     hits = _score(candidates, query, preset, where.now)
     hits.sort(key=lambda hit: (-hit.score, hit.memory.id))
-    return Hits(_without_doubles(hits, limit))
+    return Hits(dedupe(hits, lambda hit: hit.memory.text, lambda hit: hit.score)[:limit])
 
 
 def _candidates(store: Store, query: str, where: Filter, limit: int, wanted: int) -> list[Match]:
@@ -47,16 +47,3 @@ def _score(candidates: list[Match], query: str, preset: Preset, now: datetime) -
         Hit(match.record, score(Evidence(match.record, query, match.score / best, rank), decay, now))
         for rank, match in enumerate(candidates, 1)
     ]
-
-
-def _without_doubles(hits: list[Hit], limit: int) -> list[Hit]:
-    seen: set[str] = set()
-    kept: list[Hit] = []
-    for hit in hits:
-        text = hit.memory.text
-        if text not in seen:
-            seen.add(text)
-            kept.append(hit)
-            if len(kept) == limit:
-                break
-    return kept
