@@ -7,9 +7,11 @@
     ├── NotFoundError         no such memory, as far as this view can see (also a LookupError)
     ├── AccessError           a view was asked to reach outside its address
     ├── ConflictError         the change no longer fits what is stored
+    ├── ModelError            a model is missing, cannot be reached, or gave nonsense
     └── StoreError            the store could not do it
         ├── ConcurrencyError  another process held the lock for too long
         ├── DiskFullError     no space left, or a size limit reached
+        │   └── SizeLimitError    the session is as large as its configuration allows
         ├── ReadOnlyError     the folder or file cannot be written
         ├── CorruptionError   what is on disk is not what was written
         └── SchemaError       written by a newer recollect
@@ -55,6 +57,10 @@ class ConflictError(RecollectError):
     """The change no longer fits what is stored."""
 
 
+class ModelError(RecollectError):
+    """A model is not installed, cannot be reached, or answered with what cannot be used."""
+
+
 class StoreError(RecollectError):
     """The store could not do what was asked; nothing acknowledged was lost."""
 
@@ -67,6 +73,20 @@ class DiskFullError(StoreError):
     """No space left on the disk, or a size limit was reached. The write was not made."""
 
 
+class SizeLimitError(DiskFullError):
+    """A session is as large as its configuration allows, even after compaction. Nothing was written."""
+
+    def __init__(self, used: int, adding: int, limit: int) -> None:
+        super().__init__(
+            f"{used:,} bytes are used and {adding:,} more would pass the limit of {limit:,} bytes "
+            f"({100 * used / limit:.0f} % full). Delete what is not needed and compact, or raise "
+            "storage.max_session_size_mb in config.json"
+        )
+        self.used = used
+        self.adding = adding
+        self.limit = limit
+
+
 class ReadOnlyError(StoreError):
     """The folder or file cannot be written by this process."""
 
@@ -77,3 +97,7 @@ class CorruptionError(StoreError):
 
 class SchemaError(StoreError):
     """The data was written by a newer recollect than this one."""
+
+
+class UnsavedWarning(UserWarning):
+    """The disk refused a write for long. It is kept in memory until it can be written, and is not durable before."""

@@ -85,7 +85,7 @@ def _delete(view: View, place: Place, group: list[Record], reason: str | None, e
         group = again(view, place, group)
         ids = [record.id for record in group]
         message = f"forgot {count(len(ids))}{f': {reason}' if reason else ''}"
-        view.store.delete(group)
+        view.store.delete(group, reason or "")
         if erase:
             view.store.forget_before(place, about=ids)
         action, before = ("erase", ()) if erase else ("forget", group)

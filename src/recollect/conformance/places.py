@@ -56,9 +56,9 @@ class PlaceClaims:
             assert [r.content for r in store.scan(where(Address(tenant=name)))] == [f"of tenant {name}"]
 
     def test_the_same_id_may_live_in_two_workspaces(self, store: JournaledStore) -> None:
-        here = sample("here")
-        there = replace(here, address=Address(workspace="other"))
-        keep(store, here, there)
+        (here,) = keep(store, sample("here"))
+        (there,) = keep(store, replace(here, address=Address(workspace="other")))
+        assert here.id == there.id
         store.update([replace(there, importance=1.0)])
         assert found(store, here.id) == here
         assert found(store, here.id, there.address) == replace(there, importance=1.0)
@@ -138,9 +138,11 @@ class PlaceClaims:
         store.scrub(PLACE)
         full = store.stats(where()).size_bytes
         store.delete(many)
+        deleted = store.stats(where()).size_bytes
         freed = store.compact(PLACE)
-        assert freed > 0
-        assert store.stats(where()).size_bytes < full / 2
+        compacted = store.stats(where()).size_bytes
+        assert freed >= deleted - compacted
+        assert compacted < full / 2
 
     def test_a_healthy_store_has_no_damage(self, store: JournaledStore) -> None:
         kept, gone = keep(store, sample("a heron"), sample({"json": "北京"}, tags=("x",)))

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 from recollect.errors import InputError
 from recollect.stores.base import JournaledStore
+
+_KINDS = {
+    "sqlite": ("recollect.stores.sqlite.folder", "SqliteFolder"),
+    "ledger": ("recollect.stores.jsonl.ledger", "Ledger"),
+    "notebook": ("recollect.stores.jsonl.notebook", "Notebook"),
+}
+"""Loaded when one is opened: whoever uses one kind of store should not wait for the others."""
 
 
 def open_store(location: str | os.PathLike[str]) -> JournaledStore:
@@ -14,12 +22,11 @@ def open_store(location: str | os.PathLike[str]) -> JournaledStore:
     scheme, colon, rest = text.partition(":")
     if not colon or "/" in scheme or os.sep in scheme or len(scheme) == 1:
         scheme, rest = "sqlite", text
-    if scheme != "sqlite":
-        raise InputError("store", f"{scheme!r} is not a kind of store; known: sqlite")
+    if scheme not in _KINDS:
+        raise InputError("store", f"{scheme!r} is not a kind of store; known: {', '.join(_KINDS)}")
     if "\0" in rest:
         raise InputError("store", "a path cannot hold the character NUL")
     if not rest:
-        raise InputError("store", "a location needs a path, as in sqlite:./memory")
-    from recollect.stores.sqlite.folder import SqliteFolder
-
-    return SqliteFolder(os.path.expanduser(rest))
+        raise InputError("store", f"a location needs a path, as in {scheme}:./memory")
+    module, kind = _KINDS[scheme]
+    return getattr(import_module(module), kind)(os.path.expanduser(rest))

@@ -88,7 +88,9 @@ class Store(Protocol):
         """Replace the stored fields of records that exist. Content, address and creation time stay."""
         ...
 
-    def delete(self, records: Sequence[Record]) -> None: ...
+    def delete(self, records: Sequence[Record], reason: str = "") -> None:
+        """A store that keeps marks of what was deleted keeps the reason with them."""
+        ...
 
     def touch(self, records: Sequence[Record], at: datetime) -> None:
         """Count one retrieval each. Seen at once by this process; durable with the next write, or on close."""

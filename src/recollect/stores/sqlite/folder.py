@@ -153,7 +153,7 @@ class SqliteFolder:
             with _Writing(self, place) as handle:
                 handle.update(group)
 
-    def delete(self, records: Sequence[Record]) -> None:
+    def delete(self, records: Sequence[Record], reason: str = "") -> None:
         for place, group in by_place(records).items():
             with _Writing(self, place) as handle:
                 handle.delete(group)

@@ -1,0 +1,114 @@
+"""`config.json` of a ledger: what a person may set for all of its sessions."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from recollect.errors import InputError
+from recollect.policies.decay import Decay, HalfLife, NoDecay
+from recollect.stores.jsonl.lock import Patience
+
+Positive = Annotated[float, msgspec.Meta(gt=0.0)]
+Share = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=3_600_000)]
+
+
+class Storage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    root_directory: str = "./memory"
+    """For people. The folder is where `config.json` is."""
+    max_session_size_mb: Positive | None = 10.0
+    compaction_threshold: Share = 0.9
+    auto_compact: bool = True
+
+
+class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    lock_timeout_ms: Milliseconds = 5000
+    max_retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 3
+    retry_backoff_ms: Milliseconds = 100
+
+
+class KindDecay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    half_life_hours: Positive | None = None
+    decay_enabled: bool = True
+
+
+class DecaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    enabled: bool = True
+    update_interval_minutes: Positive = 60.0
+    type_specific: dict[str, KindDecay] = {}
+    half_life_hours: Positive = 168.0
+    min_decay_factor: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.1
+
+    def curve(self) -> Decay:
+        if not self.enabled:
+            return NoDecay()
+        hours = {kind: one.half_life_hours for kind, one in self.type_specific.items() if one.half_life_hours}
+        never = tuple(kind for kind, one in self.type_specific.items() if not one.decay_enabled)
+        return HalfLife(hours, self.half_life_hours, never, self.min_decay_factor)
+
+
+class Performance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    cache_size: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 100
+    batch_write_interval_ms: Milliseconds = 1000
+    index_in_memory: bool = True
+
+
+class Integrity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    enable_checksums: bool = True
+    checksum_algorithm: Literal["sha256"] = "sha256"
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: str = "1.0"
+    storage: Storage = Storage()
+    concurrency: Concurrency = Concurrency()
+    decay: DecaySettings | None = None
+    """Goes before the preset's decay, where it is there."""
+    performance: Performance = Performance()
+    integrity: Integrity = Integrity()
+
+    @property
+    def patience(self) -> Patience:
+        wait = self.concurrency
+        return Patience(wait.lock_timeout_ms / 1000, wait.max_retries, wait.retry_backoff_ms / 1000)
+
+    @property
+    def limit(self) -> int | None:
+        size = self.storage.max_session_size_mb
+        return None if size is None else int(size * 1024 * 1024)
+
+
+def load(path: str) -> Config:
+    """The settings in a file, or the usual ones where there is none."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return Config()
+    return convert(data, Config, path)
+
+
+def convert(data: bytes, into: Any, path: str) -> Any:
+    """Settings from JSON. InputError names the key, the file, and what is wrong."""
+    try:
+        return msgspec.json.decode(data, type=into)
+    except msgspec.ValidationError as error:
+        said, _, place = str(error).partition(" - at `$")
+        key = place.rstrip("`").lstrip(".")
+        if said.startswith("Object contains unknown field"):
+            unknown = said.split("`")[1]
+            key, said = f"{key}.{unknown}".lstrip("."), "is not a setting"
+        raise InputError(key or "config", f"{said[:1].lower()}{said[1:]}, in {path}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(os.path.basename(path), f"is not JSON: {error}, in {path}") from None
+
+
+def shown(config: Config) -> bytes:
+    """As a file for people."""
+    fields: dict[str, Any] = msgspec.to_builtins(config)
+    if config.decay is None:
+        del fields["decay"]
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"

@@ -1,0 +1,192 @@
+"""Plain files that survive: durable appends, whole-file replacement, and errors that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from recollect.errors import CorruptionError, DiskFullError, ReadOnlyError, StoreError
+
+PRIVATE = 0o600
+PRIVATE_FOLDER = 0o700
+TEMPORARY = ".tmp"
+
+
+class Line(NamedTuple):
+    """One line of a file, without its end. `start` and `end` are bytes in the file, the end of line included."""
+
+    start: int
+    end: int
+    data: bytes
+    whole: bool
+    """Whether it has its end of line. Only the last one may not."""
+
+
+def lines(data: bytes, start: int = 0) -> Iterator[Line]:
+    """The lines of what was read at `start`. Ends of line may be `\\n` or `\\r\\n`."""
+    at, size = 0, len(data)
+    find = data.find
+    while at < size:
+        stop = find(b"\n", at)
+        if stop < 0:
+            yield Line(start + at, start + size, data[at:], False)
+            return
+        end = stop - 1 if stop > at and data[stop - 1] == 13 else stop
+        yield Line(start + at, start + stop + 1, data[at:end], True)
+        at = stop + 1
+
+
+class Identity(NamedTuple):
+    """Which file a path names, and how long it is. A file that was replaced has another inode."""
+
+    inode: int
+    size: int
+
+
+MISSING = Identity(0, 0)
+
+
+def identity(path: str) -> Identity:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return MISSING
+    except OSError as error:
+        raise problem(error, path) from error
+    return Identity(found.st_ino, found.st_size)
+
+
+class AppendOnly:
+    """One file that only grows, until it is replaced as a whole."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+        self._inode = 0
+
+    def open(self, *, create: bool = False) -> bool:
+        """Have the file that the path names now. False if there is none."""
+        found = identity(self.path)
+        if self._fd >= 0 and found.inode == self._inode:
+            return True
+        self.close()
+        if not found.inode and not create:
+            return False
+        self._fd = _open(self.path, os.O_CREAT if create else 0)
+        self._inode = os.fstat(self._fd).st_ino
+        return True
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def read(self, start: int, end: int) -> bytes:
+        """These bytes of the file that was opened, fewer if it has fewer."""
+        if self._fd < 0 and not self.open():
+            return b""
+        pieces: list[bytes] = []
+        try:
+            while start < end and (piece := os.pread(self._fd, end - start, start)):
+                pieces.append(piece)
+                start += len(piece)
+        except OSError as error:
+            raise problem(error, self.path) from error
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def append(self, data: bytes) -> None:
+        """Not durable before `sync`. An OSError may leave a part of it behind: `cut` takes that back."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def sync(self) -> None:
+        os.fsync(self._fd)
+
+    def cut(self, size: int) -> None:
+        if self._fd >= 0 and self.size > size:
+            os.ftruncate(self._fd, size)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            self._inode = 0
+
+
+def _open(path: str, flags: int) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_APPEND | flags, PRIVATE)
+    except OSError as error:
+        if not flags and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+            with suppress(OSError):
+                return os.open(path, os.O_RDONLY)
+        raise problem(error, path) from error
+
+
+def replace(path: str, data: bytes, mode: int = PRIVATE) -> None:
+    """The whole file or the old one, whatever happens meanwhile; durable when this returns. Raises OSError."""
+    temporary = f"{path}.{os.getpid()}-{threading.get_ident()}{TEMPORARY}"
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_folder(os.path.dirname(path))
+
+
+def remove_leftovers(folder: str) -> None:
+    """Whatever a killed process was about to put in place of a file."""
+    for name in os.listdir(folder):
+        if name.endswith(TEMPORARY):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+
+
+def sync_folder(path: str) -> None:
+    """So that a new name in it survives a power cut too."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_folder(path: str) -> None:
+    """With its parents, for the owner only, each durable."""
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path)
+    make_folder(parent)
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(path, PRIVATE_FOLDER)
+            sync_folder(parent)
+    except OSError as error:
+        raise problem(error, path) from error
+    if not os.path.isdir(path):
+        raise StoreError(f"{path} is a file, and a folder is needed there")
+
+
+def problem(error: OSError, path: str) -> StoreError:
+    """What an error of the system means to the caller."""
+    said = f"{path}: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return DiskFullError(f"{said}. Free some space; nothing that was acknowledged is lost")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return ReadOnlyError(f"{said}. Check who owns the folder and its permissions")
+    if error.errno == errno.EIO:
+        return CorruptionError(f"{said}. The disk cannot be read or written there")
+    return StoreError(said)

@@ -1,0 +1,55 @@
+"""The notebook: one file a workspace, as the notebook document has it, that a person may read and write."""
+
+from __future__ import annotations
+
+import os
+
+from recollect.stores.base import Place
+from recollect.stores.jsonl.config import Config, Storage
+from recollect.stores.jsonl.folder import JsonlFolder, folders, holds_something
+from recollect.stores.jsonl.formats import NotebookFormat
+from recollect.stores.jsonl.searching import SearchedBook
+
+_CONFIG = Config(storage=Storage(max_session_size_mb=None))
+_ASIDE = ".recollect"
+
+
+class Notebook(JsonlFolder):
+    """`PATH` is the file of the default workspace, or the folder that it is in as `memories.jsonl`.
+
+    What the document's lines have no room for is kept beside it in `.recollect/`, other workspaces in `workspaces/`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        path = os.path.abspath(path)
+        is_file = path.endswith(".jsonl") or os.path.isfile(path)
+        self._file = os.path.basename(path) if is_file else NotebookFormat.file
+        super().__init__(os.path.dirname(path) if is_file else path)
+
+    def path(self, place: Place) -> str:
+        tenant = self.root if place.tenant == "default" else os.path.join(self.root, "tenants", place.tenant)
+        if place.workspace is None:
+            return os.path.join(tenant, "account")
+        if place == Place("default", "default"):
+            return self.root
+        return os.path.join(tenant, "workspaces", place.workspace)
+
+    def make(self, place: Place) -> SearchedBook:
+        folder = self.path(place)
+        format = NotebookFormat()
+        file = self._file if folder == self.root else format.file
+        return SearchedBook(os.path.join(folder, _ASIDE), os.path.join(folder, file), place, format, _CONFIG)
+
+    def tenants(self) -> list[str]:
+        others = folders(os.path.join(self.root, "tenants"))
+        return [name for name in ("default", *others) if self.workspaces(name) or self._holds(Place(name, None))]
+
+    def workspaces(self, tenant: str) -> list[str]:
+        names = folders(os.path.dirname(self.path(Place(tenant, "any"))))
+        own = ["default"] if tenant == "default" else []
+        return [name for name in (*own, *names) if self._holds(Place(tenant, name))]
+
+    def _holds(self, place: Place) -> bool:
+        folder = self.path(place)
+        file = self._file if folder == self.root else NotebookFormat.file
+        return holds_something(folder, (file, f"{_ASIDE}/audit.jsonl"))

@@ -1,0 +1,107 @@
+"""A book that can be searched: by conditions, and by words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from recollect.filters import Filter
+from recollect.record import Record
+from recollect.stores.base import Damage, Match
+from recollect.stores.jsonl import files
+from recollect.stores.jsonl.logbook import Logbook
+from recollect.stores.jsonl.state import Row, State
+from recollect.stores.jsonl.text import TextIndex, has_all, having
+from recollect.textquery import TextQuery
+
+
+class SearchedBook(Logbook):
+    _index: TextIndex | None = None
+    _indexed_generation: object = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is kept in memory only, or being written."""
+        return self.staged is not None or bool(self.unsaved)
+
+    def matching(self, where: Filter, newest_first: bool) -> list[Record]:
+        """Without content, by creation time."""
+        found = [record for row in self.state.rows.values() if where.matches(record := row.record)]
+        found.sort(key=lambda record: record.created_at, reverse=newest_first)
+        return found
+
+    def search(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
+        if limit <= 0 or not query:
+            return []
+        found: list[Match] = []
+        patterns = having(query.patterns)
+        rows = self.state.rows
+        for ident, score in self._candidates(query):
+            row = rows.get(ident)
+            if row is None or not where.matches(row.record):
+                continue
+            record = self.record(row, vector=False)
+            if record is not None and has_all(patterns, record.text):
+                found.append(Match(record, score))
+                if len(found) == limit:
+                    break
+        return found
+
+    def _candidates(self, query: TextQuery) -> Iterator[tuple[str, float]]:
+        candidates = list(self._text_index().search(query))
+        if candidates and not query.words and not query.phrases:
+            rows = self.state.rows
+            candidates.sort(key=lambda one: rows[one[0]].record.created_at, reverse=True)
+        return iter(candidates)
+
+    def _text_index(self) -> TextIndex:
+        """The words of every memory as it is now."""
+        state = self.state
+        if self._index is None or self._indexed_generation is not self.generation:
+            self._index = TextIndex()
+            self._indexed_generation = self.generation
+            state.changed.clear()
+            self._index.add(self._texts(list(state.rows.values())))
+        elif state.changed:
+            changed, state.changed = state.changed, set()
+            self._index.remove(ident for ident in changed if ident not in state.rows)
+            self._index.add(self._texts([row for ident in changed if (row := state.rows.get(ident))]))
+        return self._index
+
+    def _texts(self, rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
+        for row in rows:
+            record = self.record(row, vector=False)
+            if record is not None:
+                yield record.id, record.text
+
+    def compact(self) -> int:
+        """In a transaction that has staged nothing."""
+        return self.rewrite()
+
+    def verify(self) -> list[Damage]:
+        """Read everything on disk again, and compare with every checksum."""
+        fresh = State(self.place, self.format)
+        for name in self._state_files:
+            file = self.files[name]
+            if file.open():
+                for line in files.lines(file.read(0, file.size)):
+                    fresh.read(name, line)
+        return [*fresh.damage.values(), *self._unsaved_damage()]
+
+    def _unsaved_damage(self) -> list[Damage]:
+        if not self.unsaved:
+            return []
+        return [Damage(self.folder, f"{len(self.unsaved)} writes are in memory only: {self.unsaved_problem()}")]
+
+    def put_away(self) -> None:
+        """Write what was put off and let go of the files."""
+        self.settle()
+        if self.unsaved:
+            self.begin("recover")
+            self.end(None)
+        self.snapshot()
+        self.close()
+        self.reset()
+        self._index = None
+
+    def snapshot(self) -> None:
+        """Where snapshots are kept, write them."""

@@ -1,0 +1,157 @@
+"""What the files of one place say, read so far: every memory without its content, and where its content stands.
+
+The order of lines in different files does not matter, nor does reading a line twice. Each line of a memory has a
+version; a line counts if its version is higher than what is known, and a tombstone ends all versions up to its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.errors import SchemaError
+from recollect.record import SCHEMA_VERSION, Record
+from recollect.stores.base import Damage, Place
+from recollect.stores.jsonl.files import Line
+from recollect.stores.jsonl.formats import Format
+from recollect.stores.jsonl.lines import Change, Tombstone, Vector
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OverflowError, RecursionError)
+FOREVER = 1 << 62
+PENDING = -1
+
+
+class Row(msgspec.Struct):
+    """A memory, with the bytes of its line and of its vector. `start` is PENDING while neither is in a file."""
+
+    record: Record
+    """Without content, unless the line has no room for it, and without vector."""
+    version: int
+    start: int
+    end: int
+    number: int
+    """Of the line."""
+    vector: tuple[int, int] | None = None
+    vector_version: int = 0
+
+
+class VectorHead(msgspec.Struct):
+    id: str
+    version: int
+    model: str | None
+    vector: msgspec.Raw
+
+
+_change = msgspec.json.Decoder(Change).decode
+_tombstone = msgspec.json.Decoder(Tombstone).decode
+_vector_head = msgspec.json.Decoder(VectorHead).decode
+decode_vector = msgspec.json.Decoder(Vector).decode
+
+
+class State:
+    def __init__(self, place: Place, format: Format, highest: int = 0) -> None:
+        self.place = place
+        self.format = format
+        self.rows: dict[str, Row] = {}
+        self.tombs: dict[str, int] = {}
+        self.highest = highest
+        """The highest number that an id was ever given."""
+        self.lines = 0
+        self.oldest_schema = SCHEMA_VERSION
+        self.damage: dict[tuple[str, int], Damage] = {}
+        """By file and byte."""
+        self.changed: set[str] = set()
+        """Memories that came, went or came back since `changed` was last emptied."""
+        self._readers: dict[str, Callable[[Line], object]] = {
+            format.file: self._memory,
+            "changes.jsonl": self._change,
+            "vectors.jsonl": self._vector,
+            "tombstones.jsonl": self._tombstone,
+        }
+
+    def read(self, name: str, line: Line) -> None:
+        """Take in one line of a file. A line that cannot be read is noted and skipped."""
+        counts = name == self.format.file
+        if counts and line.whole:
+            self.lines += 1
+        if not line.data.strip():
+            return
+        try:
+            self._readers[name](line)
+        except UNREADABLE as error:
+            if line.whole:
+                where = f"{name}, line {self.lines}" if counts else f"{name}, byte {line.start:,}"
+                self.damage[name, line.start] = Damage(where, f"is not a whole entry and is skipped: {_said(error)}")
+
+    def _memory(self, line: Line) -> None:
+        record, version, schema = self.format.parse(line.data, self.place)
+        if schema > SCHEMA_VERSION:
+            raise SchemaError(
+                f"{self.format.file} of {self.place.workspace} has an entry of schema version {schema}; "
+                f"this recollect knows up to {SCHEMA_VERSION}. Use a newer one"
+            )
+        self.oldest_schema = min(self.oldest_schema, schema)
+        self.add(record, version, line.start, line.end)
+
+    def add(self, record: Record, version: int, start: int, end: int) -> None:
+        ident = record.id
+        self.highest = max(self.highest, self.format.number(ident))
+        known = self.rows.get(ident)
+        if version <= self.tombs.get(ident, 0) or (known is not None and known.version >= version):
+            return
+        self.rows[ident] = Row(record, version, start, end, self.lines)
+        self.changed.add(ident)
+
+    def _change(self, line: Line) -> None:
+        change = _change(line.data)
+        row = self.rows.get(change.id)
+        if row is not None and change.version > row.version and change.timestamp == row.record.created_at:
+            self.rows[change.id] = replace(row, record=change.set.onto(row.record), version=change.version)
+            if change.set.content is not msgspec.UNSET:
+                self.changed.add(change.id)
+
+    def _vector(self, line: Line) -> None:
+        head = _vector_head(line.data)
+        row = self.rows.get(head.id)
+        if row is not None and head.version > max(row.vector_version, self.tombs.get(head.id, 0)):
+            gone = bytes(head.vector) == b"null"
+            record = replace(row.record, embedding_model=head.model)
+            where = None if gone else (line.start, line.end)
+            self.rows[head.id] = replace(row, record=record, vector=where, vector_version=head.version)
+
+    def _tombstone(self, line: Line) -> None:
+        stone = _tombstone(line.data)
+        self.bury(stone.id, FOREVER if stone.version is None else stone.version)
+
+    def bury(self, ident: str, version: int) -> None:
+        self.highest = max(self.highest, self.format.number(ident))
+        self.tombs[ident] = max(version, self.tombs.get(ident, 0))
+        row = self.rows.get(ident)
+        if row is not None and row.version <= version:
+            del self.rows[ident]
+            self.changed.add(ident)
+
+    def version(self, ident: str) -> int:
+        """The highest of any line of a memory."""
+        row = self.rows.get(ident)
+        return max(row.version if row else 0, row.vector_version if row else 0, self.tombs.get(ident, 0))
+
+    def set_back(self, ident: str, row: Row | None, tomb: int | None) -> None:
+        """As it was before a change that is taken back."""
+        if row is None:
+            self.rows.pop(ident, None)
+        else:
+            self.rows[ident] = row
+        if tomb is None:
+            self.tombs.pop(ident, None)
+        else:
+            self.tombs[ident] = tomb
+        self.changed.add(ident)
+
+
+def _said(error: Exception) -> str:
+    text: Any = str(error) or type(error).__name__
+    return text[:200]

@@ -1,0 +1,47 @@
+"""The ledger keeps every claim of the store port."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from recollect.conformance import StoreConformance, StoreMachine
+from recollect.stores.base import JournaledStore
+from recollect.stores.jsonl.ledger import Ledger
+
+
+class TestLedger(StoreConformance):
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        return tmp_path / "memory"
+
+    @pytest.fixture
+    def store(self, folder: Path) -> Iterator[JournaledStore]:
+        with closing(Ledger(folder)) as store:
+            yield store
+
+    @pytest.fixture
+    def reopen(self, folder: Path) -> Callable[[], JournaledStore]:
+        return lambda: Ledger(folder)
+
+
+class LedgerMachine(StoreMachine):
+    def fresh(self) -> JournaledStore:
+        self.folder = TemporaryDirectory()
+        return Ledger(self.folder.name)
+
+    def reopen(self, store: JournaledStore) -> JournaledStore:
+        return Ledger(self.folder.name)
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.folder.cleanup()
+
+
+LedgerMachine.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+TestLedgerMachine = pytest.mark.slow(LedgerMachine.TestCase)
