@@ -72,6 +72,7 @@ class AsyncMemory:
     get = _threaded(Memory.get)
     list = _threaded(Memory.list)
     recall = _threaded(Memory.recall)
+    query = _threaded(Memory.query)
     revise = _threaded(Memory.revise)
     forget = _threaded(Memory.forget)
     history = _threaded(Memory.history)

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.drafting import draft, screen
-from recollect.errors import AccessError, ConflictError, InputError
+from recollect.errors import AccessError, ConflictError, InputError, SizeLimitError
+from recollect.filters import Filter
+from recollect.policies.ranking import Evidence
 from recollect.policies.retention import over_quota
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Place, by_place
@@ -47,12 +49,44 @@ def remember_many(view: View, items: Any) -> list[Record]:
 
 
 def _store(view: View, place: Place, records: Sequence[Record], whole: str | None = None) -> Sequence[Record]:
+    try:
+        kept = _put(view, place, records, whole)
+    except SizeLimitError as error:
+        if not error.may_compact or make_room(view, place) <= 0:
+            raise
+        return _put(view, place, records, whole)
+    if view.store.crowded(place):
+        make_room(view, place)
+    return kept
+
+
+def _put(view: View, place: Place, records: Sequence[Record], whole: str | None) -> Sequence[Record]:
     with view.store.transaction(place):
         kept = view.store.put(records)
         message = f"remembered a {kept[0].kind}" if len(kept) == 1 else f"remembered {len(kept):,} memories"
         view.log(place, "remember", message, part_of=whole, created=[record.id for record in kept])
         keep_quota(view, len(kept))
     return kept
+
+
+def make_room(view: View, place: Place) -> int:
+    """Compact a place, without what has faded beyond the preset's limit. Returns the bytes freed."""
+    limit = view.preset.retention.compact_below
+    if limit is not None:
+        now, rank, decay = view.now(), view.preset.ranking.score, view.store.decay(place) or view.preset.decay
+        every = Filter(view=Address(*place), now=now, state=None)
+        faded = [
+            record
+            for record in view.store.scan(every, bare=True)
+            if Place.of(record) == place and rank(Evidence(record, ""), decay, now).value < limit
+        ]
+        if faded:
+            with view.store.transaction(place):
+                faded = again(view, place, faded)
+                view.store.delete(faded, f"relevance below {limit:g}")
+                message = f"removed {count(len(faded))} of a relevance below {limit:g}"
+                view.log(place, "compact", message, deleted=[record.id for record in faded])
+    return view.store.compact(place)
 
 
 def _fields(item: Mapping[str, Any] | str) -> Mapping[str, Any]:
@@ -85,8 +119,20 @@ def keep_quota(view: View, added: int) -> None:
     if live > retention.quota:
         own = [record for where in workspaces for record in view.store.scan(where) if record.address.agent == agent]
         excess = over_quota(own, retention.quota, retention.quota_order)
-        archive(view, excess, "quota", f"archived {count(len(excess))} over the quota of {retention.quota:,}")
+        over = f"{count(len(excess))} over the quota of {retention.quota:,}"
+        if retention.quota_action == "forget":
+            _prune(view, excess, f"forgot {over}")
+        else:
+            archive(view, excess, "quota", f"archived {over}")
     view.room[key] = min(max(retention.quota - live, 0), retention.quota // 100)
+
+
+def _prune(view: View, records: Sequence[Record], message: str) -> None:
+    for place, group in by_place(records).items():
+        with view.store.transaction(place):
+            gone = again(view, place, group)
+            view.store.delete(gone, "quota")
+            view.log(place, "quota", message, gone, deleted=[record.id for record in gone])
 
 
 def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:

@@ -10,17 +10,18 @@ from typing import Any, Self, Unpack
 
 from msgspec.structs import replace
 
-from recollect import changes, forgetting, health, portability, undoing, upkeep, validation
+from recollect import changes, forgetting, health, portability, querying, undoing, upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
-from recollect.errors import AccessError
 from recollect.forgetting import Forget, Receipt
 from recollect.health import Diagnosis, Health
 from recollect.portability import Imported, Progress, Target
 from recollect.presets import Preset, load
+from recollect.querying import Query
 from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
 from recollect.retrieval.hits import Hits
 from recollect.retrieval.recall import recall
+from recollect.sessions import Sessions
 from recollect.stores import open_store
 from recollect.stores.base import JournaledStore, StoreStats
 from recollect.upkeep import Maintained
@@ -41,8 +42,9 @@ class Memory:
         preset: str | os.PathLike[str] | Preset = "recollect",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        opened = open_store(store) if isinstance(store, str | os.PathLike) else store
-        self._view = View(opened, preset if isinstance(preset, Preset) else load(preset), clock, room={})
+        rules = preset if isinstance(preset, Preset) else load(preset)
+        opened = open_store(store, rules.store) if isinstance(store, str | os.PathLike) else store
+        self._view = View(opened, rules, clock, room={})
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part}={getattr(self.address, part)!r}" for part in sorted(self._view.bound))
@@ -60,6 +62,11 @@ class Memory:
     def audit(self) -> AuditLog:
         """Every change and refusal, searchable and verifiable."""
         return AuditLog(self._view)
+
+    @property
+    def sessions(self) -> Sessions:
+        """The same memories by session, under the ledger document's names. On a ledger only."""
+        return Sessions(self._view)
 
     def at(
         self,
@@ -160,10 +167,14 @@ class Memory:
         view = self._view
         limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
         where = view.narrowed("live", conditions)
-        hits = recall(view.store, view.preset, validation.query(query), where, limit)
+        hits = recall(view.store, view.preset, view.decay, validation.query(query), [where], limit)
         if touch and hits:
             view.store.touch([hit.memory for hit in hits], where.now)
         return hits
+
+    def query(self, query: Query | Mapping[str, Any]) -> Hits:
+        """Memories by kind, tags, time, importance and references: see `Query`. Not counted as a retrieval."""
+        return querying.query([self._view], querying.read(query))
 
     def revise(
         self,
@@ -245,11 +256,7 @@ class Memory:
 
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
-        if not self._view.whole:
-            raise AccessError("compact: only a view of the whole workspace can compact it, not one bound inside it")
-        for place in self._view.places:
-            self._view.store.forget_before(place)
-        return sum(self._view.store.compact(place) for place in self._view.places)
+        return upkeep.compact(self._view)
 
     def stats(self) -> StoreStats:
         """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk."""

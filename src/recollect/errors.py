@@ -76,7 +76,7 @@ class DiskFullError(StoreError):
 class SizeLimitError(DiskFullError):
     """A session is as large as its configuration allows, even after compaction. Nothing was written."""
 
-    def __init__(self, used: int, adding: int, limit: int) -> None:
+    def __init__(self, used: int, adding: int, limit: int, may_compact: bool = True) -> None:
         super().__init__(
             f"{used:,} bytes are used and {adding:,} more would pass the limit of {limit:,} bytes "
             f"({100 * used / limit:.0f} % full). Delete what is not needed and compact, or raise "
@@ -85,6 +85,8 @@ class SizeLimitError(DiskFullError):
         self.used = used
         self.adding = adding
         self.limit = limit
+        self.may_compact = may_compact
+        """Whether compacting may be tried without asking."""
 
 
 class ReadOnlyError(StoreError):

@@ -50,7 +50,7 @@ def diagnose(view: View, ident: str) -> Diagnosis:
         return _absent(view, ident)
     (record,) = found
     now = view.now()
-    state, left = record.state(now), strength(record, view.preset.decay, now)
+    state, left = record.state(now), strength(record, view.decay, now)
     if state == "superseded":
         current = _current(view, record)
         return Diagnosis(ident, state, f"is outdated: superseded by {record.superseded_by}", None, current, left)
@@ -142,7 +142,7 @@ def _breaks(view: View) -> list[str]:
 def doctor(view: View) -> Health:
     """Look at everything this view can see; what concerns the files only if it sees the whole workspace."""
     found: dict[str, list[str]] = {problem: [] for problem in _ADVICE}
-    now, retention = view.now(), view.preset.retention
+    now, retention, decay = view.now(), view.preset.retention, view.decay
     texts: dict[str, str] = {}
     count = 0
     for record in _readable(view, found["corrupt"]):
@@ -156,7 +156,7 @@ def doctor(view: View) -> Health:
             continue
         if texts.setdefault(content_hash(record.text), record.id) != record.id:
             found["doubles"].append(record.id)
-        if decayed(retention, record, view.preset.decay, now):
+        if decayed(retention, record, decay, now):
             found["decayed"].append(record.id)
         if early(retention, record):
             found["unimportant"].append(record.id)

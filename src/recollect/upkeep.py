@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import msgspec
 
-from recollect.changes import archive, keep_quota
+from recollect.changes import archive, keep_quota, make_room
+from recollect.errors import AccessError
 from recollect.policies.retention import decayed, early
 from recollect.view import View
 
@@ -22,9 +23,9 @@ class Maintained(msgspec.Struct, frozen=True):
 
 
 def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
-    now, retention = view.now(), view.preset.retention
+    now, retention, decay = view.now(), view.preset.retention, view.decay
     live = list(view.store.scan(view.where()))
-    faded = [record for record in live if decayed(retention, record, view.preset.decay, now)]
+    faded = [record for record in live if decayed(retention, record, decay, now)]
     gone = {record.id for record in faded}
     trivial = [record for record in live if include_early and record.id not in gone and early(retention, record)]
     dropped = 0
@@ -38,3 +39,12 @@ def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
             old = now - timedelta(days=_UNDO_DAYS)
             dropped = sum(view.store.forget_before(place, until=old) for place in view.places)
     return Maintained(tuple(r.id for r in faded), tuple(r.id for r in trivial), dropped)
+
+
+def compact(view: View) -> int:
+    """Remove what was forgotten, and what has faded beyond the preset's limit, from the disk."""
+    if not view.whole:
+        raise AccessError("compact: only a view of the whole workspace can compact it, not one bound inside it")
+    for place in view.places:
+        view.store.forget_before(place)
+    return sum(make_room(view, place) for place in view.places)

@@ -13,6 +13,7 @@ from recollect import validation
 from recollect.chain import Entry
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
 from recollect.filters import Filter
+from recollect.policies.decay import Decay
 from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, new_id, parse_time
 from recollect.stores.base import JournaledStore, Place
@@ -94,6 +95,11 @@ class View(msgspec.Struct, frozen=True):
                 field, check = _CONDITIONS[name]
                 given[field] = check(value)
         return self.where(state=None if state is None else validation.choice(state, "state", State), **given)
+
+    @property
+    def decay(self) -> Decay:
+        """How memories fade here: as set beside them, else as the preset says."""
+        return self.store.decay(self.place) or self.preset.decay
 
     @property
     def place(self) -> Place:

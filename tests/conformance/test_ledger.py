@@ -42,6 +42,6 @@ class LedgerMachine(StoreMachine):
 
 
 LedgerMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 TestLedgerMachine = pytest.mark.slow(LedgerMachine.TestCase)

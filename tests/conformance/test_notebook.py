@@ -42,6 +42,6 @@ class NotebookMachine(StoreMachine):
 
 
 NotebookMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 TestNotebookMachine = pytest.mark.slow(NotebookMachine.TestCase)

@@ -170,7 +170,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model: dict[str, Record] = {}
+        self.model: dict[Key, Record] = {}
 
     @initialize(seeds=st.lists(st.integers(0, 2**16), min_size=10, max_size=40, unique=True))
     def begin(self, seeds: list[int]) -> None:
@@ -182,11 +182,11 @@ class StoreMachine(RuleBasedStateMachine):
             self.store.close()
 
     def keep(self, kept: list[Record]) -> None:
-        self.model.update((record.id, record) for record in kept)
+        self.model.update((key(record), record) for record in kept)
 
     def pick(self, data: st.DataObject, most: int = 3) -> list[Record]:
-        idents = data.draw(st.lists(st.sampled_from(sorted(self.model)), min_size=1, max_size=most, unique=True))
-        return [self.model[ident] for ident in idents]
+        keys = data.draw(st.lists(st.sampled_from(sorted(self.model)), min_size=1, max_size=most, unique=True))
+        return [self.model[one] for one in keys]
 
     @rule(new=st.lists(records(), min_size=1, max_size=4))
     def put(self, new: list[Record]) -> None:
@@ -213,7 +213,7 @@ class StoreMachine(RuleBasedStateMachine):
         gone = self.pick(data, most=2)
         self.store.delete(gone)
         for record in gone:
-            del self.model[record.id]
+            del self.model[key(record)]
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), ats=st.lists(times, min_size=1, max_size=3))
@@ -239,7 +239,7 @@ class StoreMachine(RuleBasedStateMachine):
     def drop(self, tenant: str, workspace: str) -> None:
         self.store.drop(tenant, workspace)
         gone = Place(tenant, workspace)
-        self.model = {ident: record for ident, record in self.model.items() if Place.of(record) != gone}
+        self.model = {one: record for one, record in self.model.items() if Place.of(record) != gone}
 
     @rule()
     def open_again(self) -> None:
@@ -257,15 +257,16 @@ class StoreMachine(RuleBasedStateMachine):
             self.search(wish, wanted)
 
     def get(self, view: Address) -> None:
-        asked = [*self.model, "no-such-id", *self.model]
-        assert by_id(self.store.get(asked, view)) == by_id(r for r in self.model.values() if visible(view, r))
+        ids = [record.id for record in self.model.values()]
+        asked = [*ids, "no-such-id", *ids]
+        assert by_key(self.store.get(asked, view)) == by_key(r for r in self.model.values() if visible(view, r))
 
     def scan(self, wish: Filter, wanted: list[Record], newest_first: bool, limit: int | None) -> None:
         got = list(self.store.scan(wish, newest_first=newest_first, limit=limit))
         stamps = sorted((record.created_at for record in wanted), reverse=newest_first)
         assert [record.created_at for record in got] == stamps[:limit]
-        assert all(self.model[record.id] == record and wish.matches(record) for record in got)
-        assert len({record.id for record in got}) == len(got)
+        assert all(self.model[key(record)] == record and wish.matches(record) for record in got)
+        assert len({key(record) for record in got}) == len(got)
 
     def stats(self, wish: Filter, wanted: list[Record]) -> None:
         stats = self.store.stats(wish)
@@ -279,7 +280,7 @@ class StoreMachine(RuleBasedStateMachine):
     def search(self, wish: Filter, wanted: list[Record]) -> None:
         """A word of letters is found wherever it stands alone between spaces."""
         matches = self.store.search_text(TextQuery(words=("heron",)), wish, 1000)
-        assert {match.record.id for match in matches} >= {r.id for r in wanted if "heron" in r.text.split(" ")}
+        assert {key(match.record) for match in matches} >= {key(r) for r in wanted if "heron" in r.text.split(" ")}
         assert all("heron" in fold(match.record.text) for match in matches)
         self.check(wish, matches)
 
@@ -290,9 +291,18 @@ class StoreMachine(RuleBasedStateMachine):
 
     def check(self, wish: Filter, matches: list[Match]) -> None:
         for record, _ in matches:
-            assert record == replace(self.model[record.id], embedding=None, embedding_model=None)
+            assert record == replace(self.model[key(record)], embedding=None, embedding_model=None)
             assert wish.matches(record)
 
 
-def by_id(records: Iterable[Record]) -> list[Record]:
-    return sorted(records, key=lambda record: record.id)
+Key = tuple[str, str, str]
+
+
+def key(record: Record) -> Key:
+    """An id is unique in its place only."""
+    tenant, workspace = Place.of(record)
+    return record.id, tenant, workspace or ""
+
+
+def by_key(records: Iterable[Record]) -> list[Record]:
+    return sorted(records, key=key)

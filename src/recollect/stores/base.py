@@ -14,6 +14,7 @@ import msgspec
 
 from recollect.chain import Entry
 from recollect.filters import Filter
+from recollect.policies.decay import Decay
 from recollect.record import Address, Record
 from recollect.textquery import TextQuery
 
@@ -96,8 +97,13 @@ class Store(Protocol):
         """Count one retrieval each. Seen at once by this process; durable with the next write, or on close."""
         ...
 
-    def scan(self, where: Filter, *, newest_first: bool = False, limit: int | None = None) -> Iterator[Record]:
-        """All that match, by creation time, with embeddings. Others may write while the scan goes on."""
+    def scan(
+        self, where: Filter, *, newest_first: bool = False, limit: int | None = None, bare: bool = False
+    ) -> Iterator[Record]:
+        """All that match, by creation time, with embeddings. Others may write while the scan goes on.
+
+        `bare` asks for less: content and embedding may be left out where that is quicker.
+        """
         ...
 
     def search_text(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
@@ -105,6 +111,14 @@ class Store(Protocol):
         ...
 
     def stats(self, where: Filter) -> StoreStats: ...
+
+    def decay(self, place: Place) -> Decay | None:
+        """What is set for a place beside its data, which goes before the preset's."""
+        ...
+
+    def crowded(self, place: Place) -> bool:
+        """Whether a place is so full that it is time to compact it."""
+        ...
 
     def tenants(self) -> list[str]: ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import threading
@@ -17,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.errors import (
+    ConcurrencyError,
     ConflictError,
     NotFoundError,
     ReadOnlyError,
@@ -30,8 +30,9 @@ from recollect.stores.jsonl import files
 from recollect.stores.jsonl.config import Config
 from recollect.stores.jsonl.files import MISSING, AppendOnly, Identity
 from recollect.stores.jsonl.formats import Format
-from recollect.stores.jsonl.lines import CHANGEABLE, Change, Changed, Tombstone, Vector
+from recollect.stores.jsonl.lines import CHANGEABLE, Change, Changed, Named, Tombstone, Vector
 from recollect.stores.jsonl.lock import Lock, Note
+from recollect.stores.jsonl.metrics import COMPACTION, CONTENTION, CORRUPTION, WRITE, Meter
 from recollect.stores.jsonl.state import PENDING, UNREADABLE, Row, State, decode_vector
 
 CHANGES, VECTORS, TOMBSTONES = "changes.jsonl", "vectors.jsonl", "tombstones.jsonl"
@@ -41,8 +42,9 @@ COUNTER = "counter"
 _encode = msgspec.json.Encoder().encode
 _TRIES = 50
 _TOUCHES_KEPT = 256
+_LAST_BYTES = 64
 
-log = logging.getLogger("recollect.jsonl")
+log = logging.getLogger("recollect.store")
 
 
 class GoneError(StoreError):
@@ -72,19 +74,17 @@ class Staged:
 class Book:
     """One place. Every method expects the caller to hold `guard`; `begin` and `end` enclose writes."""
 
-    def __init__(self, folder: str, memories: str, place: Place, format: Format, config: Config) -> None:
+    def __init__(self, folder: str, memories: str, place: Place, format: Format, config: Config, meter: Meter) -> None:
         self.folder = folder
         self.place = place
         self.format = format
         self.config = config
+        self.meter = meter
         self.guard = threading.RLock()
         self.lock = Lock(os.path.join(folder, "lock"), config.patience)
         self.files = {
             format.file: AppendOnly(memories),
-            **{
-                name: AppendOnly(os.path.join(folder, name))
-                for name in (CHANGES, VECTORS, TOMBSTONES, UNDO, AUDIT)
-            },
+            **{name: AppendOnly(os.path.join(folder, name)) for name in (CHANGES, VECTORS, TOMBSTONES, UNDO, AUDIT)},
         }
         self._state_files = (format.file, CHANGES, VECTORS, TOMBSTONES)
         self.staged: Staged | None = None
@@ -94,6 +94,7 @@ class Book:
         self._touches: dict[str, tuple[int, datetime]] = {}
         self._oldest_touch = 0.0
         self._depth = 0
+        self._uncut: dict[str, int] = {}
         self._cache: OrderedDict[str, tuple[Row, Record]] = OrderedDict()
         self.reset()
 
@@ -104,7 +105,8 @@ class Book:
         self.state = State(self.place, self.format, self._counter())
         self._at = dict.fromkeys(self._state_files, 0)
         self._seen: dict[str, Identity] = {}
-        self._torn = False
+        self._ends: dict[str, bytes] = {}
+        """The last bytes that were read of each file."""
         self._cache.clear()
         self.generation = object()
         """Another object whenever the state was read anew."""
@@ -122,8 +124,10 @@ class Book:
 
     def refresh(self) -> None:
         """Take in what was written since."""
-        if self.staged is not None:
-            return
+        if self.staged is None:
+            self.reload()
+
+    def reload(self) -> None:
         found = {name: files.identity(self.files[name].path) for name in self._state_files}
         if found != self._seen:
             self._catch_up(found)
@@ -133,13 +137,11 @@ class Book:
         for _ in range(_TRIES):
             note = self.lock.read()
             again = {name: files.identity(self.files[name].path) for name in self._state_files}
-            if again == found:
-                ends = _complete(note, found)
+            ends = self._complete(note, again)
+            if again == found and all(self.files[name].is_open(one.inode) for name, one in found.items()):
                 break
             found = again
-        if any(known != MISSING and known.inode != found[name].inode for name, known in self._seen.items()) or any(
-            ends[name].size < self._at[name] for name in self._state_files
-        ):
+        if not self._continues(found, ends):
             self.reset()
             if not self.lock.held:
                 self.lock.forget()  # the folder may be another one, with another lock
@@ -147,25 +149,55 @@ class Book:
             self._load_snapshot(ends)
         for name in self._state_files:
             self._read_tail(name, ends[name])
-        self._seen = found if ends == found else {**found, self.format.file: Identity(found[self.format.file].inode, -1)}
+        main = self.format.file
+        # What is not complete yet must be looked at again, even if no byte is added to it.
+        self._seen = found if ends == found else {**found, main: Identity(found[main].inode, -1)}
         self._apply_unsaved()
+
+    def _complete(self, note: Note, found: dict[str, Identity]) -> dict[str, Identity]:
+        """How far each file can be read: to its end, or to where an unfinished write began."""
+        there = {name: files.identity(self.files[name].path) for name in note.began if name == UNDO} | found
+        writing = {
+            name: (size, note.ends.get(name, size))
+            for name, (inode, size) in note.began.items()
+            if name in there and there[name].inode == inode
+        }
+        if all(there[name].size >= end for name, (_, end) in writing.items()):
+            return found
+        return {
+            name: Identity(was.inode, min(was.size, writing[name][0])) if name in writing else was
+            for name, was in found.items()
+        }
+
+    def _continues(self, found: dict[str, Identity], ends: dict[str, Identity]) -> bool:
+        """Whether the files are those that were read before, with nothing but more at their ends.
+
+        People and other programs replace files, shorten them, or write them anew in place.
+        """
+        for name, known in self._seen.items():
+            now, at = found[name], self._at[name]
+            if (known != MISSING and known.inode != now.inode) or ends[name].size < at:
+                return False
+            if known.size == now.size and known.changed != now.changed:
+                return False
+            if (last := self._ends.get(name)) and self.files[name].read(at - len(last), at) != last:
+                return False
+        return True
 
     def _load_snapshot(self, ends: dict[str, Identity]) -> None:
         """Where a snapshot of the state is kept, begin with that."""
 
     def _read_tail(self, name: str, end: Identity) -> None:
         file, at = self.files[name], self._at[name]
-        if end.size <= at or not file.open():
+        if end.size <= at:
             return
-        torn = False
-        for line in files.lines(file.read(at, end.size), at):
+        data = file.read(at, end.size)
+        for line in files.lines(data, at):
             self.state.read(name, line)
             if line.whole:
                 self._at[name] = line.end
-            else:
-                torn = True
-        if name == self.format.file:
-            self._torn = torn
+        if self._at[name] > at:
+            self._ends[name] = data[: self._at[name] - at][-_LAST_BYTES:]
 
     def _apply_unsaved(self) -> None:
         for parts in self.unsaved:
@@ -241,7 +273,8 @@ class Book:
             self.state.damage[name, row.start] = Damage(f"{name}, line {row.number}", problem)
             self.state.rows.pop(row.record.id, None)
             self.state.changed.add(row.record.id)
-            log.error("entry skipped", extra={"place": self.place, "metadata": {"line": row.number, "problem": problem}})
+            self.meter.counts[CORRUPTION] += 1
+            self._log(logging.ERROR, "entry skipped", line=row.number, problem=problem)
             return _DAMAGED
 
     def _vector(self, row: Row) -> bytes | None:
@@ -283,7 +316,7 @@ class Book:
         for _ in range(_TRIES):
             files.make_folder(self.folder)
             try:
-                left = self.lock.acquire(operation)
+                left = self._acquire(operation)
                 break
             except FileNotFoundError:
                 self.lock.forget()
@@ -295,10 +328,23 @@ class Book:
             self._prepare()
             self.staged = Staged()
             self._stage_touches()
-        except BaseException:
+        except BaseException as error:
             self.staged = None
             self._release()
+            if isinstance(error, OSError):
+                raise files.problem(error, self.folder) from error
             raise
+
+    def _acquire(self, operation: str) -> Note:
+        waits = self.lock.waits
+        try:
+            return self.lock.acquire(operation)
+        except ConcurrencyError as error:
+            self._log(logging.WARNING, "lock timeout", problem=str(error))
+            raise
+        finally:
+            if self.lock.waits > waits:
+                self.meter.counts[CONTENTION] += 1
 
     def _prepare(self) -> None:
         if self.unsaved:
@@ -306,12 +352,15 @@ class Book:
         if (self.format.rewrites and self.state.tombs) or self.state.oldest_schema < SCHEMA_VERSION:
             self.rewrite()
 
+    def _log(self, level: int, message: str, **details: Any) -> None:
+        log.log(level, message, extra={"session_id": self.place.workspace, "metadata": details})
+
     def _release(self) -> None:
         try:
             self.lock.release()
         except OSError as error:
             self.lock.forget()  # closing the file gives the lock back as well
-            log.error("lock file not written", extra={"place": self.place, "metadata": {"problem": str(error)}})
+            self._log(logging.ERROR, "lock file not written", problem=str(error))
 
     def end(self, error: BaseException | None) -> None:
         """Write what was staged, or forget it if there was an error."""
@@ -474,7 +523,7 @@ class Book:
             self.begin("touch")
             self.end(None)
         except (StoreError, OSError):
-            log.warning("retrievals not counted yet", extra={"place": self.place})
+            self._log(logging.WARNING, "retrievals not counted yet")
 
     def _stage_touches(self) -> None:
         assert self.staged is not None
@@ -490,8 +539,6 @@ class Book:
 
     def _commit(self, staged: Staged) -> None:
         parts = staged.parts()
-        if self._torn and self.format.file in parts:
-            parts[self.format.file] = b"\n" + parts[self.format.file]
         try:
             if parts:
                 self._check_room(parts)
@@ -507,11 +554,15 @@ class Book:
 
     def _save(self, parts: dict[str, bytes], staged: Staged) -> None:
         """Append durably. If the disk refuses for long, keep it in memory and say so."""
-        concurrency = self.config.concurrency
+        if self.unsaved:  # they are written in the order in which they were made
+            self._keep_unsaved(parts, staged, StoreError(self._unsaved_because))
+            return
+        concurrency, started = self.config.concurrency, time.perf_counter()
         for attempt in range(concurrency.max_retries + 1):
             try:
-                starts = self._append(parts)
-                break
+                self._settle_rows(parts, self._append(parts))
+                self.meter.took(WRITE, started)
+                return
             except OSError as error:
                 problem = files.problem(error, self.folder)
                 if isinstance(problem, ReadOnlyError):
@@ -520,37 +571,51 @@ class Book:
                     self._keep_unsaved(parts, staged, problem)
                     return
                 time.sleep(concurrency.retry_backoff_ms / 1000 * 2**attempt)
-        self._settle_rows(parts, staged, starts)
 
     def _append(self, parts: dict[str, bytes]) -> dict[str, int]:
         """Where each part begins. After an OSError nothing of it is left, or whoever comes next removes it."""
+        self._cut()
         began: dict[str, tuple[int, int]] = {}
+        starts: dict[str, int] = {}
         fresh = False
         for name in parts:
             file = self.files[name]
             fresh = not file.open() or fresh
             file.open(create=True)
-            began[name] = files.identity(file.path)
+            inode, size, _ = files.identity(file.path)
+            began[name] = inode, size
+            # A line that somebody left without its end must not become a part of ours.
+            starts[name] = size + (size > 0 and file.read(size - 1, size) != b"\n")
         several = len(parts) - (AUDIT in parts) > 1 or parts.get(self.format.file, b"").count(b"\n") > 1
         if fresh:
             files.sync_folder(self.folder)
             files.sync_folder(os.path.dirname(self.files[self.format.file].path))
-        self.lock.announce(began, {name: began[name][1] + len(data) for name, data in parts.items()}, durable=several)
+        self.lock.announce(began, {name: starts[name] + len(data) for name, data in parts.items()}, durable=several)
         try:
             for name, data in parts.items():
-                self.files[name].append(data)
+                self.files[name].append(data if starts[name] == began[name][1] else b"\n" + data)
             # The audit log follows without waiting: what it would lose in a power cut is found missing and added again.
             for name in parts if list(parts) == [AUDIT] else [name for name in parts if name != AUDIT]:
                 self.files[name].sync()
         except OSError:
-            for name in parts:
-                self.files[name].cut(began[name][1])
+            self._uncut = {name: size for name, (_, size) in began.items()}
+            self.lock.unsettled = True
+            self._cut()
             raise
-        return {name: size for name, (_, size) in began.items()}
+        return starts
 
-    def _settle_rows(self, parts: dict[str, bytes], staged: Staged, starts: dict[str, int]) -> None:
+    def _cut(self) -> None:
+        """Take back what a failed write left behind. If that fails too, the note in the lock file stays."""
+        for name, size in self._uncut.items():
+            self.files[name].cut(size)
+        if self._uncut:
+            self._uncut = {}
+            self.lock.unsettled = False
+
+    def _settle_rows(self, parts: dict[str, bytes], starts: dict[str, int]) -> None:
         """Know where in the files the staged lines now stand, without reading them."""
         rows, name = self.state.rows, self.format.file
+        self.state.lines += starts.get(name, 0) > self._at[name]  # an end was put to somebody's line
         for file in (name, VECTORS):
             at = starts.get(file, 0)
             for line in files.lines(parts.get(file, b""), at):
@@ -567,15 +632,14 @@ class Book:
         for file in self._state_files:
             if file in parts:
                 self._at[file] = starts[file] + len(parts[file])
+                self._ends[file] = parts[file][-_LAST_BYTES:]
                 self._seen[file] = files.identity(self.files[file].path)
-        if name in parts:
-            self._torn = False
 
     def _keep_unsaved(self, parts: dict[str, bytes], staged: Staged, problem: StoreError) -> None:
         self.unsaved.append(parts)
         self._unsaved_records.update(staged.records)
         self._unsaved_because = str(problem)
-        log.error("write kept in memory", extra={"place": self.place, "metadata": {"problem": str(problem)}})
+        self._log(logging.ERROR, "write kept in memory", problem=str(problem))
         warnings.warn(
             f"{problem} It is kept in memory and written once that is possible; until then it is not durable",
             UnsavedWarning,
@@ -586,14 +650,18 @@ class Book:
         """Try to write what was kept in memory; leave it there if that still fails."""
         while self.unsaved:
             try:
-                self._append(self.unsaved[0])
+                self._append(self._as_of_now(self.unsaved[0]))
             except OSError as error:
                 self._unsaved_because = str(files.problem(error, self.folder))
                 return
             self.unsaved.pop(0)
         self._unsaved_records.clear()
         self.reset()
-        self.refresh()
+        self.reload()
+
+    def _as_of_now(self, parts: dict[str, bytes]) -> dict[str, bytes]:
+        """What was kept in memory, as it must be written after what others have written meanwhile."""
+        return parts
 
     def unsaved_problem(self) -> str:
         return self._unsaved_because if self.unsaved else ""
@@ -605,7 +673,10 @@ class Book:
         adding = sum(len(data) for name, data in parts.items() if name not in (UNDO, AUDIT, VECTORS))
         used = self.used()
         if used + adding > limit:
-            raise SizeLimitError(used, adding, limit)
+            raise SizeLimitError(used, adding, limit, self.auto_compact())
+
+    def auto_compact(self) -> bool:
+        return self.config.storage.auto_compact
 
     def used(self) -> int:
         """The bytes that count towards the limit of a session."""
@@ -626,21 +697,22 @@ class Book:
             return
         now = {name: files.identity(self.files[name].path) for name in left.began if name in self.files}
         same = {name for name, (inode, _) in left.began.items() if name in now and now[name].inode == inode}
-        if same != left.began.keys():
-            return
         missing = {name for name in same if now[name].size < left.ends[name]}
-        if missing - {AUDIT}:
+        if same != left.began.keys():
+            pass  # somebody has put other files there
+        elif missing - {AUDIT}:
             for name in same:
                 if self.files[name].open():
                     self.files[name].cut(left.began[name][1])
-            log.warning("unfinished write taken back", extra={"place": self.place, "metadata": {"pid": left.pid}})
+            self._log(logging.WARNING, "unfinished write taken back", pid=left.pid)
         elif missing:
-            self.audit_missing = (left.began[self.format.file][1] if self.format.file in left.began else None, left.pid)
-        self._seen = {}
+            self.unlogged = left
         self.reset()
+        if self.unlogged is None:
+            self.lock.settle()
 
-    audit_missing: tuple[int | None, int] | None = None
-    """Where in the file of memories those begin that a dead process wrote, but did not log."""
+    unlogged: Note | None = None
+    """What a dead process wrote as a whole, but did not log."""
 
     def rewrite(self) -> int:
         """Write the files anew without what was deleted, each atomically. In a transaction, before anything is staged.
@@ -648,6 +720,7 @@ class Book:
         Returns the bytes freed. A crash in between leaves old and new files that say the same.
         """
         before = sum(files.identity(self.files[name].path).size for name in self._state_files)
+        self.meter.counts[COMPACTION] += 1
         memories: list[bytes] = []
         changes: list[bytes] = []
         vectors: list[bytes] = []
@@ -664,8 +737,8 @@ class Book:
                 vectors.append(_encode(Vector(record.id, version, record.embedding_model, record.embedding)) + b"\n")
         new = {self.format.file: memories, VECTORS: vectors, CHANGES: changes, TOMBSTONES: []}
         highest = self.state.highest
-        self.lock.quiet()
         try:
+            self.lock.quiet()
             files.remove_leftovers(os.path.dirname(self.files[self.format.file].path))
             files.remove_leftovers(self.folder)
             if highest:
@@ -678,7 +751,7 @@ class Book:
             raise files.problem(error, self.folder) from error
         finally:
             self.reset()
-            self.refresh()
+            self.reload()
         return before - sum(files.identity(self.files[name].path).size for name in self._state_files)
 
     def drop_undo(self, seqs: Sequence[int]) -> None:
@@ -691,23 +764,8 @@ class Book:
 
 
 _DAMAGED = object()
-_named = msgspec.json.Decoder(type("_Id", (msgspec.Struct,), {"__annotations__": {"id": str}})).decode
+_named = msgspec.json.Decoder(Named).decode
 
 
 def _ident(line: bytes) -> str:
     return _named(line).id if line else ""
-
-
-def _complete(note: Note, found: dict[str, Identity]) -> dict[str, Identity]:
-    """How far each file can be read: to its end, or to where an unfinished write began."""
-    writing = {
-        name: (size, note.ends.get(name, size))
-        for name, (inode, size) in note.began.items()
-        if name in found and found[name].inode == inode
-    }
-    if all(found[name].size >= end for name, (_, end) in writing.items()):
-        return found
-    return {
-        name: Identity(was.inode, min(was.size, writing[name][0])) if name in writing else was
-        for name, was in found.items()
-    }

@@ -50,6 +50,17 @@ class DecaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return HalfLife(hours, self.half_life_hours, never, self.min_decay_factor)
 
 
+LEDGER_DECAY = DecaySettings(
+    type_specific={
+        "conversation": KindDecay(168.0),
+        "decision": KindDecay(720.0),
+        "finding": KindDecay(336.0),
+        "preference": KindDecay(decay_enabled=False),
+    }
+)
+"""The ledger document's rates."""
+
+
 class Performance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_size: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 100
     batch_write_interval_ms: Milliseconds = 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ from recollect.errors import CorruptionError, DiskFullError, ReadOnlyError, Stor
 PRIVATE = 0o600
 PRIVATE_FOLDER = 0o700
 TEMPORARY = ".tmp"
+_LEFTOVER = re.compile(rf".+\.\d+-\d+{re.escape(TEMPORARY)}")
 
 
 class Line(NamedTuple):
@@ -41,10 +43,11 @@ def lines(data: bytes, start: int = 0) -> Iterator[Line]:
 
 
 class Identity(NamedTuple):
-    """Which file a path names, and how long it is. A file that was replaced has another inode."""
+    """Which file a path names, how long it is, and when it was written. One that was replaced has another inode."""
 
     inode: int
     size: int
+    changed: int = 0
 
 
 MISSING = Identity(0, 0)
@@ -57,7 +60,7 @@ def identity(path: str) -> Identity:
         return MISSING
     except OSError as error:
         raise problem(error, path) from error
-    return Identity(found.st_ino, found.st_size)
+    return Identity(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 class AppendOnly:
@@ -67,6 +70,11 @@ class AppendOnly:
         self.path = path
         self._fd = -1
         self._inode = 0
+
+    def is_open(self, inode: int) -> bool:
+        """Have the file that the path names now, and say whether it is that one."""
+        self.open()
+        return self._inode == inode
 
     def open(self, *, create: bool = False) -> bool:
         """Have the file that the path names now. False if there is none."""
@@ -150,7 +158,7 @@ def replace(path: str, data: bytes, mode: int = PRIVATE) -> None:
 def remove_leftovers(folder: str) -> None:
     """Whatever a killed process was about to put in place of a file."""
     for name in os.listdir(folder):
-        if name.endswith(TEMPORARY):
+        if _LEFTOVER.fullmatch(name):
             with suppress(OSError):
                 os.unlink(os.path.join(folder, name))
 

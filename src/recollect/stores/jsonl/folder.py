@@ -16,10 +16,12 @@ from itertools import islice
 from recollect.chain import Entry
 from recollect.errors import StoreError
 from recollect.filters import Filter, visible
+from recollect.policies.decay import Decay
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Damage, Match, Place, StoreStats, by_place
 from recollect.stores.jsonl import files
 from recollect.stores.jsonl.book import GoneError
+from recollect.stores.jsonl.metrics import QUERY, Meter
 from recollect.stores.jsonl.searching import SearchedBook
 from recollect.textquery import TextQuery
 
@@ -33,6 +35,7 @@ class JsonlFolder:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.path.abspath(root)
+        self.meter = Meter()
         self._forget_books()
         _folders.add(self)
 
@@ -44,11 +47,21 @@ class JsonlFolder:
         """In a forked child: what the parent's threads were doing is theirs to finish."""
         self._forget_books()
 
+    def decay(self, place: Place) -> Decay | None:
+        return None
+
+    def crowded(self, place: Place) -> bool:
+        return False
+
     # What a layout decides
 
     def path(self, place: Place) -> str:
         """The folder of a place."""
         raise NotImplementedError
+
+    def parts(self, place: Place) -> list[str]:
+        """All that belongs to a place and to no other, the lock's folder last."""
+        return [self.path(place)]
 
     def make(self, place: Place) -> SearchedBook:
         raise NotImplementedError
@@ -60,7 +73,10 @@ class JsonlFolder:
         raise NotImplementedError
 
     def starting(self) -> None:
-        """Before the first write."""
+        """Before a write."""
+
+    def dropped(self, place: Place) -> None:
+        """After a place was removed."""
 
     # Books
 
@@ -89,12 +105,12 @@ class JsonlFolder:
         self.starting()
         book = self.book(place)
         book.begin()
-        mark = book.staged.mark() if book.staged else ({}, 0, 0)
+        assert book.staged is not None
+        mark = book.staged.mark()
         try:
             yield book
         except BaseException as error:
-            if book.staged is not None:
-                book.take_back(mark)
+            book.take_back(mark)
             book.end(error)
             raise
         book.end(None)
@@ -147,14 +163,20 @@ class JsonlFolder:
                 for record in group:
                     book.touch(record.id, at)
 
-    def scan(self, where: Filter, *, newest_first: bool = False, limit: int | None = None) -> Iterator[Record]:
-        streams = [self._scan(place, where, newest_first, limit) for place in self._places(where)]
+    def scan(
+        self, where: Filter, *, newest_first: bool = False, limit: int | None = None, bare: bool = False
+    ) -> Iterator[Record]:
+        streams = [self._scan(place, where, newest_first, limit, bare) for place in self._places(where)]
         merged = merge(*streams, key=lambda record: record.created_at, reverse=newest_first)
         return islice(merged, limit)
 
-    def _scan(self, place: Place, where: Filter, newest_first: bool, limit: int | None) -> Iterator[Record]:
-        with self.reading(place) as book:
-            ids = [record.id for record in islice(book.matching(where, newest_first), limit)]
+    def _scan(self, place: Place, where: Filter, newest_first: bool, limit: int | None, bare: bool) -> Iterator[Record]:
+        with self.meter.timed(QUERY), self.reading(place) as book:
+            found = book.matching(where, newest_first)[:limit]
+        if bare:
+            yield from found
+            return
+        ids = [record.id for record in found]
         for at in range(0, len(ids), _PAGE):
             with self.reading(place) as book:
                 rows = [row for ident in ids[at : at + _PAGE] if (row := book.state.rows.get(ident))]
@@ -163,9 +185,10 @@ class JsonlFolder:
 
     def search_text(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
         found: list[Match] = []
-        for place in self._places(where):
-            with self.reading(place) as book:
-                found += book.search(query, where, limit)
+        with self.meter.timed(QUERY):
+            for place in self._places(where):
+                with self.reading(place) as book:
+                    found += book.search(query, where, limit)
         found.sort(key=lambda match: -match.score)
         return found[:limit]
 
@@ -190,21 +213,25 @@ class JsonlFolder:
 
     def drop(self, tenant: str, workspace: str) -> None:
         place = Place(tenant, workspace)
-        folder = self.path(place)
-        if not os.path.isdir(folder):
+        parts = self.parts(place)
+        if not any(os.path.exists(part) for part in parts):
             return
         book = self.book(place)
         book.begin("drop")
-        trash = os.path.join(os.path.dirname(folder), _TRASH + new_id())
+        trash = os.path.join(os.path.dirname(parts[0]), _TRASH + new_id())
         try:
-            os.rename(folder, trash)
+            os.mkdir(trash, files.PRIVATE_FOLDER)
+            for number, part in enumerate(parts):
+                with suppress(FileNotFoundError):
+                    os.rename(part, os.path.join(trash, str(number)))
         except OSError as error:
             raise StoreError(f"workspace {workspace} could not be removed: {error.strerror}") from error
         finally:
             book.end(GoneError())
         with self._lock:
             self._books.pop(place, None)
-        self._empty_trash(os.path.dirname(folder))
+        self.dropped(place)
+        self._empty_trash(os.path.dirname(parts[0]))
 
     def _empty_trash(self, folder: str) -> None:
         """Also finishes what a killed process began."""
@@ -220,7 +247,7 @@ class JsonlFolder:
         book = self.book(place)
         if not book.exists():
             return 0
-        self._empty_trash(os.path.dirname(self.path(place)))
+        self._empty_trash(os.path.dirname(self.parts(place)[0]))
         with book.guard:
             book.settle()
             book.begin("compact")
@@ -286,8 +313,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def holds_something(folder: str, names: Sequence[str]) -> bool:
-    return any(files.identity(os.path.join(folder, name)).size for name in names)
+def holds_something(*paths: str) -> bool:
+    return any(files.identity(path).size for path in paths)
+
 
 def folders(path: str) -> list[str]:
     try:

@@ -39,6 +39,19 @@ class Parsed(NamedTuple):
     schema: int
 
 
+class Addresses:
+    """One object for each address that occurs: there are far fewer of them than memories."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str | None, ...], Address] = {}
+
+    def __call__(self, *parts: Any) -> Address:
+        found = self._known.get(parts)
+        if found is None:
+            found = self._known[parts] = Address(*parts)
+        return found
+
+
 class Format(Protocol):
     """Lines of memories. `ValueError` for a line that is none."""
 
@@ -46,6 +59,7 @@ class Format(Protocol):
     """The name of the file of memories."""
     rewrites: bool
     """Whether what is deleted leaves the file at once."""
+    address: Addresses
 
     def name(self, records: Sequence[Record], after: int) -> tuple[list[Record], int]:
         """The records under the ids that they are kept by, and the highest number given so far."""
@@ -92,51 +106,38 @@ class _Entry(msgspec.Struct, rename={"kind": "type", "created_at": "timestamp"})
     superseded_by: str | None = None
 
 
-class _Written(msgspec.Struct, omit_defaults=True, rename={"kind": "type", "created_at": "timestamp"}):
-    """As `_Entry`, with what the document asks for always there."""
+class _Written(msgspec.Struct, omit_defaults=True, kw_only=True, rename={"kind": "type", "created_at": "timestamp"}):
+    """As `_Entry`, with what the document asks for always there, and in the order of the checksum's canonical JSON."""
 
-    id: str
-    session_id: str
-    created_at: datetime
-    kind: str
-    content: Any
-    importance: float
-    decay_factor: float
-    tags: tuple[str, ...]
-    references: tuple[str, ...]
-    schema_version: int
-    version: int = 1
-    tier: Tier = "workspace"
+    access_count: int = 0
+    accessed_at: datetime | None = None
     account: str | None = None
-    channel: str | None = None
-    conversation: str | None = None
     agent: str | None = None
-    role: Role | None = None
-    source: str | None = None
+    archived_at: datetime | None = None
+    channel: str | None = None
+    content: Any
+    conversation: str | None = None
+    decay_factor: float
+    expires_at: datetime | None = None
+    id: str
+    importance: float
     lifetime: Lifetime = "long_term"
     metadata: dict[str, Any] = {}
-    accessed_at: datetime | None = None
-    access_count: int = 0
-    expires_at: datetime | None = None
-    archived_at: datetime | None = None
+    references: tuple[str, ...]
+    role: Role | None = None
+    schema_version: int
+    session_id: str
+    source: str | None = None
     superseded_by: str | None = None
+    tags: tuple[str, ...]
+    tier: Tier = "workspace"
+    created_at: datetime
+    kind: str
+    version: int = 1
 
 
 class _Content(msgspec.Struct):
     content: Any
-
-
-class Addresses:
-    """One object for each address that occurs: there are far fewer of them than memories."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str | None, ...], Address] = {}
-
-    def __call__(self, *parts: Any) -> Address:
-        found = self._known.get(parts)
-        if found is None:
-            found = self._known[parts] = Address(*parts)
-        return found
 
 
 class LedgerFormat:
@@ -146,7 +147,7 @@ class LedgerFormat:
     rewrites = False
 
     def __init__(self) -> None:
-        self._address = Addresses()
+        self.address = Addresses()
         self._parse = msgspec.json.Decoder(_Entry).decode
         self._content = msgspec.json.Decoder(_Content).decode
 
@@ -159,33 +160,34 @@ class LedgerFormat:
     def line(self, record: Record, version: int) -> bytes:
         address = record.address
         entry = _Written(
-            record.id,
-            address.workspace or "account",
-            record.created_at,
-            record.kind,
-            record.content,
-            record.importance,
-            1.0,
-            record.tags,
-            record.references,
-            SCHEMA_VERSION,
-            version,
-            record.tier,
-            address.account,
-            address.channel,
-            address.conversation,
-            address.agent,
-            record.role,
-            record.source,
-            record.lifetime,
-            record.metadata,
-            None if record.accessed_at == record.created_at else record.accessed_at,
-            record.access_count,
-            record.expires_at,
-            record.archived_at,
-            record.superseded_by,
+            id=record.id,
+            session_id=address.workspace or "account",
+            created_at=record.created_at,
+            kind=record.kind,
+            content=record.content,
+            importance=record.importance,
+            decay_factor=1.0,
+            tags=record.tags,
+            references=record.references,
+            schema_version=SCHEMA_VERSION,
+            version=version,
+            tier=record.tier,
+            account=address.account,
+            channel=address.channel,
+            conversation=address.conversation,
+            agent=address.agent,
+            role=record.role,
+            source=record.source,
+            lifetime=record.lifetime,
+            metadata=record.metadata,
+            accessed_at=None if record.accessed_at == record.created_at else record.accessed_at,
+            access_count=record.access_count,
+            expires_at=record.expires_at,
+            archived_at=record.archived_at,
+            superseded_by=record.superseded_by,
         )
-        return sealed(entry)
+        # Only what is JSON itself can be in another order than the canonical one.
+        return sealed(entry, plain=not record.metadata and isinstance(record.content, str))
 
     def rest(self, record: Record) -> Changed | None:
         return None
@@ -200,9 +202,7 @@ class LedgerFormat:
         created = _utc(entry.created_at)
         record = Record(
             entry.id,
-            self._address(
-                place.tenant, workspace, entry.account, entry.channel, entry.conversation, entry.agent
-            ),
+            self.address(place.tenant, workspace, entry.account, entry.channel, entry.conversation, entry.agent),
             entry.tier,
             entry.kind,
             None,
@@ -248,7 +248,7 @@ class NotebookFormat:
     rewrites = True
 
     def __init__(self) -> None:
-        self._address = Addresses()
+        self.address = Addresses()
         self._parse = msgspec.json.Decoder(_Note).decode
 
     def name(self, records: Sequence[Record], after: int) -> tuple[list[Record], int]:
@@ -297,7 +297,7 @@ class NotebookFormat:
         if not note.text:
             raise ValueError("has no text")
         tier = "account" if place.workspace is None else "workspace"
-        address = self._address(*place)
+        address = self.address(*place)
         created = _utc(note.ts)
         record = Record(note.id, address, tier, "fact", None, 0.5, created, created, note.tags)
         if note.scope != "workspace":

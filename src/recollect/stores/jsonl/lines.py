@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from recollect.record import Lifetime, Record, Role, Tier
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder().encode
 _SEAL = b',"checksum":"sha256:'
 _SEAL_SIZE = len(_SEAL) + 64 + len(b'"}')
 
@@ -37,9 +38,9 @@ class Changed(msgspec.Struct, omit_defaults=True):
     lifetime: Lifetime | msgspec.UnsetType = msgspec.UNSET
     accessed_at: datetime | msgspec.UnsetType = msgspec.UNSET
     access_count: int | msgspec.UnsetType = msgspec.UNSET
-    expires_at: datetime | None | msgspec.UnsetType = msgspec.UNSET
-    archived_at: datetime | None | msgspec.UnsetType = msgspec.UNSET
-    superseded_by: str | None | msgspec.UnsetType = msgspec.UNSET
+    expires_at: datetime | msgspec.UnsetType | None = msgspec.UNSET
+    archived_at: datetime | msgspec.UnsetType | None = msgspec.UNSET
+    superseded_by: str | msgspec.UnsetType | None = msgspec.UNSET
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     references: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
@@ -118,10 +119,14 @@ class Audited(msgspec.Struct):
     hash: str
 
 
-def sealed(entry: msgspec.Struct) -> bytes:
-    """A line with the SHA-256 of its canonical JSON (sorted keys, no spaces) at the end, where people look last."""
-    body = _canonical(entry)
-    return b"".join((body[:-1], _SEAL, hashlib.sha256(body).hexdigest().encode(), b'"}\n'))
+def sealed(entry: msgspec.Struct, plain: bool) -> bytes:
+    """A line with the SHA-256 of its canonical JSON (sorted keys, no spaces) at the end, where people look last.
+
+    JSON content keeps the order of its keys; a `plain` entry has none.
+    """
+    canonical = _canonical(entry)
+    body = canonical if plain else _encode(entry)
+    return b"".join((body[:-1], _SEAL, hashlib.sha256(canonical).hexdigest().encode(), b'"}\n'))
 
 
 def intact(line: bytes) -> bool:

@@ -61,6 +61,8 @@ class Lock:
         self._fd = -1
         self._held = IDLE
         self.held = False
+        self.unsettled = False
+        """Whether the note tells of a write that is yet to be finished or taken back. It must stay until then."""
         self.waits = 0
         """How often somebody else had it."""
         _locks.add(self)
@@ -81,7 +83,13 @@ class Lock:
         left = self.read()
         now = datetime.now(UTC)
         self._held = Note(os.getpid(), now, operation, now + timedelta(seconds=patience.timeout))
-        self._write(self._held)
+        self.unsettled = bool(left.began)
+        if not self.unsettled:
+            try:
+                self._write(self._held)
+            except OSError as error:
+                self.forget()
+                raise problem(error, self.path) from error
         self.held = True
         return left
 
@@ -137,12 +145,20 @@ class Lock:
         if durable:
             os.fsync(self._fd)
 
+    def settle(self) -> None:
+        """Nothing is left of what a dead holder had begun."""
+        self._write(self._held)
+        self.unsettled = False
+
     def quiet(self) -> None:
         """Nothing is being written, and no older note may come back after a power cut."""
         self._write(self._held)
         os.fsync(self._fd)
 
     def release(self) -> None:
+        if self.unsettled:
+            self.forget()
+            return
         self.held = False
         self._write(IDLE)
         fcntl.flock(self._fd, fcntl.LOCK_UN)
@@ -162,7 +178,7 @@ class Lock:
                 with open(self.path, "rb") as file:
                     data = file.read(_SIZE)
             return _decode(data) if data.strip(b"\0\n {}") else IDLE
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return IDLE
 
     def forget(self) -> None:

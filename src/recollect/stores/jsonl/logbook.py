@@ -12,10 +12,11 @@ import msgspec
 from recollect.chain import GENESIS, Entry, seal
 from recollect.record import Record, new_id, utc_now
 from recollect.stores.jsonl import files
-from recollect.stores.jsonl.book import AUDIT, UNDO, Book
+from recollect.stores.jsonl.book import AUDIT, TOMBSTONES, UNDO, Book
 from recollect.stores.jsonl.files import MISSING, Identity
-from recollect.stores.jsonl.lines import Audited, Undo, UndoHead, UndoIds
-from recollect.stores.jsonl.state import UNREADABLE
+from recollect.stores.jsonl.lines import Audited, Named, Undo, UndoHead, UndoIds
+from recollect.stores.jsonl.lock import Note
+from recollect.stores.jsonl.state import FOREVER, UNREADABLE
 
 _encode = msgspec.json.Encoder().encode
 _entry = msgspec.json.Decoder(Entry).decode
@@ -23,6 +24,7 @@ _audited = msgspec.json.Decoder(Audited).decode
 _undo = msgspec.json.Decoder(Undo).decode
 _undo_head = msgspec.json.Decoder(UndoHead).decode
 _undo_ids = msgspec.json.Decoder(UndoIds).decode
+_id = msgspec.json.Decoder(Named).decode
 _TAIL = 4096
 
 
@@ -45,6 +47,13 @@ class Logbook(Book):
         if self.staged is not None and (lines := self.staged.lines.get(AUDIT)):
             last = _audited(lines[-1])
             return last.seq, last.hash
+        for parts in reversed(self.unsaved):
+            if lines := parts.get(AUDIT):
+                last = _audited(lines.splitlines()[-1])
+                return last.seq, last.hash
+        return self._last_written()
+
+    def _last_written(self) -> tuple[int, str]:
         found = files.identity(self.files[AUDIT].path)
         if found != self._audit_seen:
             self._last = self._read_last(found)
@@ -135,21 +144,47 @@ class Logbook(Book):
             raise files.problem(error, self.folder) from error
 
     def _prepare(self) -> None:
+        if self.unlogged is not None:
+            self._log_found(self.unlogged)
+            self.unlogged = None
+            self.lock.settle()
         super()._prepare()
-        if self.audit_missing:
-            start, pid = self.audit_missing
-            self.audit_missing = None
-            self._log_found(start, pid)
 
-    def _log_found(self, start: int | None, pid: int) -> None:
-        """Add the entry that a process died before writing, for memories that it did write."""
-        found = [row.record.id for row in self.state.rows.values() if start is not None and row.start >= start]
-        message = f"found {len(found)} written by process {pid}, which ended before it could log them"
-        seq, previous = self._last_entry()
-        meta: dict[str, Any] = {"created": found}
-        entry = seal(Entry(0, new_id(), utc_now(), "recover", message, None, meta), seq + 1, previous)
+    def _log_found(self, left: Note) -> None:
+        """Add the entry that a process died before writing, for what it did write."""
+        size = left.began[AUDIT][1]
         self.files[AUDIT].open(create=True)
-        self.files[AUDIT].append(_encode(entry) + b"\n")
+        self.files[AUDIT].cut(size)
+        rows, stones = self.state.rows.values(), self.files[TOMBSTONES]
+        created, deleted = (left.began.get(name, (0, FOREVER))[1] for name in (self.format.file, TOMBSTONES))
+        meta: dict[str, Any] = {
+            "created": [row.record.id for row in rows if row.start >= created],
+            "deleted": [_id(line.data).id for line in files.lines(stones.read(deleted, left.ends.get(TOMBSTONES, 0)))],
+        }
+        message = (
+            f"found {len(meta['created'])} written and {len(meta['deleted'])} forgotten by process {left.pid}, "
+            "which ended before it could log that"
+        )
+        seq, previous = self._last_written()
+        entry = seal(Entry(0, new_id(), utc_now(), "recover", message, None, meta), seq + 1, previous)
+        line = _encode(entry) + b"\n"
+        self.lock.announce(left.began, {**left.ends, AUDIT: size + len(line)}, durable=False)
+        self.files[AUDIT].append(line)
+
+    def _as_of_now(self, parts: dict[str, bytes]) -> dict[str, bytes]:
+        entries = [_entry(line) for line in parts.get(AUDIT, b"").splitlines()]
+        seq, previous = self._last_written()
+        if not entries or entries[0].seq == seq + 1:
+            return parts
+        by = seq + 1 - entries[0].seq
+        lines: list[bytes] = []
+        for entry in entries:
+            new = seal(entry, entry.seq + by, previous)
+            previous = new.hash
+            lines.append(_encode(new) + b"\n")
+        undo = [_undo(line) for line in parts.get(UNDO, b"").splitlines()]
+        moved = b"".join(_encode(Undo(one.seq + by, one.at, one.before)) + b"\n" for one in undo)
+        return {**parts, AUDIT: b"".join(lines), **({UNDO: moved} if undo else {})}
 
     def close(self) -> None:
         if os.path.exists(self.files[AUDIT].path) and self.files[AUDIT].open():

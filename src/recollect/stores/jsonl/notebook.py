@@ -11,13 +11,12 @@ from recollect.stores.jsonl.formats import NotebookFormat
 from recollect.stores.jsonl.searching import SearchedBook
 
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
-_ASIDE = ".recollect"
 
 
 class Notebook(JsonlFolder):
     """`PATH` is the file of the default workspace, or the folder that it is in as `memories.jsonl`.
 
-    What the document's lines have no room for is kept beside it in `.recollect/`, other workspaces in `workspaces/`.
+    What the document's lines have no room for is kept beside it in `.memories/`, other workspaces in `workspaces/`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -34,11 +33,20 @@ class Notebook(JsonlFolder):
             return self.root
         return os.path.join(tenant, "workspaces", place.workspace)
 
+    def parts(self, place: Place) -> list[str]:
+        folder = self.path(place)
+        return [self._memories(folder), self._aside(folder)] if folder == self.root else [folder]
+
+    def _memories(self, folder: str) -> str:
+        return os.path.join(folder, self._file if folder == self.root else NotebookFormat.file)
+
+    def _aside(self, folder: str) -> str:
+        """Named after the file: another notebook may be beside it."""
+        return os.path.join(folder, "." + os.path.basename(self._memories(folder)).removesuffix(".jsonl"))
+
     def make(self, place: Place) -> SearchedBook:
         folder = self.path(place)
-        format = NotebookFormat()
-        file = self._file if folder == self.root else format.file
-        return SearchedBook(os.path.join(folder, _ASIDE), os.path.join(folder, file), place, format, _CONFIG)
+        return SearchedBook(self._aside(folder), self._memories(folder), place, NotebookFormat(), _CONFIG, self.meter)
 
     def tenants(self) -> list[str]:
         others = folders(os.path.join(self.root, "tenants"))
@@ -51,5 +59,4 @@ class Notebook(JsonlFolder):
 
     def _holds(self, place: Place) -> bool:
         folder = self.path(place)
-        file = self._file if folder == self.root else NotebookFormat.file
-        return holds_something(folder, (file, f"{_ASIDE}/audit.jsonl"))
+        return holds_something(self._memories(folder), os.path.join(self._aside(folder), "audit.jsonl"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import apsw
 
@@ -19,7 +20,8 @@ class TextIndex:
     """Ids by the words of their texts."""
 
     def __init__(self) -> None:
-        self._connection = apsw.Connection(":memory:")
+        # apsw describes SQLite values with a type that strict checking cannot resolve.
+        self._connection: Any = apsw.Connection(":memory:")
         self._connection.execute(_TABLE)
         self._rows: dict[str, int] = {}
         self._ids: dict[int, str] = {}

@@ -20,6 +20,7 @@ from typing import TypeVar
 from recollect.chain import Entry
 from recollect.errors import CorruptionError, StoreError
 from recollect.filters import Filter
+from recollect.policies.decay import Decay
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Damage, Match, Place, StoreStats, by_place
 from recollect.stores.sqlite.database import BUSY_SECONDS, MovedError, create
@@ -165,7 +166,9 @@ class SqliteFolder:
                     handle.touch(record.id, at)
                     break
 
-    def scan(self, where: Filter, *, newest_first: bool = False, limit: int | None = None) -> Iterator[Record]:
+    def scan(
+        self, where: Filter, *, newest_first: bool = False, limit: int | None = None, bare: bool = False
+    ) -> Iterator[Record]:
         streams = [handle.scan(where, newest_first, limit) for handle in self._places(where)]
         if len(streams) == 1:
             return streams[0]
@@ -193,6 +196,12 @@ class SqliteFolder:
             size += handle.size()
         total = sum(totals["states"].values())
         return StoreStats(total=total, **totals, embedded=embedded, size_bytes=size)
+
+    def decay(self, place: Place) -> Decay | None:
+        return None
+
+    def crowded(self, place: Place) -> bool:
+        return False
 
     def tenants(self) -> list[str]:
         return _names(self.root)

@@ -1,0 +1,150 @@
+"""Questions by conditions: what kind, which tags, when, how important, and what refers to what."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from recollect import validation
+from recollect.errors import InputError
+from recollect.filters import Filter
+from recollect.policies.ranking import Evidence
+from recollect.record import Record, parse_time
+from recollect.retrieval.hits import Hit, Hits
+from recollect.retrieval.recall import recall
+from recollect.retrieval.times import span
+from recollect.view import View
+
+SortBy = Literal["relevance", "newest", "oldest", "importance"]
+_ALL = 1_000_000
+_DEEPEST = 16
+
+
+class Query(msgspec.Struct, frozen=True):
+    """All conditions must hold; what is left out always does."""
+
+    text: str | None = None
+    """Words, `"phrases"` and `wild*cards` in the content."""
+    types: Sequence[str] = ()
+    """Any of these kinds."""
+    tags: Sequence[str] = ()
+    """All of these. A tag stands for those below it too."""
+    any_tags: Sequence[str] = ()
+    without_tags: Sequence[str] = ()
+    time_range: str | Sequence[datetime | str | None] | None = None
+    """`last 3 days` and the like, or from (included) and until (not included)."""
+    min_importance: float | None = None
+    references: Sequence[str] = ()
+    """Memories that these refer to or that refer to them, directly or through others."""
+    max_depth: int = 1
+    """How many references away."""
+    sort_by: SortBy = "relevance"
+    limit: int | None = None
+
+
+def read(given: Query | Mapping[str, Any]) -> Query:
+    if isinstance(given, Query):
+        return given
+    known = Query.__struct_fields__
+    for name in given:
+        if name not in known:
+            raise InputError(str(name)[:48], f"is not part of a query; known: {', '.join(known)}")
+    return Query(**given)
+
+
+def query(views: Sequence[View], wish: Query) -> Hits:
+    """What the views see that meets the conditions, in the order asked for."""
+    limit = _ALL if wish.limit is None else validation.count(wish.limit, "limit", high=_ALL)
+    order: SortBy = validation.choice(wish.sort_by, "sort_by", SortBy)
+    wheres = [_filter(view, wish) for view in views]
+    related = _related(views, wish) if wish.references else None
+    if wish.text is not None and wish.text.strip():
+        hits = _by_text(views, wish.text, wheres, related)
+    else:
+        hits = _by_conditions(views, wheres, related, order, limit)
+    hits.sort(key=_KEYS[order])
+    return Hits(hits[:limit])
+
+
+_KEYS: dict[SortBy, Callable[[Hit], Any]] = {
+    "relevance": lambda hit: (-hit.score, hit.memory.id),
+    "newest": lambda hit: (-hit.memory.created_at.timestamp(), hit.memory.id),
+    "oldest": lambda hit: (hit.memory.created_at, hit.memory.id),
+    "importance": lambda hit: (-hit.memory.importance, hit.memory.id),
+}
+
+
+def _filter(view: View, wish: Query) -> Filter:
+    given: dict[str, Any] = {
+        "kinds": tuple(validation.kind(kind, "types") for kind in validation.sequence(wish.types, "types")),
+        "tags": validation.tags(wish.tags),
+        "any_tags": validation.tags(wish.any_tags),
+        "without_tags": validation.tags(wish.without_tags),
+    }
+    where = view.where(**given)
+    since, until = _range(wish.time_range, where.now)
+    least = wish.min_importance
+    importance = None if least is None else validation.importance(least, "min_importance")
+    return msgspec.structs.replace(where, since=since, until=until, min_importance=importance)
+
+
+def _range(given: Any, now: datetime) -> tuple[datetime | None, datetime | None]:
+    if given is None:
+        return None, None
+    if isinstance(given, str):
+        return span(given, now)
+    if isinstance(given, Mapping) or len(ends := list(validation.sequence(given, "time_range"))) != 2:
+        raise InputError("time_range", "must be two times, or words such as 'last 3 days'")
+    since, until = (None if end is None else parse_time(end, "time_range") for end in ends)
+    if since is not None and until is not None and since > until:
+        raise InputError("time_range", "begins after it ends")
+    return since, until
+
+
+def _by_text(views: Sequence[View], text: str, wheres: Sequence[Filter], related: set[str] | None) -> list[Hit]:
+    view = views[0]
+    fetch = max(view.store.stats(where).total for where in wheres) if related is not None else 1000
+    found = recall(view.store, view.preset, view.decay, validation.query(text, "text"), wheres, max(fetch, 1))
+    return [hit for hit in found if related is None or hit.memory.id in related]
+
+
+def _by_conditions(
+    views: Sequence[View], wheres: Sequence[Filter], related: set[str] | None, order: SortBy, limit: int
+) -> list[Hit]:
+    """Ranked without content, which is then read of the best only."""
+    hits: list[Hit] = []
+    for view, where in zip(views, wheres, strict=True):
+        score, decay, now = view.preset.ranking.score, view.decay, where.now
+        bare = view.store.scan(where, bare=True)
+        if related is not None:
+            bare = (record for record in bare if record.id in related)
+        ranked = (Hit(record, score(Evidence(record, ""), decay, now)) for record in bare)
+        best = list(ranked) if limit >= _ALL else heapq.nsmallest(limit, ranked, key=_KEYS[order])
+        whole = {record.id: record for record in view.store.get([hit.memory.id for hit in best], view.address)}
+        hits += [Hit(whole[hit.memory.id], hit.scored) for hit in best if hit.memory.id in whole]
+    return hits
+
+
+def _related(views: Sequence[View], wish: Query) -> set[str]:
+    """Ids within so many references, in either direction. Each is visited once, so a circle ends."""
+    start = validation.memory_ids(wish.references)
+    depth = validation.count(wish.max_depth, "max_depth", high=_DEEPEST)
+    links: dict[str, set[str]] = {}
+    for record in _all(views):
+        for other in record.references:
+            links.setdefault(record.id, set()).add(other)
+            links.setdefault(other, set()).add(record.id)
+    seen, edge = set(start), set(start)
+    for _ in range(depth):
+        edge = {other for ident in edge for other in links.get(ident, ())} - seen
+        seen |= edge
+    return seen - set(start)
+
+
+def _all(views: Sequence[View]) -> Iterable[Record]:
+    for view in views:
+        yield from view.store.scan(view.where(), bare=True)

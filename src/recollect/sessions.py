@@ -1,0 +1,288 @@
+"""Sessions: a workspace as the memory of one person's dealings with an agent, under the ledger document's names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from io import BytesIO
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from recollect import changes, forgetting, querying, upkeep, validation
+from recollect.errors import ConflictError, InputError, NotFoundError
+from recollect.forgetting import Forget
+from recollect.policies.decay import Decay
+from recollect.querying import Query
+from recollect.record import SCHEMA_VERSION, Record, parse_time
+from recollect.retrieval.hits import Hits
+from recollect.stores.base import Damage, Place
+from recollect.stores.sessions import (
+    Preferences,
+    SessionCompaction,
+    SessionDecay,
+    SessionMetadata,
+    SessionStore,
+)
+from recollect.view import View
+
+MemoryType = Literal["conversation", "decision", "finding", "preference"]
+_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
+_ENTRY = ("type", "content", "importance", "tags", "references", "timestamp")
+_encode = msgspec.json.Encoder().encode
+
+
+class SessionStats(msgspec.Struct, frozen=True):
+    """What is in a session, and how it is."""
+
+    metadata: SessionMetadata
+    entries: int
+    deleted: int
+    """Gone, but not from the disk before the next compaction."""
+    corrupt: tuple[Damage, ...]
+    buffered: int
+    """Writes that the disk refused so far; they are in memory only."""
+    size_bytes: int
+
+
+class Sessions:
+    """The operations of the ledger document. Each is a verb of Memory, at the session's workspace."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    @property
+    def _store(self) -> SessionStore:
+        store = self._view.store
+        if not isinstance(store, SessionStore):
+            raise InputError("store", "keeps no sessions; use a ledger, as in ledger:./memory")
+        return store
+
+    def _at(self, session_id: str) -> View:
+        """A view of one session, which must be there."""
+        view = self._view.at(workspace=_session_id(session_id))
+        if self._store.session(view.place) is None:
+            raise NotFoundError(f"there is no session {session_id}")
+        return view
+
+    def create(
+        self,
+        user_id: str,
+        *,
+        session_id: str | None = None,
+        decay: Mapping[str, Any] | None = None,
+        compaction: Mapping[str, Any] | None = None,
+        preferences: Mapping[str, Any] | None = None,
+    ) -> SessionMetadata:
+        """A new session. Without an id it gets one of the day and the person, such as `sess_20260110_user123`."""
+        user = _session_id(user_id, "user_id")
+        settings = (
+            _settings(decay, SessionDecay, "decay"),
+            _settings(compaction, SessionCompaction, "compaction"),
+            _settings(preferences, Preferences, "preferences"),
+        )
+        now = self._view.now()
+        for number in range(1, 10_000):
+            view = self._view.at(workspace=_session_id(session_id) if session_id else _name(user, now, number))
+            try:
+                return self._store.create_session(view.place, user, now, *settings)
+            except ConflictError:
+                if session_id is not None:
+                    raise
+        raise ConflictError(f"there are too many sessions of {user} on this day; give one an id")
+
+    def load(self, session_id: str) -> SessionMetadata:
+        found = self._store.session(self._at(session_id).place)
+        assert found is not None
+        return found
+
+    def list(self) -> list[SessionMetadata]:
+        """Every session, the one used last first."""
+        view = self._view
+        found = [self._store.session(Place(view.address.tenant, name)) for name in self._names()]
+        return sorted([one for one in found if one], key=lambda one: one.last_accessed, reverse=True)
+
+    def _names(self) -> list[str]:
+        view = self._view
+        names = view.store.workspaces(view.address.tenant)
+        return [name for name in names if name == view.address.workspace] if "workspace" in view.bound else names
+
+    def close(self, session_id: str) -> None:
+        """Write what was put off, and the snapshots. A later call opens it again."""
+        self._store.close_session(self._at(session_id).place)
+
+    def add(self, session_id: str, entry: Mapping[str, Any]) -> str:
+        """Store an entry with `type`, `content`, and what else the document gives it. Returns its id."""
+        return self.add_many(session_id, [entry])[0]
+
+    def add_many(self, session_id: str, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Store all of the entries under one lock, or none."""
+        view = self._at(session_id)
+        with view.refusing("remember"):
+            items = [_item(entry) for entry in validation.sequence(entries, "entries")]
+        return [record.id for record in changes.remember(view, items)]
+
+    def get(self, session_id: str, memory_id: str) -> Record | None:
+        found = self._view.store.get([validation.memory_id(memory_id)], self._at(session_id).address)
+        return found[0] if found else None
+
+    def delete(self, session_id: str, memory_id: str, *, reason: str | None = None) -> bool:
+        """False if there is no such entry."""
+        try:
+            return bool(forgetting.forget(self._at(session_id), Forget(id=memory_id, reason=reason)).count)
+        except NotFoundError:
+            if self._store.session(Place(self._view.address.tenant, session_id)) is None:
+                raise
+            return False
+
+    def query(self, session_id: str, query: Query | Mapping[str, Any]) -> Hits:
+        return _touched(self._at(session_id), querying.query([self._at(session_id)], _document_query(query)))
+
+    def search(self, query: str | Query | Mapping[str, Any], *, limit: int = 10) -> Hits:
+        """The same over all sessions."""
+        wish = Query(text=query, limit=limit) if isinstance(query, str) else _document_query(query)
+        names = self._names()
+        for tag in wish.tags:
+            bare = self._store.without_tag(self._view.address.tenant, tag)
+            names = [name for name in names if name not in bare]
+        views = [self._view.at(workspace=name) for name in names]
+        return querying.query(views, wish) if views else Hits()
+
+    def search_by_topic(self, session_id: str, topic: str) -> Hits:
+        """By tag; a topic stands for those below it too."""
+        return self.query(session_id, Query(tags=(validation.tag(topic, "topic"),)))
+
+    def search_by_type(self, session_id: str, type: MemoryType) -> Hits:
+        return self.query(session_id, Query(types=(validation.choice(type, "type", MemoryType),)))
+
+    def search_by_time_range(self, session_id: str, start: datetime | str, end: datetime | str) -> Hits:
+        """From `start`, which is included, until `end`, which is not."""
+        return self.query(session_id, Query(time_range=(parse_time(start, "start"), parse_time(end, "end"))))
+
+    def delete_by_topic(self, session_id: str, topic: str, *, reason: str | None = None) -> int:
+        wish = Forget(tag=topic, reason=reason)
+        return forgetting.forget(self._at(session_id), wish).count
+
+    def delete_by_time_range(
+        self, session_id: str, start: datetime | str, end: datetime | str, *, reason: str | None = None
+    ) -> int:
+        wish = Forget(since=parse_time(start, "start"), until=parse_time(end, "end"), reason=reason)
+        return forgetting.forget(self._at(session_id), wish).count
+
+    def delete_session(self, session_id: str, *, reason: str | None = None) -> int:
+        """The whole folder, for good. Returns how many entries it had."""
+        return forgetting.forget(self._at(session_id), Forget(workspace=session_id, reason=reason)).count
+
+    def export(self, session_id: str, format: Literal["json", "jsonl"] = "jsonl") -> str:
+        """All entries in every state, oldest first; as JSON with the session's metadata around them."""
+        validation.choice(format, "format", Literal["json", "jsonl"])
+        view = self._at(session_id)
+        decay, now = view.decay, view.now()
+        every = view.where(state=None, tiers=("workspace", "channel", "conversation"))
+        entries = [_entry(record, decay, now) for record in view.store.scan(every)]
+        if format == "jsonl":
+            out = BytesIO()
+            for entry in entries:
+                out.write(_encode(entry) + b"\n")
+            return out.getvalue().decode()
+        whole = {"version": SCHEMA_VERSION, "session": self.load(session_id), "entries": entries}
+        return msgspec.json.format(_encode(whole), indent=2).decode()
+
+    def compact(self, session_id: str) -> int:
+        """Remove what was deleted and what has faded, for good. Returns the bytes freed."""
+        return upkeep.compact(self._at(session_id))
+
+    def rebuild_index(self, session_id: str) -> int:
+        """Make the index anew from the log. Returns how many entries it knows."""
+        return self._store.rebuild(self._at(session_id).place)
+
+    def migrate(self, session_id: str) -> bool:
+        """Rewrite entries of an older schema now, rather than with the next write. False if there are none."""
+        return self._store.migrate(self._at(session_id).place)
+
+    def metrics(self) -> dict[str, float]:
+        """How many and how large, and how long things took since the store was opened (ms, median and p95)."""
+        return self._store.metrics(self._view.address.tenant)
+
+    def stats(self, session_id: str) -> SessionStats:
+        view = self._at(session_id)
+        metadata = self.load(session_id)
+        damage = tuple(view.store.damage(view.place))
+        deleted = self._store.deleted(view.place)
+        return SessionStats(
+            metadata, metadata.total_entries, deleted, damage, metadata.buffered_writes, metadata.total_size_bytes
+        )
+
+
+def _touched(view: View, hits: Hits) -> Hits:
+    if hits:
+        view.store.touch([hit.memory for hit in hits], view.now())
+    return hits
+
+
+def _session_id(value: Any, field: str = "session_id") -> str:
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    raise InputError(field, "must be 1 to 64 letters, digits or '_'")
+
+
+def _name(user: str, now: datetime, number: int) -> str:
+    begin, end = f"sess_{now:%Y%m%d}_", "" if number == 1 else f"_{number}"
+    return f"{begin}{user[: 64 - len(begin) - len(end)]}{end}"
+
+
+def _settings(given: Mapping[str, Any] | None, into: Any, field: str) -> Any:
+    try:
+        return msgspec.convert(dict(given or {}), into)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        said, _, place = str(error).partition(" - at `$")
+        raise InputError(f"{field}{place.rstrip('`')}", f"{said[:1].lower()}{said[1:]}") from None
+
+
+def _item(entry: Any) -> dict[str, Any]:
+    if not isinstance(entry, Mapping):
+        raise InputError("entry", f"must be a dict, not {type(entry).__name__}")
+    given: dict[str, Any] = {str(name): value for name, value in entry.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    for name in given:
+        if name not in _ENTRY:
+            raise InputError(name[:48], f"is not part of an entry; known: {', '.join(_ENTRY)}")
+    if given.get("type") not in get_args(MemoryType):
+        raise InputError("type", f"must be one of {', '.join(get_args(MemoryType))}")
+    given["kind"] = given.pop("type")
+    given["created_at"] = given.pop("timestamp", None)
+    return given
+
+
+def _document_query(given: Query | Mapping[str, Any]) -> Query:
+    """Also as the document writes it: `tags` with include and exclude, `time_range` with start and end."""
+    if isinstance(given, Query):
+        return given
+    wish = dict(given)
+    if isinstance(tags := wish.get("tags"), Mapping):
+        sorts: dict[str, Any] = {str(name): value for name, value in tags.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        del wish["tags"]
+        for name, field in (("include", "tags"), ("any", "any_tags"), ("exclude", "without_tags")):
+            wish[field] = sorts.pop(name, ())
+        if sorts:
+            raise InputError("tags", "may have include, any and exclude")
+    if isinstance(period := wish.get("time_range"), Mapping):
+        wish["time_range"] = (period.get("start"), period.get("end"))  # pyright: ignore[reportUnknownMemberType]
+    return querying.read(wish)
+
+
+def _entry(record: Record, decay: Decay, now: datetime) -> dict[str, Any]:
+    """As the document describes it, with its decay as of now."""
+    return {
+        "id": record.id,
+        "session_id": record.address.workspace,
+        "timestamp": record.created_at,
+        "type": record.kind,
+        "content": record.content,
+        "importance": record.importance,
+        "decay_factor": decay.factor(record, now),
+        "tags": record.tags,
+        "references": record.references,
+        "checksum": record.checksum,
+        "schema_version": record.schema_version,
+    }

@@ -1,0 +1,100 @@
+"""What a store that keeps sessions can do beyond the port: each session has a person, settings and statistics."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+import msgspec
+
+from recollect.stores.base import Place
+
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Hours = Annotated[float, msgspec.Meta(gt=0.0)]
+
+
+class SessionDecay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session's own decay. What is left out is as for all sessions."""
+
+    enabled: bool = True
+    half_life_hours: Hours | None = None
+    min_decay_factor: Share | None = None
+
+
+class SessionCompaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    auto_compact: bool | None = None
+    threshold: Share | None = None
+
+
+class Preferences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    language: str = "en"
+    verbosity: str = "medium"
+    custom: dict[str, Any] = {}
+
+
+class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a session is for and how it is set, and what is counted of it."""
+
+    version: int = 1
+    session_id: str
+    user_id: str | None = None
+    created_at: datetime
+    last_accessed: datetime
+    total_entries: int = 0
+    total_size_bytes: int = 0
+    decay_config: SessionDecay = SessionDecay()
+    compaction_config: SessionCompaction = SessionCompaction()
+    preferences: Preferences = Preferences()
+    statistics: dict[str, int] = {}
+    last_compaction: datetime | None = None
+    compacted_size_bytes: int = 0
+    corrupt_entries: int = 0
+    buffered_writes: int = 0
+    audit_entries: int = 0
+    covers: dict[str, int] = {}
+    """The bytes of each file that these counts are true of."""
+
+
+@runtime_checkable
+class SessionStore(Protocol):
+    """A workspace is a session."""
+
+    def session(self, place: Place) -> SessionMetadata | None:
+        """As of now. None if there is no such session."""
+        ...
+
+    def create_session(
+        self,
+        place: Place,
+        user_id: str,
+        now: datetime,
+        decay: SessionDecay,
+        compaction: SessionCompaction,
+        preferences: Preferences,
+    ) -> SessionMetadata:
+        """ConflictError if there is one already."""
+        ...
+
+    def close_session(self, place: Place) -> None:
+        """Write what was put off, and let go of the files."""
+        ...
+
+    def rebuild(self, place: Place) -> int:
+        """Make whatever is derived anew from the log. Returns how many memories there are."""
+        ...
+
+    def migrate(self, place: Place) -> bool:
+        """Write what an older version wrote as this one would. False if there was nothing to do."""
+        ...
+
+    def deleted(self, place: Place) -> int:
+        """How many memories are deleted, but not gone from the disk before the next compaction."""
+        ...
+
+    def without_tag(self, tenant: str, tag: str) -> set[str]:
+        """Sessions that are known to have no memory with the tag, and so need not be searched for it."""
+        ...
+
+    def metrics(self, tenant: str) -> dict[str, float]:
+        """Counts and durations since the store was opened."""
+        ...
