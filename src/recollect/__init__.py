@@ -11,14 +11,18 @@ from recollect.errors import (
     CorruptionError,
     DiskFullError,
     InputError,
+    ModelError,
     NotFoundError,
     PresetError,
     ReadOnlyError,
     RecollectError,
     SchemaError,
     SecretError,
+    SizeLimitError,
     StoreError,
+    UnsavedWarning,
 )
+from recollect.querying import Query
 from recollect.record import Address, Record
 from recollect.retrieval.hits import Hit, Hits
 
@@ -37,14 +41,18 @@ __all__ = [
     "Hits",
     "InputError",
     "Memory",
+    "ModelError",
     "NotFoundError",
     "PresetError",
+    "Query",
     "ReadOnlyError",
     "RecollectError",
     "Record",
     "SchemaError",
     "SecretError",
+    "SizeLimitError",
     "StoreError",
+    "UnsavedWarning",
 ]
 
 __version__ = "0.1.0"

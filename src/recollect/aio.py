@@ -81,6 +81,7 @@ class AsyncMemory:
     restore = _threaded(Memory.restore)
     diagnose = _threaded(Memory.diagnose)
     doctor = _threaded(Memory.doctor)
+    verify = _threaded(Memory.verify)
     maintain = _threaded(Memory.maintain)
     compact = _threaded(Memory.compact)
     stats = _threaded(Memory.stats)

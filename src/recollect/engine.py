@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from recollect import changes, forgetting, health, portability, querying, undoing, upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
+from recollect.errors import AccessError
 from recollect.forgetting import Forget, Receipt
 from recollect.health import Diagnosis, Health
 from recollect.portability import Imported, Progress, Target
@@ -23,7 +24,7 @@ from recollect.retrieval.hits import Hits
 from recollect.retrieval.recall import recall
 from recollect.sessions import Sessions
 from recollect.stores import open_store
-from recollect.stores.base import JournaledStore, StoreStats
+from recollect.stores.base import Damage, JournaledStore, StoreStats
 from recollect.upkeep import Maintained
 from recollect.view import Conditions, View
 
@@ -249,6 +250,12 @@ class Memory:
     def doctor(self) -> Health:
         """Everything that is wrong or could be better, with advice."""
         return health.doctor(self._view)
+
+    def verify(self) -> list[Damage]:
+        """Read everything on disk again and compare it with its checksums. `audit.verify` does so for the log."""
+        if not self._view.whole:
+            raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
+        return [damage for place in self._view.places for damage in self._view.store.damage(place)]
 
     def maintain(self, *, early: bool = False, dry_run: bool = False) -> Maintained:
         """Archive what has decayed below the preset's limit; with `early`, also what was of little importance."""

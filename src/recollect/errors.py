@@ -16,6 +16,9 @@
         ├── CorruptionError   what is on disk is not what was written
         └── SchemaError       written by a newer recollect
 
+    UserWarning
+    └── UnsavedWarning        the disk refuses a write, which is kept in memory and not durable yet
+
 Messages name the field and the limit and say what to do.
 """
 

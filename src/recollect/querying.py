@@ -5,14 +5,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
 from recollect import validation
 from recollect.errors import InputError
 from recollect.filters import Filter
-from recollect.policies.ranking import Evidence
+from recollect.policies.decay import Decay
+from recollect.policies.ranking import Evidence, Score
 from recollect.record import Record, parse_time
 from recollect.retrieval.hits import Hit, Hits
 from recollect.retrieval.recall import recall
@@ -49,6 +50,8 @@ class Query(msgspec.Struct, frozen=True):
 def read(given: Query | Mapping[str, Any]) -> Query:
     if isinstance(given, Query):
         return given
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("query", f"must be a Query or a dict, not {type(given).__name__}")
     known = Query.__struct_fields__
     for name in given:
         if name not in known:
@@ -62,10 +65,12 @@ def query(views: Sequence[View], wish: Query) -> Hits:
     order: SortBy = validation.choice(wish.sort_by, "sort_by", SortBy)
     wheres = [_filter(view, wish) for view in views]
     related = _related(views, wish) if wish.references else None
-    if wish.text is not None and wish.text.strip():
-        hits = _by_text(views, wish.text, wheres, related)
+    if wish.text is not None and validation.query(wish.text, "text").strip():
+        hits = _by_text(views, wish.text, wheres, related, limit if order == "relevance" else _ALL)
     else:
         hits = _by_conditions(views, wheres, related, order, limit)
+    # What accounts share is seen from every view; an id alone may stand for other memories elsewhere.
+    hits = list({(hit.memory.address.workspace, hit.memory.id): hit for hit in hits}.values())
     hits.sort(key=_KEYS[order])
     return Hits(hits[:limit])
 
@@ -105,11 +110,26 @@ def _range(given: Any, now: datetime) -> tuple[datetime | None, datetime | None]
     return since, until
 
 
-def _by_text(views: Sequence[View], text: str, wheres: Sequence[Filter], related: set[str] | None) -> list[Hit]:
+def _by_text(
+    views: Sequence[View], text: str, wheres: Sequence[Filter], related: set[str] | None, limit: int
+) -> list[Hit]:
     view = views[0]
-    fetch = max(view.store.stats(where).total for where in wheres) if related is not None else 1000
-    found = recall(view.store, view.preset, view.decay, validation.query(text, "text"), wheres, max(fetch, 1))
+    fetch = limit if related is None else _ALL
+    decay = view.decay if len(views) == 1 else cast("Decay", _Decays(views))
+    asked = validation.query(text, "text")
+    found = recall(view.store, view.preset, decay, asked, wheres, fetch, doubles=True)
     return [hit for hit in found if related is None or hit.memory.id in related]
+
+
+class _Decays:
+    """A memory fades as is set where it is."""
+
+    def __init__(self, views: Sequence[View]) -> None:
+        self._own = {view.address.workspace: view.decay for view in views}
+        self._other = views[0].preset.decay
+
+    def factor(self, record: Record, now: datetime) -> float:
+        return self._own.get(record.address.workspace, self._other).factor(record, now)
 
 
 def _by_conditions(
@@ -119,14 +139,20 @@ def _by_conditions(
     hits: list[Hit] = []
     for view, where in zip(views, wheres, strict=True):
         score, decay, now = view.preset.ranking.score, view.decay, where.now
-        bare = view.store.scan(where, bare=True)
-        if related is not None:
-            bare = (record for record in bare if record.id in related)
-        ranked = (Hit(record, score(Evidence(record, ""), decay, now)) for record in bare)
-        best = list(ranked) if limit >= _ALL else heapq.nsmallest(limit, ranked, key=_KEYS[order])
-        whole = {record.id: record for record in view.store.get([hit.memory.id for hit in best], view.address)}
-        hits += [Hit(whole[hit.memory.id], hit.scored) for hit in best if hit.memory.id in whole]
+        found = [record for record in view.store.scan(where, bare=True) if related is None or record.id in related]
+        if len(found) > limit:
+            found = heapq.nsmallest(limit, found, key=_bare_key(order, view, now))
+        whole = view.store.get([record.id for record in found], view.address)
+        hits += [Hit(record, score(Evidence(record, ""), decay, now)) for record in whole]
     return hits
+
+
+def _bare_key(order: SortBy, view: View, now: datetime) -> Callable[[Record], Any]:
+    if order == "relevance":
+        score, decay = view.preset.ranking.score, view.decay
+        return lambda record: (-score(Evidence(record, ""), decay, now).value, record.id)
+    placeholder = Score(0.0, "sum", ())
+    return lambda record: _KEYS[order](Hit(record, placeholder))
 
 
 def _related(views: Sequence[View], wish: Query) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -31,6 +32,7 @@ MemoryType = Literal["conversation", "decision", "finding", "preference"]
 _ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 _ENTRY = ("type", "content", "importance", "tags", "references", "timestamp")
 _encode = msgspec.json.Encoder().encode
+_canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 class SessionStats(msgspec.Struct, frozen=True):
@@ -62,7 +64,7 @@ class Sessions:
     def _at(self, session_id: str) -> View:
         """A view of one session, which must be there."""
         view = self._view.at(workspace=_session_id(session_id))
-        if self._store.session(view.place) is None:
+        if not self._store.has_session(view.place):
             raise NotFoundError(f"there is no session {session_id}")
         return view
 
@@ -99,14 +101,14 @@ class Sessions:
 
     def list(self) -> list[SessionMetadata]:
         """Every session, the one used last first."""
-        view = self._view
-        found = [self._store.session(Place(view.address.tenant, name)) for name in self._names()]
+        view, store = self._view, self._store
+        found = [store.session(Place(view.address.tenant, name)) for name in self._names()]
         return sorted([one for one in found if one], key=lambda one: one.last_accessed, reverse=True)
 
     def _names(self) -> list[str]:
         view = self._view
         names = view.store.workspaces(view.address.tenant)
-        return [name for name in names if name == view.address.workspace] if "workspace" in view.bound else names
+        return [name for name in names if name == view.address.workspace] if view.bound - {"tenant"} else names
 
     def close(self, session_id: str) -> None:
         """Write what was put off, and the snapshots. A later call opens it again."""
@@ -132,12 +134,16 @@ class Sessions:
         try:
             return bool(forgetting.forget(self._at(session_id), Forget(id=memory_id, reason=reason)).count)
         except NotFoundError:
-            if self._store.session(Place(self._view.address.tenant, session_id)) is None:
+            if not self._store.has_session(Place(self._view.address.tenant, session_id)):
                 raise
             return False
 
     def query(self, session_id: str, query: Query | Mapping[str, Any]) -> Hits:
-        return _touched(self._at(session_id), querying.query([self._at(session_id)], _document_query(query)))
+        view = self._at(session_id)
+        hits = querying.query([view], _document_query(query))
+        if hits:
+            view.store.touch([hit.memory for hit in hits], view.now())
+        return hits
 
     def search(self, query: str | Query | Mapping[str, Any], *, limit: int = 10) -> Hits:
         """The same over all sessions."""
@@ -161,14 +167,22 @@ class Sessions:
         return self.query(session_id, Query(time_range=(parse_time(start, "start"), parse_time(end, "end"))))
 
     def delete_by_topic(self, session_id: str, topic: str, *, reason: str | None = None) -> int:
-        wish = Forget(tag=topic, reason=reason)
-        return forgetting.forget(self._at(session_id), wish).count
+        return self._delete(session_id, reason, tags=(validation.tag(topic, "topic"),))
+
+    def _delete(self, session_id: str, reason: str | None, **conditions: Any) -> int:
+        """Of the session itself: what accounts share with other sessions is not its own to delete."""
+        view = self._at(session_id)
+        own = view.where(state=None, tiers=("workspace", "channel", "conversation"), **conditions)
+        ids = [record.id for record in view.store.scan(own, bare=True)]
+        return forgetting.forget(view, Forget(id=ids, reason=reason)).count if ids else 0
 
     def delete_by_time_range(
         self, session_id: str, start: datetime | str, end: datetime | str, *, reason: str | None = None
     ) -> int:
-        wish = Forget(since=parse_time(start, "start"), until=parse_time(end, "end"), reason=reason)
-        return forgetting.forget(self._at(session_id), wish).count
+        since, until = parse_time(start, "start"), parse_time(end, "end")
+        if since > until:
+            raise InputError("start", "is after end")
+        return self._delete(session_id, reason, since=since, until=until)
 
     def delete_session(self, session_id: str, *, reason: str | None = None) -> int:
         """The whole folder, for good. Returns how many entries it had."""
@@ -215,12 +229,6 @@ class Sessions:
         )
 
 
-def _touched(view: View, hits: Hits) -> Hits:
-    if hits:
-        view.store.touch([hit.memory for hit in hits], view.now())
-    return hits
-
-
 def _session_id(value: Any, field: str = "session_id") -> str:
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
@@ -250,14 +258,15 @@ def _item(entry: Any) -> dict[str, Any]:
     if given.get("type") not in get_args(MemoryType):
         raise InputError("type", f"must be one of {', '.join(get_args(MemoryType))}")
     given["kind"] = given.pop("type")
-    given["created_at"] = given.pop("timestamp", None)
+    when = given.pop("timestamp", None)
+    given["created_at"] = None if when is None else parse_time(when, "timestamp")
     return given
 
 
 def _document_query(given: Query | Mapping[str, Any]) -> Query:
     """Also as the document writes it: `tags` with include and exclude, `time_range` with start and end."""
-    if isinstance(given, Query):
-        return given
+    if isinstance(given, Query) or not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return querying.read(given)
     wish = dict(given)
     if isinstance(tags := wish.get("tags"), Mapping):
         sorts: dict[str, Any] = {str(name): value for name, value in tags.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
@@ -267,13 +276,16 @@ def _document_query(given: Query | Mapping[str, Any]) -> Query:
         if sorts:
             raise InputError("tags", "may have include, any and exclude")
     if isinstance(period := wish.get("time_range"), Mapping):
-        wish["time_range"] = (period.get("start"), period.get("end"))  # pyright: ignore[reportUnknownMemberType]
+        ends: dict[str, Any] = {str(name): value for name, value in period.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        wish["time_range"] = (ends.pop("start", None), ends.pop("end", None))
+        if ends:
+            raise InputError("time_range", "may have start and end")
     return querying.read(wish)
 
 
 def _entry(record: Record, decay: Decay, now: datetime) -> dict[str, Any]:
     """As the document describes it, with its decay as of now."""
-    return {
+    entry: dict[str, Any] = {
         "id": record.id,
         "session_id": record.address.workspace,
         "timestamp": record.created_at,
@@ -283,6 +295,7 @@ def _entry(record: Record, decay: Decay, now: datetime) -> dict[str, Any]:
         "decay_factor": decay.factor(record, now),
         "tags": record.tags,
         "references": record.references,
-        "checksum": record.checksum,
         "schema_version": record.schema_version,
     }
+    # Of this very object, so that whoever reads the export can check it, and a ledger can read it.
+    return {**entry, "checksum": "sha256:" + hashlib.sha256(_canonical(entry)).hexdigest()}

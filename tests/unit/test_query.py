@@ -14,7 +14,7 @@ from recollect.retrieval.query import read
         ("What is the deploy target?", ("deploy", "target")),
         ("tea tea TEA", ("tea",)),
         ("e-mail: bob@example.org", ("mail", "bob", "example", "org")),
-        ("x y 9", ("x", "y", "9")),
+        ("x y 9", ("9",)),
         ("plan x", ("plan",)),
         ("茶", ("茶",)),
         ("who are you", ("who", "are", "you")),

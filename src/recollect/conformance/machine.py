@@ -33,6 +33,9 @@ TAGS = ("a", "a.b", "ab", "a.b.c", "ä", "c")
 SUCCESSORS = (None, "e" * 32, "f" * 32)
 WORDS = ("heron", "Fox", "北京市", "Krankenversicherung", "naïve", "NOT", '"', "*", "x\x00y", "\n")
 
+EMBEDDINGS = ((pack([1.0]), None), (pack([1.0]), "m"), (pack([0.5]), "m"), (pack([1.0, 2.0]), "m"), (pack([1.0]), "n"))
+"""Vectors and the models that made them."""
+
 TICKS = tuple(n * TICK for n in range(-3, 4))
 IMPORTANCES = (0.0, 0.25, 0.3, 1.0)
 
@@ -56,8 +59,11 @@ changeable: dict[str, st.SearchStrategy[Any]] = {
     "expires_at": st.none() | times,
     "archived_at": st.none() | times,
     "superseded_by": st.sampled_from(SUCCESSORS),
-    "embedding": vectors,
 }
+embeddings = st.one_of(
+    st.just((None, None)),
+    st.tuples(vectors.filter(lambda vector: vector is not None), st.sampled_from((None, "m", "n"))),
+)
 
 
 @st.composite
@@ -76,6 +82,7 @@ def records(draw: st.DrawFn) -> Record:
         role=draw(st.sampled_from((None, *ROLES))),
         source=draw(st.sampled_from(SOURCES)),
         created_at=draw(times),
+        **dict(zip(("embedding", "embedding_model"), draw(embeddings), strict=True)),
         **{field: draw(values) for field, values in changeable.items()},
     )
 
@@ -103,7 +110,7 @@ def made(seed: int) -> Record:
         expires_at=pick((None, None, NOW + pick(TICKS))),
         archived_at=pick((None, None, None, NOW)),
         superseded_by=pick((None, None, *SUCCESSORS)),
-        embedding=pick((None, pack([1.0]))),
+        **dict(zip(("embedding", "embedding_model"), pick(((None, None), *EMBEDDINGS)), strict=True)),
     )
 
 
@@ -201,8 +208,12 @@ class StoreMachine(RuleBasedStateMachine):
             self.store.put([fellow, old])
 
     @precondition(lambda self: self.model)
-    @rule(data=st.data(), changes=st.fixed_dictionaries({}, optional=changeable))
-    def update(self, data: st.DataObject, changes: dict[str, Any]) -> None:
+    @rule(data=st.data(), changes=st.fixed_dictionaries({}, optional=changeable), vector=st.none() | embeddings)
+    def update(
+        self, data: st.DataObject, changes: dict[str, Any], vector: tuple[bytes | None, str | None] | None
+    ) -> None:
+        if vector is not None:
+            changes = {**changes, "embedding": vector[0], "embedding_model": vector[1]}
         changed = [replace(record, **changes) for record in self.pick(data)]
         self.store.update(changed)
         self.keep(changed)
@@ -255,6 +266,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.scan(wish, wanted, newest_first, limit)
             self.stats(wish, wanted)
             self.search(wish, wanted)
+            self.columns(wish, wanted)
 
     def get(self, view: Address) -> None:
         ids = [record.id for record in self.model.values()]
@@ -284,6 +296,25 @@ class StoreMachine(RuleBasedStateMachine):
         assert all("heron" in fold(match.record.text) for match in matches)
         self.check(wish, matches)
 
+    def columns(self, wish: Filter, wanted: list[Record]) -> None:
+        """The copy in columns sees the same, finds the same word, and has the same vectors."""
+        if wish.superseded_by:
+            return  # a condition for histories, which nobody ranks
+        for workspace in {wish.view.workspace, None}:
+            place = Place(wish.view.tenant, workspace)
+            here = {r.id: r for r in wanted if Place.of(r) == place}
+            with self.store.corpus(place, "m") as corpus:
+                columns = corpus.columns
+                seen = columns.mask(wish).nonzero()[0].tolist()
+                assert {columns.ids[at] for at in seen} == here.keys()
+                found: set[str] = {columns.ids[at] for at in corpus.postings('"heron"').tolist()}
+                assert found >= {ident for ident, r in here.items() if "heron" in r.text.split(" ")}
+                texts = corpus.texts(seen)
+                assert {columns.ids[at]: text for at, text in texts.items()} == {i: r.text for i, r in here.items()}
+                vectors = columns.vectors
+                has: set[str] = set() if vectors is None else {columns.ids[at] for at in seen if vectors.has[at]}
+                assert has == {i for i, r in here.items() if _size(r) and vectors and _size(r) == vectors.dimensions}
+
     @rule(wish=filters(), texts=st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=2), loose=st.booleans())
     def search_for_anything(self, wish: Filter, texts: list[str], loose: bool) -> None:
         for query in (TextQuery(words=tuple(texts), loose=loose), TextQuery(phrases=tuple(texts), patterns=("?*",))):
@@ -293,6 +324,11 @@ class StoreMachine(RuleBasedStateMachine):
         for record, _ in matches:
             assert record == replace(self.model[key(record)], embedding=None, embedding_model=None)
             assert wish.matches(record)
+
+
+def _size(record: Record) -> int:
+    """Dimensions of a vector of the model "m"."""
+    return len(record.embedding) // 4 if record.embedding is not None and record.embedding_model == "m" else 0
 
 
 Key = tuple[str, str, str]

@@ -181,7 +181,37 @@ class Oldest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         return Score(days, "sum", (Part("age_days", days, 1.0, days),))
 
 
-Ranking = WeightedSum | Overlap | Fusion | Product | Oldest
+class Calibrated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="formula", tag="calibrated"):
+    """Each part in a unit that means the same in every memory, so that they can be added. Weights as measured.
+
+    Text counts in shares of the best match, meaning in standard deviations of the cosine. Neighbours in the
+    conversation lend a share of their own score, and its best memory recommends the others.
+    """
+
+    text: Weight = 4.0
+    meaning: Weight = 1.0
+    neighbour: Weight = 0.3
+    second_neighbour: Weight = 0.15
+    speaker: Weight = 4.0
+    """For what was said by whom the question asks about."""
+    time: Weight = 3.0
+    """For what is close to the time that the question asks about."""
+    company: Weight = 0.2
+    short: Annotated[float, msgspec.Meta(ge=1.0, le=1e6)] = 300.0
+    """Characters. Longer turns speak for themselves: they lend and borrow less."""
+    fresh: bool = True
+    """Whether a newer fact goes before an older one that it replaces."""
+
+    def score(self, e: Evidence, decay: Decay, now: datetime) -> Score:
+        """Without a question: the importance as it has become, and how recent it is."""
+        worth = e.record.importance * decay.factor(e.record, now)
+        recent = recency(hours_between(e.record.created_at, now), 168.0)
+        return Score(
+            worth + recent, "sum", (Part("importance", worth, 1.0, worth), Part("recency", recent, 1.0, recent))
+        )
+
+
+Ranking = WeightedSum | Overlap | Fusion | Product | Oldest | Calibrated
 
 
 def _product(*factors: tuple[str, float]) -> Score:

@@ -20,6 +20,9 @@ _UNSAID = frozenset(
 """English words that a question is asked with, not asked about. They only count when there is nothing else."""
 
 
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz_")
+
+
 def read(query: str) -> TextQuery:
     phrases: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
@@ -30,7 +33,7 @@ def read(query: str) -> TextQuery:
         patterns = tuple(dict.fromkeys(token for token in _TOKEN.findall(query) if _is_wild(token)))[:_MOST]
         query = _TOKEN.sub(lambda token: " " if _is_wild(token[0]) else token[0], query)
     words = dict.fromkeys(_WORD.findall(query.lower()))
-    telling = tuple(word for word in words if word not in _UNSAID and (len(word) > 1 or not word.isascii()))
+    telling = tuple(word for word in words if word not in _UNSAID and (len(word) > 1 or word not in _LETTERS))
     return TextQuery(telling or tuple(words), phrases, patterns)
 
 

@@ -19,8 +19,17 @@ _LOOSE_WORTH = 0.5
 """What a match inside a longer word is worth beside a match of the whole word."""
 
 
-def recall(store: Store, preset: Preset, decay: Decay, query: str, wheres: Sequence[Filter], limit: int) -> Hits:
-    """The best hits in all of the places asked, best first. Nothing is touched here."""
+def recall(
+    store: Store,
+    preset: Preset,
+    decay: Decay,
+    query: str,
+    wheres: Sequence[Filter],
+    limit: int,
+    *,
+    doubles: bool = False,
+) -> Hits:
+    """The best hits in all of the places asked, best first, each text once unless `doubles`. Nothing is touched."""
     candidates: list[Match] = []
     for where in wheres:
         candidates += _candidates(store, query, where, limit, preset.recall.fetch(limit))
@@ -28,7 +37,8 @@ def recall(store: Store, preset: Preset, decay: Decay, query: str, wheres: Seque
         candidates.sort(key=lambda match: -match.score)
     hits = _score(candidates, query, preset, decay, wheres[0].now)
     hits.sort(key=lambda hit: (-hit.score, hit.memory.id))
-    return Hits(dedupe(hits, lambda hit: hit.memory.text, lambda hit: hit.score)[:limit])
+    distinct = hits if doubles else dedupe(hits, lambda hit: hit.memory.text, lambda hit: hit.score)
+    return Hits(distinct[:limit])
 
 
 def _candidates(store: Store, query: str, where: Filter, limit: int, wanted: int) -> list[Match]:

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from recollect.stores.corpus import Corpus
 
 from recollect.chain import Entry
 from recollect.filters import Filter
@@ -111,6 +114,10 @@ class Store(Protocol):
         ...
 
     def stats(self, where: Filter) -> StoreStats: ...
+
+    def corpus(self, place: Place, model: str | None) -> AbstractContextManager[Corpus]:
+        """All memories of a place at once, with their vectors of the model if one is named."""
+        ...
 
     def decay(self, place: Place) -> Decay | None:
         """What is set for a place beside its data, which goes before the preset's."""

@@ -59,6 +59,8 @@ class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
 class SessionStore(Protocol):
     """A workspace is a session."""
 
+    def has_session(self, place: Place) -> bool: ...
+
     def session(self, place: Place) -> SessionMetadata | None:
         """As of now. None if there is no such session."""
         ...

@@ -35,29 +35,32 @@ class KindDecay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decay_enabled: bool = True
 
 
+_RATES = {
+    "conversation": KindDecay(168.0),
+    "decision": KindDecay(720.0),
+    "finding": KindDecay(336.0),
+    "preference": KindDecay(decay_enabled=False),
+}
+
+
 class DecaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool = True
     update_interval_minutes: Positive = 60.0
     type_specific: dict[str, KindDecay] = {}
+    """A type that is left out is as in the ledger document."""
     half_life_hours: Positive = 168.0
     min_decay_factor: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.1
 
     def curve(self) -> Decay:
         if not self.enabled:
             return NoDecay()
-        hours = {kind: one.half_life_hours for kind, one in self.type_specific.items() if one.half_life_hours}
-        never = tuple(kind for kind, one in self.type_specific.items() if not one.decay_enabled)
+        rates = {**_RATES, **self.type_specific}
+        hours = {kind: one.half_life_hours for kind, one in rates.items() if one.half_life_hours}
+        never = tuple(kind for kind, one in rates.items() if not one.decay_enabled)
         return HalfLife(hours, self.half_life_hours, never, self.min_decay_factor)
 
 
-LEDGER_DECAY = DecaySettings(
-    type_specific={
-        "conversation": KindDecay(168.0),
-        "decision": KindDecay(720.0),
-        "finding": KindDecay(336.0),
-        "preference": KindDecay(decay_enabled=False),
-    }
-)
+LEDGER_DECAY = DecaySettings()
 """The ledger document's rates."""
 
 
@@ -73,7 +76,7 @@ class Integrity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    version: str = "1.0"
+    version: Literal["1.0"] = "1.0"
     storage: Storage = Storage()
     concurrency: Concurrency = Concurrency()
     decay: DecaySettings | None = None

@@ -76,6 +76,11 @@ class AppendOnly:
         self.open()
         return self._inode == inode
 
+    def identity(self) -> Identity:
+        """Of the file that is open."""
+        found = os.fstat(self._fd)
+        return Identity(found.st_ino, found.st_size, found.st_mtime_ns)
+
     def open(self, *, create: bool = False) -> bool:
         """Have the file that the path names now. False if there is none."""
         found = identity(self.path)

@@ -6,12 +6,14 @@ import os
 import shutil
 import threading
 import weakref
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from heapq import merge
 from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from recollect.chain import Entry
 from recollect.errors import StoreError
@@ -25,8 +27,13 @@ from recollect.stores.jsonl.metrics import QUERY, Meter
 from recollect.stores.jsonl.searching import SearchedBook
 from recollect.textquery import TextQuery
 
+if TYPE_CHECKING:
+    from recollect.stores.corpus import Corpus
+    from recollect.stores.jsonl.resident import Resident
+
 _TRASH = ".trash-"
 _PAGE = 500
+_RESIDENT_BYTES = 1 << 30
 _OPEN_BOOKS = 256
 
 
@@ -41,7 +48,8 @@ class JsonlFolder:
 
     def _forget_books(self) -> None:
         self._lock = threading.Lock()
-        self._books: OrderedDict[Place, SearchedBook] = OrderedDict()
+        self._books: dict[Place, SearchedBook] = {}
+        self._residents: dict[SearchedBook, Resident] = {}
 
     def abandon(self) -> None:
         """In a forked child: what the parent's threads were doing is theirs to finish."""
@@ -81,13 +89,17 @@ class JsonlFolder:
     # Books
 
     def book(self, place: Place) -> SearchedBook:
+        book = self._books.get(place)
+        return self._open(place) if book is None else book
+
+    def _open(self, place: Place) -> SearchedBook:
+        """A book that was not open, and in its place let one go that has been open for longest."""
         with self._lock:
             book = self._books.get(place)
             if book is None:
                 book = self._books[place] = self.make(place)
-            self._books.move_to_end(place)
-            spare = [key for key in self._books if len(self._books) > _OPEN_BOOKS][: len(self._books) - _OPEN_BOOKS]
-            closing = [self._books.pop(key) for key in spare if not self._books[key].busy]
+            spare = [key for key, old in self._books.items() if not old.busy and old is not book]
+            closing = [self._books.pop(key) for key in spare[: max(0, len(self._books) - _OPEN_BOOKS)]]
         for old in closing:
             with old.guard:
                 old.put_away()
@@ -100,20 +112,9 @@ class JsonlFolder:
             book.refresh()
             yield book
 
-    @contextmanager
-    def transaction(self, place: Place) -> Generator[SearchedBook]:
+    def transaction(self, place: Place) -> Transaction:
         self.starting()
-        book = self.book(place)
-        book.begin()
-        assert book.staged is not None
-        mark = book.staged.mark()
-        try:
-            yield book
-        except BaseException as error:
-            book.take_back(mark)
-            book.end(error)
-            raise
-        book.end(None)
+        return Transaction(self.book(place))
 
     def _places(self, where: Filter) -> list[Place]:
         view = where.view
@@ -191,6 +192,23 @@ class JsonlFolder:
                     found += book.search(query, where, limit)
         found.sort(key=lambda match: -match.score)
         return found[:limit]
+
+    @contextmanager
+    def corpus(self, place: Place, model: str | None) -> Generator[Corpus]:
+        book = self.book(place)
+        with self._resident(book).corpus(model) as corpus:
+            yield corpus
+
+    def _resident(self, book: SearchedBook) -> Resident:
+        """The columns of a book. Those that were not asked for longest go when all together take too much memory."""
+        from recollect.stores.jsonl.resident import Resident  # numpy takes longer to import than all of this package
+
+        with self._lock:
+            resident = self._residents.pop(book, None) or Resident(book)
+            self._residents[book] = resident
+            while len(self._residents) > 1 and sum(one.bytes for one in self._residents.values()) > _RESIDENT_BYTES:
+                del self._residents[next(iter(self._residents))]
+        return resident
 
     def stats(self, where: Filter) -> StoreStats:
         states: Counter[str] = Counter()
@@ -291,14 +309,39 @@ class JsonlFolder:
         with self._lock:
             books = list(self._books.values())
             self._books.clear()
+            self._residents.clear()
         problems: list[str] = []
         for book in books:
             with book.guard:
-                book.put_away()
+                try:
+                    book.put_away()
+                except StoreError as error:
+                    problems.append(str(error))
                 if problem := book.unsaved_problem():
                     problems.append(problem)
         if problems:
             raise StoreError(f"what was kept in memory could not be written and is lost: {problems[0]}")
+
+
+class Transaction:
+    """Opens one, or joins the one that is open. Inside another, an exception takes back what was done in this one."""
+
+    __slots__ = ("_book", "_mark")
+
+    def __init__(self, book: SearchedBook) -> None:
+        self._book = book
+
+    def __enter__(self) -> SearchedBook:
+        book = self._book
+        book.begin()
+        assert book.staged is not None
+        self._mark = book.staged.mark()
+        return book
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self._book.take_back(self._mark)
+        self._book.end(error)
 
 
 _folders: weakref.WeakSet[JsonlFolder] = weakref.WeakSet()

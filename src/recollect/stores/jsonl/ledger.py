@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from datetime import datetime
 
+from recollect.errors import StoreError
 from recollect.policies.decay import Decay
 from recollect.record import SCHEMA_VERSION
 from recollect.stores.base import Place
@@ -23,6 +24,7 @@ class Ledger(JsonlFolder):
     """`sessions/<workspace>/memory.jsonl` and what belongs to it. What accounts share is in `account/`."""
 
     _config: config.Config | None = None
+    _started = False
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         super().__init__(root)
@@ -45,7 +47,7 @@ class Ledger(JsonlFolder):
 
     def make(self, place: Place) -> Session:
         folder = self.path(place)
-        format = LedgerFormat()
+        format = LedgerFormat(self.config.integrity.enable_checksums)
         return Session(folder, os.path.join(folder, format.file), place, format, self.config, self.meter)
 
     def _session(self, place: Place) -> Session:
@@ -58,6 +60,9 @@ class Ledger(JsonlFolder):
 
     def crowded(self, place: Place) -> bool:
         return self._session(place).crowded()
+
+    def has_session(self, place: Place) -> bool:
+        return self._holds(place)
 
     def session(self, place: Place) -> SessionMetadata | None:
         book = self._session(place)
@@ -117,7 +122,7 @@ class Ledger(JsonlFolder):
         parts, self._parts = self._parts, {}
         for tenant in {place.tenant for place in parts}:
             changed = {str(place.workspace): part for place, part in parts.items() if place.tenant == tenant}
-            with suppress(OSError):
+            with suppress(OSError, StoreError):
                 indices.update(self._tenant(tenant), changed)
 
     def metrics(self, tenant: str) -> dict[str, float]:
@@ -155,6 +160,9 @@ class Ledger(JsonlFolder):
         return indices.without(self._tenant(tenant), tag, sizes)
 
     def starting(self) -> None:
+        if self._started:
+            return
+        self._started = True
         path = os.path.join(self.root, "config.json")
         if not os.path.exists(path):
             files.make_folder(self.root)

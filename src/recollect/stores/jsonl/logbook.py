@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -10,12 +11,14 @@ from typing import Any
 import msgspec
 
 from recollect.chain import GENESIS, Entry, seal
+from recollect.errors import StoreError
 from recollect.record import Record, new_id, utc_now
 from recollect.stores.jsonl import files
-from recollect.stores.jsonl.book import AUDIT, TOMBSTONES, UNDO, Book
+from recollect.stores.jsonl.book import AUDIT, TOMBSTONES, UNDO
 from recollect.stores.jsonl.files import MISSING, Identity
 from recollect.stores.jsonl.lines import Audited, Named, Undo, UndoHead, UndoIds
 from recollect.stores.jsonl.lock import Note
+from recollect.stores.jsonl.staging import StagedBook
 from recollect.stores.jsonl.state import FOREVER, UNREADABLE
 
 _encode = msgspec.json.Encoder().encode
@@ -28,7 +31,7 @@ _id = msgspec.json.Decoder(Named).decode
 _TAIL = 4096
 
 
-class Logbook(Book):
+class Logbook(StagedBook):
     """A book that logs what is done to it."""
 
     _audit_seen: Identity | None = None
@@ -52,6 +55,12 @@ class Logbook(Book):
                 last = _audited(lines.splitlines()[-1])
                 return last.seq, last.hash
         return self._last_written()
+
+    def _settle_rows(self, parts: dict[str, bytes], starts: dict[str, int]) -> None:
+        super()._settle_rows(parts, starts)
+        if AUDIT in parts:
+            last = _audited(parts[AUDIT][parts[AUDIT].rfind(b"\n", 0, -1) + 1 :])
+            self._last, self._audit_seen = (last.seq, last.hash), self.files[AUDIT].identity()
 
     def _last_written(self) -> tuple[int, str]:
         found = files.identity(self.files[AUDIT].path)
@@ -187,6 +196,9 @@ class Logbook(Book):
         return {**parts, AUDIT: b"".join(lines), **({UNDO: moved} if undo else {})}
 
     def close(self) -> None:
-        if os.path.exists(self.files[AUDIT].path) and self.files[AUDIT].open():
-            self.files[AUDIT].sync()
+        try:
+            if os.path.exists(self.files[AUDIT].path) and self.files[AUDIT].open():
+                self.files[AUDIT].sync()
+        except (OSError, StoreError) as error:
+            self._log(logging.WARNING, "audit log not made durable", problem=str(error))
         super().close()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from operator import attrgetter
 
 from recollect.filters import Filter
 from recollect.record import Record
 from recollect.stores.base import Damage, Match
 from recollect.stores.jsonl import files
+from recollect.stores.jsonl.book import UNREAD
 from recollect.stores.jsonl.logbook import Logbook
 from recollect.stores.jsonl.state import Row, State
 from recollect.stores.jsonl.text import TextIndex, has_all, having
@@ -25,8 +29,9 @@ class SearchedBook(Logbook):
 
     def matching(self, where: Filter, newest_first: bool) -> list[Record]:
         """Without content, by creation time."""
-        found = [record for row in self.state.rows.values() if where.matches(record := row.record)]
-        found.sort(key=lambda record: record.created_at, reverse=newest_first)
+        meets = where.meets()
+        found = [record for row in self.state.rows.values() if meets(record := row.record)]
+        found.sort(key=_created, reverse=newest_first)
         return found
 
     def search(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
@@ -34,10 +39,10 @@ class SearchedBook(Logbook):
             return []
         found: list[Match] = []
         patterns = having(query.patterns)
-        rows = self.state.rows
+        rows, meets = self.state.rows, where.meets()
         for ident, score in self._candidates(query):
             row = rows.get(ident)
-            if row is None or not where.matches(row.record):
+            if row is None or not meets(row.record):
                 continue
             record = self.record(row, vector=False)
             if record is not None and has_all(patterns, record.text):
@@ -47,13 +52,13 @@ class SearchedBook(Logbook):
         return found
 
     def _candidates(self, query: TextQuery) -> Iterator[tuple[str, float]]:
-        candidates = list(self._text_index().search(query))
-        if candidates and not query.words and not query.phrases:
-            rows = self.state.rows
-            candidates.sort(key=lambda one: rows[one[0]].record.created_at, reverse=True)
-        return iter(candidates)
+        candidates = self.text_index().search(query)
+        if query.words or query.phrases:
+            return candidates
+        rows = self.state.rows
+        return iter(sorted(candidates, key=lambda one: rows[one[0]].record.created_at, reverse=True))
 
-    def _text_index(self) -> TextIndex:
+    def text_index(self) -> TextIndex:
         """The words of every memory as it is now."""
         state = self.state
         if self._index is None or self._indexed_generation is not self.generation:
@@ -67,6 +72,10 @@ class SearchedBook(Logbook):
             self._index.add(self._texts([row for ident in changed if (row := state.rows.get(ident))]))
         return self._index
 
+    def text(self, row: Row) -> str:
+        record = self.record(row, vector=False)
+        return record.text if record else ""
+
     def _texts(self, rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
         for row in rows:
             record = self.record(row, vector=False)
@@ -75,7 +84,10 @@ class SearchedBook(Logbook):
 
     def compact(self) -> int:
         """In a transaction that has staged nothing."""
-        return self.rewrite()
+        freed = self.rewrite()
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.folder, UNREAD))
+        return freed
 
     def verify(self) -> list[Damage]:
         """Read everything on disk again, and compare with every checksum."""
@@ -105,3 +117,6 @@ class SearchedBook(Logbook):
 
     def snapshot(self) -> None:
         """Where snapshots are kept, write them."""
+
+
+_created = attrgetter("created_at")

@@ -6,19 +6,20 @@ import logging
 import os
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError
+from recollect.errors import ConflictError, SizeLimitError
 from recollect.policies.decay import Decay, HalfLife, NoDecay
 from recollect.record import utc_now
 from recollect.stores.jsonl import files, snapshots
 from recollect.stores.jsonl.book import CHANGES, TOMBSTONES
 from recollect.stores.jsonl.config import LEDGER_DECAY
-from recollect.stores.jsonl.files import Identity
+from recollect.stores.jsonl.files import MISSING, Identity
 from recollect.stores.jsonl.formats import LedgerFormat
 from recollect.stores.jsonl.indices import SessionPart
 from recollect.stores.jsonl.searching import SearchedBook
@@ -32,9 +33,15 @@ COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
 
 class Session(SearchedBook):
     _index_covers: dict[str, Covered] | None = None
-    _metadata: tuple[Identity, SessionMetadata] | None = None
+    _metadata: tuple[Identity, SessionMetadata | None] | None = None
     _snapshot_at: float = 0.0
     _wrote = False
+    _warned_at = 0
+
+    def refresh(self) -> None:
+        if not self.config.performance.index_in_memory and self.staged is None and not self.unsaved:
+            self.reset()
+        super().refresh()
 
     # Snapshots
 
@@ -70,11 +77,34 @@ class Session(SearchedBook):
         )
 
     def write_index(self) -> None:
+        """Unless it would take the session over its limit: the memories need the room more."""
         covers = {name: snapshots.covered(self.files[name], at) for name, at in self._at.items()}
         data = snapshots.make_index(self.state, covers, self.decay() or LEDGER_DECAY.curve(), utc_now())
-        if self._replace(INDEX, data):
+        limit, old = self.config.limit, files.identity(self._file(INDEX)).size
+        if limit is not None and self.used() - old + len(data) > limit:
+            self._drop_index()
+        elif self._replace(INDEX, data):
             self._index_covers = covers
         self._snapshot_at = time.monotonic()
+
+    def _drop_index(self) -> bool:
+        """It can be made again at any time. False if there is none."""
+        self._index_covers = None
+        try:
+            os.unlink(self._file(INDEX))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise files.problem(error, self.folder) from error
+        return True
+
+    def _check_room(self, parts: dict[str, bytes]) -> None:
+        try:
+            super()._check_room(parts)
+        except SizeLimitError:
+            if not self._drop_index():
+                raise
+            super()._check_room(parts)
 
     def _replace(self, name: str, data: bytes) -> bool:
         """A snapshot that cannot be written is no loss."""
@@ -105,21 +135,23 @@ class Session(SearchedBook):
         )
 
     def _kept(self) -> SessionMetadata | None:
+        """What the file says. None if it is not there, or cannot be read."""
         path = self._file(METADATA)
         found = files.identity(path)
         if self._metadata is None or self._metadata[0] != found:
-            try:
-                with open(path, "rb") as file:
-                    self._metadata = found, msgspec.json.decode(file.read(), type=SessionMetadata)
-            except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-                return None
+            kept = None
+            if found != MISSING:
+                with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError), open(path, "rb") as file:
+                    kept = snapshots.read_metadata(file.read(), path)
+            self._metadata = found, kept
         return self._metadata[1]
 
     def write_metadata(self, **changes: Any) -> SessionMetadata:
         known = self.metadata()
         now = utc_now()
         if known is None:
-            known = SessionMetadata(session_id=self.place.workspace or "account", created_at=now, last_accessed=now)
+            name, counts = self.place.workspace or "account", snapshots.statistics(())
+            known = SessionMetadata(session_id=name, created_at=now, last_accessed=now, statistics=counts)
         new = replace(
             known, **{"last_accessed": now, "audit_entries": self.written(), "covers": dict(self._at), **changes}
         )
@@ -160,16 +192,15 @@ class Session(SearchedBook):
             return NoDecay()
         if own.half_life_hours is None and own.min_decay_factor is None:
             return shared.curve() if shared else None
-        base = (shared or LEDGER_DECAY).curve()
-        if not isinstance(base, HalfLife):
-            base = HalfLife()
+        base = (shared if shared and shared.enabled else LEDGER_DECAY).curve()
+        assert isinstance(base, HalfLife)
         floor = base.floor if own.min_decay_factor is None else own.min_decay_factor
         if own.half_life_hours is None:
             return replace(base, floor=floor)
         return HalfLife({}, own.half_life_hours, base.never, floor)
 
     def auto_compact(self) -> bool:
-        kept = self._kept()
+        kept = self._metadata[1] if self._metadata else self._kept()
         own = kept.compaction_config.auto_compact if kept else None
         return self.config.storage.auto_compact if own is None else own
 
@@ -179,11 +210,13 @@ class Session(SearchedBook):
         kept = self._kept()
         own = kept.compaction_config if kept else None
         threshold = storage.compaction_threshold if own is None or own.threshold is None else own.threshold
-        if limit is None or not self.auto_compact():
+        if limit is None or (used := self.used()) <= threshold * limit:
             return False
-        used = self.used()
+        if used - self._warned_at > limit / 100:
+            self._warned_at = used
+            self._log(logging.WARNING, "approaching size limit", size_bytes=used, limit_bytes=limit)
         # Not again before enough was written for it to be worth the while.
-        return used > threshold * limit and used - (kept.compacted_size_bytes if kept else 0) > limit / 100
+        return self.auto_compact() and used - (kept.compacted_size_bytes if kept else 0) > limit / 100
 
     # Writing
 
@@ -203,16 +236,16 @@ class Session(SearchedBook):
             self.write_metadata()
 
     def compact(self) -> int:
-        before, entries, started = self.size(), len(self.state.rows), time.monotonic()
+        started = time.monotonic()
+        entries = len(self.state.rows.keys() | self.state.tombs.keys())
         self._log(logging.INFO, "session compaction started")
-        super().compact()
+        freed = super().compact()  # of the log: the index is counted out, it may be new
         self.write_index()
         self.write_metadata(last_compaction=utc_now(), compacted_size_bytes=self.used())
         self._wrote = True
-        freed = before - self.size()
         told = {
-            "entries_after": len(self.state.rows),
             "entries_before": entries,
+            "entries_after": len(self.state.rows),
             "size_reduction_mb": round(freed / 1_048_576, 3),
             "duration_ms": round(1000 * (time.monotonic() - started)),
         }
@@ -221,12 +254,7 @@ class Session(SearchedBook):
 
     def rebuild(self) -> int:
         """Make the index anew from the log. Returns how many memories it knows."""
-        try:
-            os.unlink(self._file(INDEX))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise files.problem(error, self.folder) from error
+        self._drop_index()
         self.reset()
         self.reload()
         self.write_index()
@@ -237,4 +265,10 @@ class Session(SearchedBook):
         """In a transaction."""
         if self.exists() or self._kept() is not None:
             raise ConflictError(f"there is a session {self.place.workspace} already")
+        self._log(logging.INFO, "session created")
         return self.write_metadata(created_at=now, last_accessed=now, **settings)
+
+    def put_away(self) -> None:
+        super().put_away()
+        if self.exists():
+            self._log(logging.INFO, "session closed")

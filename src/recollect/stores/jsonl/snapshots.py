@@ -13,16 +13,19 @@ from typing import Any
 
 import msgspec
 
+from recollect.errors import SchemaError
 from recollect.policies.decay import Decay, hours_between
 from recollect.record import SCHEMA_VERSION, Lifetime, Record, Role, Tier
 from recollect.stores.base import Damage
 from recollect.stores.jsonl.files import AppendOnly, Identity
 from recollect.stores.jsonl.formats import Addresses
 from recollect.stores.jsonl.state import Row, State
+from recollect.stores.sessions import SessionMetadata
 
 INDEX, METADATA = "index.json", "metadata.json"
 VERSION = 1
 _FINGERPRINT = 256
+_SEAL = b',"crc32":'
 _RECENT_HOURS, _RECENT_BOOST = 24.0, 1.5
 _PLURALS = {
     "conversation": "conversations",
@@ -93,7 +96,13 @@ class _WrittenIndex(Index):
     types: dict[str, list[str]] = {}
 
 
+class _Versioned(msgspec.Struct):
+    version: int = VERSION
+
+
 _decode = msgspec.json.Decoder(Index).decode
+_version = msgspec.json.Decoder(_Versioned).decode
+_metadata = msgspec.json.Decoder(SessionMetadata).decode
 
 
 def covered(file: AppendOnly, size: int) -> Covered:
@@ -115,9 +124,19 @@ def fits(index: Index, files: Mapping[str, AppendOnly], ends: Mapping[str, Ident
 def read_index(path: str) -> Index | None:
     try:
         with open(path, "rb") as file:
-            return _decode(file.read())
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            data = file.read()
+            body, _, seal = data.rpartition(_SEAL)
+            # Whatever changed a digit in it would have a memory looked for in the wrong place.
+            return _decode(data) if body and int(seal.rstrip(b"}\n")) == zlib.crc32(body) else None
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return None
+
+
+def read_metadata(data: bytes, path: str) -> SessionMetadata:
+    version = _version(data).version
+    if version > VERSION:
+        raise SchemaError(f"{path} is of version {version}; this recollect knows up to {VERSION}. Use a newer one")
+    return _metadata(data)
 
 
 def restore(index: Index, state: State, address: Addresses) -> None:
@@ -169,7 +188,8 @@ def make_index(state: State, covers: dict[str, Covered], decay: Decay, now: date
     index = _WrittenIndex(
         VERSION, now, covers, state.lines, entries, state.tombs, state.oldest_schema, corrupt, tags, types
     )
-    return msgspec.json.encode(index) + b"\n"
+    body = msgspec.json.encode(index)[:-1]
+    return b"%b%b%d}\n" % (body, _SEAL, zlib.crc32(body))
 
 
 def _indexed(row: Row, decay: Decay, now: datetime) -> Indexed:

@@ -93,6 +93,13 @@ class State:
                 f"{self.format.file} of {self.place.workspace} has an entry of schema version {schema}; "
                 f"this recollect knows up to {SCHEMA_VERSION}. Use a newer one"
             )
+        if not 0 < version < FOREVER:
+            raise ValueError(f"version {version} is none that can be followed by another")
+        known = self.rows.get(record.id)
+        if known is not None and PENDING != known.start < line.start and version <= known.version:
+            same_size = known.end - known.start == line.end - line.start
+            if known.record.created_at != record.created_at or (version == known.version and not same_size):
+                raise ValueError(f"has the id {record.id} of line {known.number}")
         self.oldest_schema = min(self.oldest_schema, schema)
         self.add(record, version, line.start, line.end)
 

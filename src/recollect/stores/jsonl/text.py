@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from recollect.speech import HEAD
 from recollect.stores.segment import fold, segment
 from recollect.stores.sqlite.match import expression, word_pattern
 from recollect.textquery import TextQuery
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _TABLE = """CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1,
     tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'")"""
@@ -25,6 +30,7 @@ class TextIndex:
         self._connection.execute(_TABLE)
         self._rows: dict[str, int] = {}
         self._ids: dict[int, str] = {}
+        self._shapes: dict[int, tuple[int, str]] = {}
         self._next = 1
 
     def add(self, texts: Iterable[tuple[str, str]]) -> None:
@@ -36,6 +42,7 @@ class TextIndex:
             self._next += 1
             self._rows[ident] = row
             self._ids[row] = ident
+            self._shapes[row] = len(text), text[:HEAD]
             rows.append((row, segment(text)))
         with self._connection:
             self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
@@ -43,7 +50,7 @@ class TextIndex:
     def _forget(self, ident: str) -> None:
         row = self._rows.pop(ident, None)
         if row is not None:
-            del self._ids[row]
+            del self._ids[row], self._shapes[row]
             self._connection.execute("DELETE FROM words WHERE rowid = ?", (row,))
 
     def remove(self, idents: Iterable[str]) -> None:
@@ -62,8 +69,23 @@ class TextIndex:
             for ident in self._rows:
                 yield ident, 1.0
 
-    def close(self) -> None:
-        self._connection.close()
+    def key(self, ident: str) -> int:
+        """The number that a memory is indexed under; 0 for one that is not. Later ones have higher numbers."""
+        return self._rows.get(ident, 0)
+
+    def ident(self, key: int) -> str:
+        return self._ids[key]
+
+    def shape(self, key: int) -> tuple[int, str]:
+        """The length of a text, and its beginning."""
+        return self._shapes[key]
+
+    def postings(self, term: str) -> NDArray[np.int64]:
+        """The numbers of all that have the term."""
+        from recollect.stores.columns import joined
+
+        row = self._connection.execute("SELECT group_concat(rowid) FROM words WHERE words MATCH ?", (term,)).fetchone()
+        return joined(row[0])
 
 
 def having(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:

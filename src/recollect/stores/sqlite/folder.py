@@ -8,14 +8,14 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from heapq import merge
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.chain import Entry
 from recollect.errors import CorruptionError, StoreError
@@ -27,7 +27,12 @@ from recollect.stores.sqlite.database import BUSY_SECONDS, MovedError, create
 from recollect.stores.sqlite.memories import Memories
 from recollect.textquery import TextQuery
 
+if TYPE_CHECKING:
+    from recollect.stores.corpus import Corpus
+    from recollect.stores.sqlite.resident import Resident
+
 _OPEN_FILES = 64
+_RESIDENT_BYTES = 1 << 30
 _TRASH = ".trash-"
 _TRIES = 100
 """How often a read begins anew."""
@@ -47,6 +52,7 @@ class SqliteFolder:
     def _forget_handles(self) -> None:
         self._lock = threading.Lock()
         self._handles: OrderedDict[Place, Memories] = OrderedDict()
+        self._residents: dict[Memories, Resident] = {}
         self._alive: weakref.WeakSet[Memories] = weakref.WeakSet()
         self._may_open = threading.Event()
         self._may_open.set()
@@ -92,12 +98,15 @@ class SqliteFolder:
                     self._handles.move_to_end(place)
                     return handle
                 del self._handles[place]
+                self._residents.pop(handle, None)
             handle = self._open(place, new)
             if handle is None:
                 return None
             self._handles[place] = handle
             self._alive.add(handle)
             evicted = self._handles.popitem(last=False)[1] if len(self._handles) > _OPEN_FILES else None
+            if evicted:
+                self._residents.pop(evicted, None)
         if evicted:
             evicted.settle()
         return handle
@@ -181,6 +190,31 @@ class SqliteFolder:
             found = _again(lambda: [m for handle in self._places(where) for m in handle.search(query, where, limit)])
         found.sort(key=lambda match: -match.score)
         return found[:limit]
+
+    @contextmanager
+    def corpus(self, place: Place, model: str | None) -> Generator[Corpus]:
+        from recollect.stores.corpus import empty  # numpy takes longer to import than all of this package
+
+        for _ in range(_TRIES):
+            handle = self._existing(place)
+            if handle is None:
+                yield empty()
+                return
+            with suppress(MovedError), ExitStack() as stack:
+                corpus = stack.enter_context(self._resident(handle).corpus(model))
+                yield corpus
+                return
+
+    def _resident(self, handle: Memories) -> Resident:
+        """The columns of a file. Those that were not asked for longest go when all together take too much memory."""
+        from recollect.stores.sqlite.resident import Resident
+
+        with self._lock:
+            resident = self._residents.pop(handle, None) or Resident(handle)
+            self._residents[handle] = resident
+            while len(self._residents) > 1 and sum(one.bytes for one in self._residents.values()) > _RESIDENT_BYTES:
+                del self._residents[next(iter(self._residents))]
+        return resident
 
     def stats(self, where: Filter) -> StoreStats:
         return _again(lambda: self._stats(where))
@@ -269,6 +303,7 @@ class SqliteFolder:
         with self._lock:
             handles = list(self._handles.values())
             self._handles.clear()
+            self._residents.clear()
         for handle in handles:  # without the lock: a thread that still writes there may need it to finish
             handle.settle()
             handle.close()

@@ -16,13 +16,17 @@ def expression(query: TextQuery) -> str:
     """The MATCH expression. It finds all that may have the query's patterns; `word_pattern` tells which of them do."""
     required = [phrase for text in query.phrases if (phrase := _phrase(text))]
     required += [begin for pattern in query.patterns if (begin := _beginning(pattern))]
-    words = list(dict.fromkeys(term for word in query.words for term in _terms(word, query.loose)))[:_MOST_TERMS]
-    some = " OR ".join(words)
+    some = " OR ".join(word_terms(query))
     every = " AND ".join(required)
     if every and some:
         # The words only score: what has every phrase is found with or without them.
         return f"({every}) OR (({every}) AND ({some}))"
     return every or ("" if query.patterns else some)
+
+
+def word_terms(query: TextQuery) -> list[str]:
+    """The index entries that the query's words stand for, each an expression of its own."""
+    return list(dict.fromkeys(term for word in query.words for term in _terms(word, query.loose)))[:_MOST_TERMS]
 
 
 def _beginning(pattern: str) -> str:

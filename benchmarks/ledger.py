@@ -1,0 +1,236 @@
+"""The ledger against the least file work that could do the same, in one run.
+
+The floor of writing is `os.write` and `os.fsync` of the very bytes that we write to the log; the floor of reading is
+one pass over the lines with msgspec. Ours and the floor take turns, so that a noisy machine disturbs both alike.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from corpus import sentences
+
+from recollect import Memory
+
+_KINDS = ("conversation", "decision", "finding", "preference")
+_TOPICS = ("security", "security.auth", "style", "infra", "deploy", "people", "money", "travel")
+_MEGABYTE = 1 << 20
+
+
+def entries(size: int, seed: int = 7) -> list[dict[str, Any]]:
+    """About so many bytes of log, in entries of half to two kilobytes."""
+    rng = random.Random(seed)
+    pool = sentences(4000, seed)
+    made: list[dict[str, Any]] = []
+    left = size
+    while left > 0:
+        text = " ".join(rng.choices(pool, k=rng.randint(2, 12)))
+        made.append(
+            {
+                "content": text,
+                "kind": rng.choice(_KINDS),
+                "importance": rng.random(),
+                "tags": rng.sample(_TOPICS, rng.randint(0, 3)),
+            }
+        )
+        left -= len(text) + 420
+    return made
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def turns(ours: Callable[[], object], floor: Callable[[], object], rounds: int) -> tuple[list[float], list[float]]:
+    mine, least = [], []
+    for _ in range(rounds):
+        least.append(seconds(floor))
+        mine.append(seconds(ours))
+    return sorted(mine), sorted(least)
+
+
+def show(what: str, ours: float, floor: float | None, goal: str) -> None:
+    scale, unit = (1e6, "µs") if ours < 0.001 else (1e3, "ms")
+    ratio = "" if floor is None else f"{floor * scale:10.1f} {unit}   {ours / floor:5.2f}×"
+    print(f"{what:<58} {ours * scale:10.1f} {unit} {ratio:<24} goal {goal}", flush=True)
+
+
+def appending(folder: Path) -> None:
+    memory = Memory(f"ledger:{folder}/a", preset="ledger")
+    texts = iter(sentences(5000))
+    memory.remember(next(texts))
+    log = folder / "a/sessions/default/memory.jsonl"
+    line = log.read_bytes()
+    fd = os.open(folder / "floor", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def least() -> None:
+        os.write(fd, line)
+        os.fsync(fd)
+
+    ours, floor = turns(lambda: memory.remember(next(texts)), least, 1500)
+    show("append, p50", statistics.median(ours), statistics.median(floor), "≤ 1.3×")
+    show("append, p95", ours[len(ours) * 95 // 100], floor[len(floor) * 95 // 100], "< 50 ms")
+    store = memory._view.store  # pyright: ignore[reportPrivateUsage]
+    from recollect.drafting import draft
+
+    view = memory._view  # pyright: ignore[reportPrivateUsage]
+    made = iter([draft({"content": text}, view.address, view.preset, view.now()) for text in sentences(1500, 3)])
+    ours, floor = turns(lambda: store.put([next(made)]), least, 1000)
+    show("append of a finished record to the store, p50", statistics.median(ours), statistics.median(floor), "")
+    batches = iter([sentences(1000, seed) for seed in range(10, 18)])
+
+    def least_batch() -> None:
+        os.write(fd, line * 1000)
+        os.fsync(fd)
+
+    ours, floor = turns(lambda: memory.remember_many(next(batches)), least_batch, 6)
+    show("batch of 1,000, median", statistics.median(ours), statistics.median(floor), "≤ 2× (rate ≥ 0.5×)")
+    memory.close()
+
+
+def full_session(folder: Path) -> Path:
+    """A session just below 9 MB of log, so that nothing is compacted while we measure."""
+    root = folder / "full"
+    with Memory(f"ledger:{root}", preset="ledger") as memory:
+        memory.remember_many(entries(int(6.5 * _MEGABYTE)))
+    log = root / "sessions/default"
+    sizes = {name: os.path.getsize(log / name) / _MEGABYTE for name in ("memory.jsonl", "index.json")}
+    lines = (log / "memory.jsonl").read_bytes().count(b"\n")
+    print(f"full session: {lines:,} entries, " + ", ".join(f"{name} {size:.1f} MB" for name, size in sizes.items()))
+    return root
+
+
+def opening(root: Path) -> None:
+    log = root / "sessions/default/memory.jsonl"
+
+    def scan() -> None:
+        decode = msgspec.json.Decoder().decode
+        for line in log.read_bytes().splitlines():
+            decode(line)
+
+    def open_() -> None:
+        memory = Memory(f"ledger:{root}", preset="ledger")
+        assert memory.stats().total > 1000
+
+    ours, floor = turns(open_, scan, 9)
+    show("open with a fresh index, and count", statistics.median(ours), statistics.median(floor), "≤ 60 ms")
+    os.rename(root / "sessions/default/index.json", root / "index.aside")
+    ours, floor = turns(open_, scan, 9)
+    show("open without any index, and count", statistics.median(ours), statistics.median(floor), "≤ 3×")
+    os.rename(root / "index.aside", root / "sessions/default/index.json")
+    memory = Memory(f"ledger:{root}", preset="ledger")
+    ours = sorted(seconds(lambda: memory.sessions.rebuild_index("default")) for _ in range(5))
+    show("rebuild the index", statistics.median(ours), statistics.median(floor), "< 1 s")
+
+
+def querying(root: Path) -> None:
+    memory = Memory(f"ledger:{root}", preset="ledger")
+    rng = random.Random(5)
+    words = [word for text in sentences(300, 7) for word in text.rstrip(".").split() if len(word) > 4]
+    wishes: dict[str, Callable[[], object]] = {
+        "text of two words": lambda: {"text": " ".join(rng.sample(words, 2)), "limit": 10},
+        "kinds, tag, time and importance": lambda: {
+            "types": ["decision", "finding"],
+            "tags": {"include": ["security"], "exclude": ["money"]},
+            "time_range": "last week",
+            "min_importance": 0.7,
+            "limit": 10,
+        },
+        "one tag": lambda: {"tags": [rng.choice(_TOPICS)], "limit": 10},
+        "everything by relevance": lambda: {"limit": 10},
+    }
+    first = seconds(lambda: memory.sessions.query("default", {"text": "ball", "limit": 10}))
+    show("the first text query, which makes the word index", first, None, "")
+    for what, wish in wishes.items():
+        taken = sorted(seconds(lambda: memory.sessions.query("default", wish())) for _ in range(100))  # noqa: B023
+        show(f"query: {what}, p95", taken[95], None, "≤ 10 ms")
+
+
+_WRITER = """
+import sys
+from recollect import Memory
+memory = Memory(sys.argv[1], preset="ledger")
+memory.remember("ready")
+print("ready", flush=True); sys.stdin.readline()
+for n in range(int(sys.argv[2])): memory.remember(f"number {n} of writer {sys.argv[3]} is about the harbour")
+print("done", flush=True); sys.stdin.readline()
+"""
+
+
+def together(folder: Path, processes: int, each: int) -> float:
+    """Appends a second of so many processes on one session."""
+    root = folder / f"together{processes}"
+    command = [sys.executable, "-c", _WRITER, f"ledger:{root}", str(each)]
+    running = [
+        subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for n in range(processes)
+    ]
+    for one in running:
+        _expect(one, "ready\n")
+    started = time.perf_counter()
+    for one in running:
+        assert one.stdin
+        one.stdin.write("\n")
+        one.stdin.flush()
+    for one in running:
+        _expect(one, "done\n")
+    taken = time.perf_counter() - started
+    for one in running:
+        one.communicate("\n")
+    with Memory(f"ledger:{root}", preset="ledger") as memory:
+        assert memory.stats().total == processes * (each + 1), "something was lost"
+    return processes * each / taken
+
+
+def _expect(process: subprocess.Popen[str], line: str) -> None:
+    if process.stdout is None or process.stdout.readline() != line:
+        raise RuntimeError("a writer failed")
+
+
+def crossing(folder: Path) -> None:
+    root = folder / "many"
+    memory = Memory(f"ledger:{root}", preset="ledger")
+    for n in range(100):
+        made = memory.sessions.create(f"user{n}", session_id=f"s{n}")
+        memory.at(workspace=made.session_id).remember_many(entries(int(0.7 * _MEGABYTE), n))
+    size = sum(file.stat().st_size for file in root.rglob("memory.jsonl")) / _MEGABYTE
+    print(f"100 sessions, {size:.0f} MB of log")
+    show("the first search across them", seconds(lambda: memory.sessions.search("ball")), None, "")
+    rng = random.Random(6)
+    words = [word for text in sentences(300, 7) for word in text.rstrip(".").split() if len(word) > 4]
+    taken = sorted(seconds(lambda: memory.sessions.search(" ".join(rng.sample(words, 2)))) for _ in range(30))
+    show("search across them, median", statistics.median(taken), None, "≤ 150 ms")
+    show("search across them, p95", taken[28], None, "")
+    memory.close()
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        appending(folder)
+        root = full_session(folder)
+        opening(root)
+        querying(root)
+        alone, eight = together(folder, 1, 1000), together(folder, 8, 250)
+        print(f"appends a second: one process {alone:,.0f}, eight {eight:,.0f} ({eight / alone:.2f}×, goal ≥ 0.5×)")
+        if "--all" in sys.argv:
+            crossing(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
