@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Any
 
 import click
@@ -36,13 +37,19 @@ _SECTIONS = {
         "doctor": "care:doctor",
         "maintain": "care:maintain",
         "compact": "care:compact",
+        "verify": "upkeep:verify",
+        "rebuild": "upkeep:rebuild",
+        "migrate": "upkeep:migrate",
         "audit": "audit:audit",
         "workspaces": "workspaces:workspaces",
+        "sessions": "sessions:sessions",
+        "eval": "evaluate:evaluate",
     },
     "Move and set up": {
         "export": "moving:export",
         "import": "moving:import_",
         "presets": "presets:presets",
+        "models": "models:models",
     },
 }
 
@@ -112,10 +119,15 @@ def cli() -> None:
     """
 
 
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    click.echo(f"recollect: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line and exit."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows an escape instead of ending the command.
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")
+    warnings.showwarning = _show_warning
     cli.main()

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from recollect.cli import output, text
+from recollect.cli import batch, output, text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column, Styled
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.health import Finding, Health
@@ -28,24 +26,30 @@ _LOOKS = {"error": BAD, "warning": CAREFUL, "info": QUIET}
 def init(target: Target) -> None:
     """Make the folder for a memory. Harmless where there is one already.
 
+    A location may name the kind of store, as in ledger:./memory or notebook:./notes.jsonl; otherwise the preset does.
+
     \b
     Example:
       recollect init --store ./memory
+      recollect init --store ledger:./memory
     """
-    from recollect.stores import open_store
+    from recollect.stores.sessions import SessionStore
 
-    root: Path | None = getattr(open_store(target.location), "root", None)
-    if root is not None and root.exists() and not root.is_dir():
-        raise InputError("store", f"{target.location} is a file; a memory is a folder")
-    created = root is not None and not root.exists()
-    if root is not None:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    store, home = target.find()
+    created = home is not None and not home.there(target.location)
+    if home is not None and created:
+        home.make()
     if target.json:
-        output.emit({"store": target.location, "path": None if root is None else str(root), "created": created})
+        path = None if home is None else str(home.path)
+        output.emit({"store": target.location, "path": path, "created": created})
         return
-    output.say("Made the folder " if created else "There is a memory in ", (str(root or target.location), STRONG))
-    output.say(("Next: ", QUIET), f'recollect remember "Alice prefers tabs"{target.typed}')
-    output.say(("      ", QUIET), f"recollect recall alice{target.typed}")
+    made = "Made the file " if home is not None and home.is_file else "Made the folder "
+    output.say(made if created else "There is a memory in ", (str(home.path if home else target.location), STRONG))
+    first, then = f'remember "Alice prefers tabs"{target.typed}', f"recall alice{target.typed}"
+    if isinstance(store, SessionStore):
+        first, then = f"sessions create alice{target.typed}", f"sessions{target.typed}"
+    output.say(("Next: ", QUIET), f"recollect {first}")
+    output.say(("      ", QUIET), f"recollect {then}")
 
 
 @click.command(cls=Leaf)
@@ -89,7 +93,7 @@ def doctor(target: Target) -> None:
     Example:
       recollect doctor
     """
-    with target.open() as memory:
+    with target.open(told=False) as memory:
         health = memory.doctor()
     if target.json:
         output.emit({"ok": health.ok, "memories": health.memories, "findings": health.findings})
@@ -160,8 +164,9 @@ def _print_maintained(done: Maintained, dry_run: bool) -> None:
 
 
 @click.command(cls=Leaf)
+@click.option("--all", "everywhere", is_flag=True, help="Every workspace of the tenant.")
 @scoped
-def compact(target: Target) -> None:
+def compact(target: Target, everywhere: bool) -> None:
     """Remove the last traces of what was forgotten.
 
     Gives the space back. Changes made before cannot be undone any more.
@@ -169,10 +174,34 @@ def compact(target: Target) -> None:
     \b
     Example:
       recollect compact
+      recollect compact --all
     """
+    if everywhere:
+        _compact_all(target)
+        return
     with target.open() as memory:
         freed = memory.compact()
     if target.json:
         output.emit({"freed_bytes": freed})
     else:
         output.say(f"Compacted; {text.size(max(freed, 0))} freed. What was forgotten is gone for good.")
+
+
+def _compact_all(target: Target) -> None:
+    if target.workspace is not None:
+        raise click.UsageError("--all is every workspace: leave out --workspace, or --all.")
+    target.check_whole("compact")
+    with target.open() as memory:
+        freed, failed = batch.each("Compacting", memory.workspaces(), lambda name: memory.at(workspace=name).compact())
+    total = sum(freed.values())
+    if target.json:
+        each = [{"name": name, "freed_bytes": number} for name, number in freed.items()]
+        output.emit({"freed_bytes": total, "workspaces": each, "failed": failed})
+    elif not freed and not failed:
+        output.say("There are no workspaces yet.")
+    elif freed:
+        rows: list[Sequence[Styled]] = [[name, text.size(max(number, 0))] for name, number in freed.items()]
+        output.table([Column("workspace", wrap=True), Column("freed", right=True)], rows)
+        what = text.count(len(freed), "workspace", "workspaces")
+        output.say(f"Compacted {what}; {text.size(max(total, 0))} freed. What was forgotten is gone for good.")
+    batch.end(failed, quiet=target.json)

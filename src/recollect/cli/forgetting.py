@@ -49,7 +49,7 @@ def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bo
     if bool(given) == bool(conditions):
         raise click.UsageError("Say what to forget: ids, or --tag, --since, --until, --from-conversation; not both.")
     with target.open() as memory:
-        if conditions and not _agreed(memory, conditions, erase=erase, yes=yes, quiet=target.json):
+        if conditions and not agreed(memory, conditions, erase=erase, yes=yes, quiet=target.json):
             return
         wanted = ids.resolve_all(memory, given) if given else None
         receipt = memory.forget(wanted, **conditions, reason=reason, erase=erase)
@@ -69,7 +69,7 @@ def _conditions(tag: str | None, since: str | None, until: str | None, from_conv
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _agreed(memory: Memory, conditions: dict[str, Any], *, erase: bool, yes: bool, quiet: bool) -> bool:
+def agreed(memory: Memory, conditions: dict[str, Any], *, erase: bool, yes: bool, quiet: bool) -> bool:
     """Whether there is something to do. Asks first, after showing what it is about."""
     if yes:
         return True

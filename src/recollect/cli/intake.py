@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,14 +33,17 @@ def read_text(words: Sequence[str]) -> str:
         return " ".join(words)
     if not words and not piped():
         raise click.UsageError("Give the TEXT, or pipe it in.")
-    return _stdin().rstrip("\r\n")
+    return _read("-").rstrip("\r\n")
 
 
-def _stdin() -> str:
+def _read(file: str) -> str:
+    """All of a file, or of stdin if it is `-`."""
     try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError("stdin", f"is not UTF-8 text (at byte {error.start:,})") from None
+        name = "stdin" if file == "-" else file
+        raise InputError(name, f"is not UTF-8 text (at byte {error.start:,})") from None
 
 
 def parse_json(words: str, field: str = "content") -> Any:
@@ -49,10 +53,10 @@ def parse_json(words: str, field: str = "content") -> Any:
         raise InputError(field, f"is not JSON: {error}") from None
 
 
-def meta_pairs(pairs: Sequence[str]) -> dict[str, str] | None:
+def meta_pairs(pairs: Sequence[str], option: str = "--meta") -> dict[str, str] | None:
     for pair in pairs:
         if not pair.partition("=")[0] or "=" not in pair:
-            raise click.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint="--meta")
+            raise click.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint=option)
     return {key: value for key, _, value in (pair.partition("=") for pair in pairs)} or None
 
 
@@ -64,10 +68,10 @@ def plain_lines(fields: Mapping[str, Any]) -> list[Item]:
     return [(number, {**fields, "content": line}) for number, line in _lines()]
 
 
-def json_lines(fields: Mapping[str, Any]) -> list[Item]:
+def json_lines(fields: Mapping[str, Any], file: str = "-") -> list[Item]:
     """What a line leaves open is as the options say."""
     items: list[Item] = []
-    for number, line in _lines():
+    for number, line in _lines(file):
         value = parse_json(line, f"line {number:,}")
         if not isinstance(value, dict):
             raise InputError(f"line {number:,}", 'must be a JSON object such as {"content": "…", "kind": "fact"}')
@@ -75,18 +79,15 @@ def json_lines(fields: Mapping[str, Any]) -> list[Item]:
     return items
 
 
-def _lines() -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(_stdin().split("\n"), 1):
+def _lines(file: str = "-") -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(_read(file).split("\n"), 1):
         if line := line.strip():
             yield number, line
 
 
 def store_all(memory: Memory, items: Sequence[Item]) -> list[str]:
     """Store all of them, or none: every line is tried before the first is stored."""
-    with progress("Checking", len(items)) as told:
-        for done, (number, fields) in enumerate(items, 1):
-            _try(memory, number, fields)
-            told(done)
+    check_all(items, lambda fields: _try(memory, fields))
     stored: list[str] = []
     rest = iter(items)
     with progress("Storing", len(items)) as told:
@@ -96,17 +97,20 @@ def store_all(memory: Memory, items: Sequence[Item]) -> list[str]:
     return stored
 
 
-def _try(memory: Memory, number: int, fields: Mapping[str, Any]) -> None:
+def check_all(items: Sequence[Item], check: Callable[[dict[str, Any]], object]) -> None:
+    """Ends with the first line that is refused, and names it."""
+    with progress("Checking", len(items)) as told:
+        for done, (number, fields) in enumerate(items, 1):
+            try:
+                check(fields)
+            except RecollectError as error:
+                error.args = (f"line {number:,}: {error}; nothing was stored",)
+                raise
+            told(done)
+
+
+def _try(memory: Memory, fields: Mapping[str, Any]) -> None:
     try:
         draft(fields, memory.address, memory.preset, utc_now())
     except RecollectError:
-        _refuse(memory, number, fields)
-
-
-def _refuse(memory: Memory, number: int, fields: Mapping[str, Any]) -> None:
-    """Refused once more, by the memory itself, so that the refusal is in the audit log."""
-    try:
-        memory.remember_many([fields])
-    except RecollectError as error:
-        error.args = (f"line {number:,}: {error}; nothing was stored",)
-        raise
+        memory.remember_many([fields])  # refused once more, by the memory itself, so that it is in the audit log

@@ -53,7 +53,7 @@ def recall(
     elif not hits:
         output.say(f"Nothing matched.{hint}")
     elif explain:
-        _print_explained(hits)
+        print_explained(hits)
     else:
         _print_hits(hits)
 
@@ -74,30 +74,30 @@ def _print_hits(hits: Hits) -> None:
         Column("memory", flexible=True, wrap=True),
     ]
     rows: list[list[Styled]] = [
-        [_score(hit.score), text.short(hit.memory.id), text.ago(hit.memory.created_at, now), _content(hit)]
+        [shown_score(hit.score), text.short(hit.memory.id), text.ago(hit.memory.created_at, now), shown_content(hit)]
         for hit in hits
     ]
     output.table(columns, rows)
 
 
-def _score(score: float) -> str:
+def shown_score(score: float) -> str:
     """Formulas differ in scale: fused ranks are a few hundredths, a diary counts days."""
     return f"{score:.3f}" if score >= 0.1 or not score else f"{score:.5f}"
 
 
-def _content(hit: Hit) -> str:
+def shown_content(hit: Hit) -> str:
     return text.one_line(hit.memory.text, _SHOWN_CHARS if output.terminal() else None)
 
 
-def _print_explained(hits: Hits) -> None:
+def print_explained(hits: Hits) -> None:
     now = utc_now()
     for place, hit in enumerate(hits):
         if place:
             output.say("")
         record = hit.memory
-        score = _score(hit.score)
+        score = shown_score(hit.score)
         about = [text.short(record.id), record.kind, text.ago(record.created_at, now), text.tags(record)]
-        output.hanging((score, STRONG), _content(hit))
+        output.hanging((score, STRONG), shown_content(hit))
         output.say((" · ".join(word for word in about if word), QUIET), indent=len(score) + 2)
         for line in _part_lines(hit.explain()):
             output.say(*line, indent=len(score) + 2)
@@ -108,7 +108,7 @@ def _part_lines(explanation: Explanation) -> list[list[Styled]]:
     parts = explanation.parts
     longest = max((len(part.name) for part in parts), default=0)
     product = explanation.how == "product"
-    told = [_score(part.value) if product else _term(part) for part in parts]
+    told = [shown_score(part.value) if product else _term(part) for part in parts]
     widest = max(map(len, told), default=0)
     lines: list[list[Styled]] = []
     for place, part in enumerate(parts):
@@ -120,7 +120,7 @@ def _part_lines(explanation: Explanation) -> list[list[Styled]]:
 
 
 def _term(part: Part) -> str:
-    return _score(part.share) if part.weight == 1.0 else f"{part.value:.2f} × {part.weight:<4g} = {part.share:.3f}"
+    return shown_score(part.share) if part.weight == 1.0 else f"{part.value:.2f} × {part.weight:<4g} = {part.share:.3f}"
 
 
 def _bar(share: float) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -14,15 +17,17 @@ from click.core import ParameterSource
 
 from recollect.cli.lazy import SHARED
 from recollect.cli.output import note
-from recollect.errors import InputError
+from recollect.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.engine import Memory
+    from recollect.stores.base import JournaledStore
 
 DEFAULT_STORE = "./memory"
+_KINDS = ("sqlite", "ledger", "notebook")
 
 _HELP = {
-    "store": f"Folder of the memory.  [default: {DEFAULT_STORE}]",
+    "store": f"Folder of the memory, or ledger:FOLDER, notebook:FILE.  [default: {DEFAULT_STORE}]",
     "preset": "Behaviour, or a TOML file.  [default: recollect]",
     "tenant": "Tenant.  [default: default]",
     "workspace": "Workspace.  [default: default]",
@@ -31,6 +36,30 @@ _HELP = {
     "channel": "Channel inside the workspace.",
     "conversation": "Conversation that is going on.",
 }
+
+
+class Home(NamedTuple):
+    """Where on the disk a store is."""
+
+    path: Path
+    is_file: bool
+    """Whether that is one file, as of a notebook, and not a folder."""
+
+    def there(self, location: str) -> bool:
+        """InputError if something else is there."""
+        if self.path.is_dir() and self.is_file:
+            raise InputError("store", f"{location} is a folder; give the folder a name that does not end in .jsonl")
+        if self.path.exists() and not self.path.is_dir() and not self.is_file:
+            raise InputError(
+                "store", f"{location} is a file; a memory is a folder (or, of one file, notebook:{self.path.name})"
+            )
+        return self.path.exists()
+
+    def make(self) -> None:
+        folder = self.path.parent if self.is_file else self.path
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.is_file:
+            self.path.touch(mode=0o600)
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,30 +87,68 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         parts = {name: getattr(self, name) for name in SHARED[2:]}
         return {name: value for name, value in parts.items() if value is not None}
 
-    @contextmanager
-    def open(self, *, create: bool = False, **address: str) -> Generator[Memory]:
-        """The view that was asked for, closed at the end. A missing folder is an error unless `create`."""
-        from recollect.engine import Memory
+    def check_whole(self, verb: str) -> None:
+        """AccessError if an option binds to something inside a workspace: some commands are about whole ones."""
+        for part in ("account", "channel", "conversation", "agent"):
+            if part in self.address():
+                raise AccessError(f"{verb}: this is done to whole workspaces; leave out --{part}")
+
+    def find(self) -> tuple[JournaledStore, Home | None]:
+        """The store, and where it is. A folder without a kind is of the kind that is in it, else of the preset's."""
+        from recollect.presets import load
         from recollect.stores import open_store
 
-        store = open_store(self.location)
-        starting = self._is_missing(getattr(store, "root", None), create)
-        with Memory(store, preset=self.preset or "recollect") as memory:
+        store = open_store(self.location, load(self.preset or "recollect").store)
+        kind, path = _split(self.location)
+        if kind is None and path.is_dir() and not store.workspaces(self.tenant or "default"):
+            others = (open_store(self.location, other) for other in _KINDS)
+            store = next((other for other in others if other.workspaces(self.tenant or "default")), store)
+        root = getattr(store, "root", None)
+        return store, None if root is None else Home(path, path != Path(os.path.abspath(root)))
+
+    @contextmanager
+    def open(
+        self,
+        found: tuple[JournaledStore, Home | None] | None = None,
+        *,
+        create: bool = False,
+        preset: str = "recollect",
+        told: bool = True,
+        **address: str,
+    ) -> Generator[Memory]:
+        """The view that was asked for, closed at the end. A missing store is an error unless `create`.
+
+        `found` is for who needs the store, too; `preset` is for when none was asked for. Damage that was skipped is
+        `told` at the end, but not in JSON.
+        """
+        from recollect.engine import Memory
+
+        store, home = found or self.find()
+        starting = home is not None and not home.there(self.location)
+        if starting and not create:
+            raise InputError(
+                "store", f"there is no memory at {self.location}; run `recollect init` to start one, or pass --store"
+            )
+        with self._telling(told), Memory(store, preset=self.preset or preset) as memory:
             parts = self.address() | address
             yield memory.at(**parts) if parts else memory
         if starting and not self.json:
             note(f"Started a new memory in {self.location}")
 
-    def _is_missing(self, root: Any, create: bool) -> bool:
-        if root is None or root.is_dir():
-            return False
-        if root.exists():
-            raise InputError("store", f"{self.location} is a file; a memory is a folder")
-        if create:
-            return True
-        raise InputError(
-            "store", f"there is no memory at {self.location}; run `recollect init` to start one, or pass --store"
-        )
+    def _telling(self, told: bool) -> AbstractContextManager[None]:
+        """Stores that log have loaded `logging`; whoever uses another should not wait for it."""
+        if "logging" not in sys.modules:
+            return nullcontext()
+        from recollect.cli.damage import heard
+
+        return heard(f"recollect verify{self.typed}" if told and not self.json else None)
+
+
+def _split(location: str) -> tuple[str | None, Path]:
+    """The kind of store that a location names, if it does, and its path."""
+    kind, colon, path = location.partition(":")
+    named = bool(colon) and kind in _KINDS
+    return (kind if named else None), Path(os.path.abspath(os.path.expanduser(path if named else location)))
 
 
 def _typed(shared: dict[str, Any]) -> str:

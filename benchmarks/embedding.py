@@ -1,0 +1,80 @@
+"""The local embedder against the bare ONNX session, in one run, with the same threads and the same batches.
+
+The floor is given token arrays that are ready to run; ours begins with texts and ends with vectors of length one. They
+take turns on shares of the texts, so that a noisy machine disturbs both alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+import onnxruntime
+from corpus import sentences
+
+from recollect.embedders import available
+from recollect.embedders.local import BATCH_TOKENS, LocalEmbedder, batches, padded
+from recollect.embedders.wordpiece import WordPiece
+
+_THREADS = 2
+_SHARES = 20
+
+
+def turns(count: int = 1000) -> list[str]:
+    """As people chat: some of three words, some of thirty."""
+    rng = random.Random(5)
+    return [" ".join(text.split()[: rng.randint(3, 30)]) for text in sentences(count)]
+
+
+def session(folder: Path) -> onnxruntime.InferenceSession:
+    """With nothing set but the threads."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = _THREADS
+    return onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    folder = available()
+    if folder is None:
+        sys.exit("the model is not there; run `recollect models pull` and `pip install 'recollect[local]'`")
+    embedder = LocalEmbedder.named(threads=_THREADS)
+    embedder.embed_documents(["warm"])
+    bare = session(folder)
+    tokenizer = WordPiece(json.loads((folder / "tokenizer.json").read_bytes()), 512)
+    texts = turns()
+    mine: list[float] = []
+    floor: list[float] = []
+    for share in range(_SHARES):
+        part = texts[share::_SHARES]
+        tokens = [tokenizer.encode(text) for text in part]
+        feeds = [
+            padded([tokens[at] for at in batch], 0) for batch in batches([len(ids) for ids in tokens], BATCH_TOKENS)
+        ]
+        floor.append(seconds(lambda feeds=feeds: [bare.run(None, feed) for feed in feeds]))
+        mine.append(seconds(lambda part=part: embedder.embed_documents(part)))
+    ratio = sum(floor) / sum(mine)
+    shares = [f / m for f, m in zip(floor, mine, strict=True)]
+    if "--json" in sys.argv:
+        print(json.dumps({"texts": len(texts), "ours_s": sum(mine), "floor_s": sum(floor), "ratio": ratio}))
+        return
+    print(f"{len(texts):,} texts on {_THREADS} threads: ours {sum(mine):.2f} s ({len(texts) / sum(mine):.0f} a second)")
+    print(f"the session alone, on the same token arrays: {sum(floor):.2f} s")
+    print(f"rate {ratio:.2f}× of the floor, median of {_SHARES} shares {statistics.median(shares):.2f}× (goal ≥ 0.9×)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Measuring recall on LoCoMo and LongMemEval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from recollect.cli import output, text
+from recollect.cli.lazy import LazyGroup, Leaf
+from recollect.cli.output import QUIET, STRONG, Column
+from recollect.cli.progress import progress
+from recollect.cli.target import Target, scoped
+from recollect.errors import InputError
+from recollect.record import utc_now
+
+if TYPE_CHECKING:
+    from recollect.evaluation.datasets import Dataset, Name
+    from recollect.evaluation.report import Level, Report
+    from recollect.evaluation.run import Setup
+
+
+@click.group(
+    "eval",
+    cls=LazyGroup,
+    sections={"Data sets": {"locomo": "evaluate:locomo", "longmemeval": "evaluate:longmemeval"}},
+)
+def evaluate() -> None:
+    """Measure recall on a public data set, LoCoMo or LongMemEval.
+
+    \b
+    Example:
+      recollect eval locomo locomo10.json
+      recollect eval longmemeval longmemeval_s_cleaned.json --plot recall.svg
+    """
+
+
+def _measured(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that both have."""
+    decorated: Callable[..., Any] = scoped(command)
+    for option in (
+        click.option("--plot", metavar="FILE.svg", help="Also draw R@1 to R@20 by category."),
+        click.option(
+            "--limit-questions",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="Ask only so many, evenly from the whole file.",
+        ),
+        click.option("--embedder", metavar="SPEC", help="none, local, local:FOLDER or https://host/v1#model."),
+        click.argument("path"),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+@click.command(cls=Leaf)
+@_measured
+def locomo(target: Target, path: str, embedder: str | None, limit_questions: int | None, plot: str | None) -> None:
+    """Measure on LoCoMo: find the turns that answer a question.
+
+    PATH is the file as published. Each conversation has a workspace of its own, in a temporary folder unless --store
+    is given; RECOLLECT_STORE is not used, so your memory is not touched.
+
+    \b
+    Example:
+      recollect eval locomo locomo10.json
+      recollect eval locomo locomo10.json --preset atlas --json
+    """
+    _evaluate("locomo", target, path, embedder, limit_questions, plot)
+
+
+@click.command(cls=Leaf)
+@_measured
+def longmemeval(target: Target, path: str, embedder: str | None, limit_questions: int | None, plot: str | None) -> None:
+    """Measure on LongMemEval: find the turns and sessions that answer a question.
+
+    PATH is the file as published. The sessions of all questions are in one workspace, in a temporary folder unless
+    --store is given; RECOLLECT_STORE is not used, so your memory is not touched.
+
+    \b
+    Example:
+      recollect eval longmemeval longmemeval_oracle.json
+      recollect eval longmemeval longmemeval_oracle.json --limit-questions 60 --plot recall.svg
+    """
+    _evaluate("longmemeval", target, path, embedder, limit_questions, plot)
+
+
+def _evaluate(name: Name, target: Target, path: str, embedder: str | None, limit: int | None, plot: str | None) -> None:
+    from recollect.evaluation import datasets
+    from recollect.evaluation.report import svg
+    from recollect.evaluation.run import Setup
+
+    if plot is not None and not Path(plot).absolute().parent.is_dir():
+        # Not after all the work.
+        raise InputError("plot", f"there is no folder {Path(plot).parent} to write {Path(plot).name} in")
+    dataset = datasets.load(name, path)
+    setup = Setup(target.preset or "recollect", _store(target), embedder)
+    found = _run(dataset if limit is None else dataset.limited(limit), setup, path)
+    if plot is not None:
+        Path(plot).write_text(svg(found), encoding="utf-8")
+    if target.json:
+        output.emit(found)
+        return
+    _print(found)
+    if plot is not None:
+        output.say("\nDrew ", (plot, STRONG))
+
+
+def _store(target: Target) -> str | None:
+    """Only what was typed: a memory that the environment names is there to be used, not to be measured with."""
+    typed = click.get_current_context().get_parameter_source("store") is ParameterSource.COMMANDLINE
+    return target.store if typed else None
+
+
+def _run(dataset: Dataset, setup: Setup, path: str) -> Report:
+    from recollect import __version__
+    from recollect.evaluation.report import Run, report
+    from recollect.evaluation.run import opened
+
+    with opened(setup) as bench:
+        turns = sum(len(corpus.turns) for corpus in dataset.corpora)
+        with progress("Storing turns", turns) as told:
+            stored = bench.store(dataset, told)
+        with progress("Making vectors", stored.memories) as told:
+            vectors = bench.embed(dataset, told)
+        with progress("Asking questions", dataset.questions) as told:
+            answers = bench.ask(dataset, told)
+    return report(Run(dataset, setup, stored, vectors, answers), path, __version__, utc_now())
+
+
+def _print(found: Report) -> None:
+    from recollect.evaluation.report import COVERAGE, RECALL
+
+    left_out = f" ({found.left_out:,} that nothing answers were left out)" if found.left_out else ""
+    refused = f", {text.count(found.ingest.refused, 'turn', 'turns')} refused" if found.ingest.refused else ""
+    ingest, times = found.ingest, found.recall_ms
+    vectors = f"; {ingest.vectors:,} vectors {ingest.vectors_seconds:,.2f} s later" if ingest.vectors else ""
+    output.facts(
+        [
+            ("data set", (f"{found.dataset}, {text.printable(found.file.name)}, sha256 {found.file.sha256[:12]}")),
+            ("questions", f"{found.questions:,}{left_out}"),
+            ("memories", f"{ingest.memories:,}{refused}"),
+            ("preset", found.preset),
+            ("store", found.store),
+            ("embedder", f"{found.embedder}; vectors: {found.model}"),
+            ("date", f"{found.date:%Y-%m-%d %H:%M} UTC, recollect {found.recollect}"),
+            ("ingest", f"{ingest.seconds:,.2f} s, {ingest.per_second:,.0f} memories a second{vectors}"),
+            ("recall", f"p50 {times.p50:,.1f} ms, p95 {times.p95:,.1f} ms"),
+        ]
+    )
+    levels: dict[str, Level | None] = {"Turns": found.turns, "Sessions": found.sessions}
+    for title, level in levels.items():
+        if level is None:
+            continue
+        for columns in (RECALL, COVERAGE):
+            output.say("")
+            output.say((title, STRONG), (", in percent", QUIET))
+            _table(level, columns)
+
+
+def _table(level: Level, columns: dict[str, Any]) -> None:
+    from recollect.evaluation.report import rows
+
+    heads = [Column("category"), Column("asked", right=True), *(Column(name, right=True) for name in columns)]
+    *categories, overall = rows(level, columns)
+    output.table(heads, [*categories, [(cell, STRONG) for cell in overall]])

@@ -1,0 +1,427 @@
+"""Sessions of a ledger: create, list, look at, look after, remove."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from recollect.cli import batch, output, text
+from recollect.cli.forgetting import confirm
+from recollect.cli.intake import meta_pairs
+from recollect.cli.lazy import LazyGroup, Leaf
+from recollect.cli.output import BAD, CAREFUL, ID, QUIET, STRONG, Column, Styled
+from recollect.cli.target import Target, scoped
+from recollect.errors import InputError, StoreError
+from recollect.record import utc_now
+
+if TYPE_CHECKING:
+    from recollect.engine import Memory
+    from recollect.sessions import SessionStats
+    from recollect.stores.base import Damage
+    from recollect.stores.sessions import SessionDecay, SessionMetadata
+
+PRESET = "ledger"
+"""Sessions are of the ledger document, so its behaviour is what is meant where none is asked for."""
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+_NARROW = 60
+
+_SECTIONS = {
+    "Sessions": {
+        "create": "sessions:create",
+        "list": "sessions:list_",
+        "show": "sessions:show",
+        "stats": "sessions:stats",
+        "export": "sessions:export",
+        "drop": "sessions:drop",
+    },
+    "What is in one": {
+        "add": "entries:add",
+        "get": "entries:get",
+        "query": "searching:query",
+        "search": "searching:search",
+        "delete": "entries:delete",
+        "delete-topic": "entries:delete_topic",
+        "delete-range": "entries:delete_range",
+    },
+    "Look after": {
+        "compact": "sessions:compact",
+        "rebuild": "sessions:rebuild",
+        "migrate": "sessions:migrate",
+        "metrics": "sessions:metrics",
+    },
+}
+
+
+@click.group(cls=LazyGroup, default="list", sections=_SECTIONS)
+def sessions() -> None:
+    """Keep memories by session, in the plain files of a ledger.
+
+    The preset is `ledger` unless another is asked for.
+
+    \b
+    Example:
+      recollect sessions create alice --store ledger:./memory
+      recollect sessions add sess_20260110_alice "We deploy on Fridays" --type decision --store ledger:./memory
+    """
+
+
+@contextmanager
+def opened(target: Target, session: str | None = None, *, create: bool = False, told: bool = True) -> Generator[Memory]:
+    """A memory with sessions, at the session that is meant if there is one. Whether it exists is not looked at."""
+    from recollect.stores.sessions import SessionStore
+
+    found = target.find()
+    if not isinstance(found[0], SessionStore):
+        raise InputError(
+            "store", f"{target.location} keeps no sessions; use a ledger, as in --store {_as_ledger(target)}"
+        )
+    # One who is bound to something inside a workspace can only choose the session together with that.
+    inside = {"workspace": session} if session and target.workspace is None and _NAME.fullmatch(session) else {}
+    with target.open(found, create=create, preset=PRESET, told=told, **inside) as memory:
+        yield memory
+
+
+def _as_ledger(target: Target) -> str:
+    kind, colon, path = target.location.partition(":")
+    return f"ledger:{path if colon and kind in ('sqlite', 'notebook') else target.location}"
+
+
+@click.command(cls=Leaf)
+@click.argument("user")
+@click.option("--id", "ident", metavar="ID", help="Its id.  [default: of the day and the user]")
+@click.option("--half-life", type=float, metavar="HOURS", help="After how many hours a memory counts half.")
+@click.option("--min-decay", type=float, metavar="0..1", help="What always remains of a memory's strength.")
+@click.option("--no-decay", is_flag=True, help="Memories keep their strength.")
+@click.option("--compact-at", type=float, metavar="0..1", help="How full it may be before it is compacted.")
+@click.option("--no-auto-compact", is_flag=True, help="Compact only when asked to.")
+@click.option("--language", help="What the user speaks.  [default: en]")
+@click.option("--verbosity", help="How much the user wants to read.  [default: medium]")
+@click.option("--custom", multiple=True, metavar="KEY=VALUE", help="Another preference of the user; repeat for more.")
+@scoped
+def create(target: Target, user: str, ident: str | None, **given: Any) -> None:
+    """Create a session for a user.
+
+    Settings that are left out are those of all sessions, in config.json.
+
+    \b
+    Example:
+      recollect sessions create alice --half-life 48 --language pt
+    """
+    with opened(target, ident, create=True) as memory:
+        made = memory.sessions.create(user, session_id=ident, **_settings(**given))
+    if target.json:
+        output.emit(made)
+        return
+    output.say("Created the session ", (made.session_id, STRONG))
+    typed = f'recollect sessions add {made.session_id} "…" --type decision{target.typed}'
+    output.say(("Next: ", QUIET), typed)
+
+
+def _settings(
+    half_life: float | None,
+    min_decay: float | None,
+    no_decay: bool,
+    compact_at: float | None,
+    no_auto_compact: bool,
+    language: str | None,
+    verbosity: str | None,
+    custom: tuple[str, ...],
+) -> dict[str, dict[str, Any]]:
+    if no_decay and (half_life is not None or min_decay is not None):
+        raise click.UsageError("--no-decay leaves nothing for --half-life and --min-decay to say.")
+    decay = {"enabled": not no_decay, "half_life_hours": half_life, "min_decay_factor": min_decay}
+    compaction = {"auto_compact": False if no_auto_compact else None, "threshold": compact_at}
+    preferences = {"language": language, "verbosity": verbosity, "custom": meta_pairs(custom, "--custom")}
+    return {
+        "decay": {name: value for name, value in decay.items() if value is not None},
+        "compaction": {name: value for name, value in compaction.items() if value is not None},
+        "preferences": {name: value for name, value in preferences.items() if value is not None},
+    }
+
+
+@click.command("list", cls=Leaf)
+@scoped
+def list_(target: Target) -> None:
+    """List all sessions, the one used last first.
+
+    \b
+    Example:
+      recollect sessions list --store ledger:./memory
+    """
+    failed: dict[str, str] = {}
+    with opened(target) as memory:
+        try:
+            found = memory.sessions.list()
+        except StoreError:  # which is one session's fault: the others are listed
+            loaded, failed = batch.each("Reading", memory.workspaces(), memory.sessions.load)
+            found = sorted(loaded.values(), key=lambda one: one.last_accessed, reverse=True)
+    if target.json:
+        output.emit(found)
+    elif not found and not failed:
+        output.say(f"There are no sessions yet: recollect sessions create USER{target.typed}")
+    elif found:
+        _print_sessions(found)
+    batch.end(failed, quiet=False)
+
+
+def _print_sessions(found: list[SessionMetadata]) -> None:
+    now, wide = utc_now(), output.width() >= _NARROW
+    ill = any(one.corrupt_entries or one.buffered_writes for one in found)
+    columns = [Column("session", ID, wrap=True), Column("user"), Column("memories", right=True)]
+    columns += [Column("size", right=True), Column("used")] * wide + [Column("problems", CAREFUL)] * ill
+    rows: list[list[Styled]] = []
+    for one in found:
+        row: list[Styled] = [one.session_id, one.user_id or ("-", QUIET), f"{one.total_entries:,}"]
+        if wide:
+            row += [text.size(one.total_size_bytes), text.ago(one.last_accessed, now)]
+        if ill:
+            row.append(_problems(one))
+        rows.append(row)
+    output.table(columns, rows)
+
+
+def _problems(one: SessionMetadata) -> str:
+    told = [f"{one.corrupt_entries:,} corrupt"] if one.corrupt_entries else []
+    return ", ".join([*told, f"{one.buffered_writes:,} buffered"] if one.buffered_writes else told)
+
+
+@click.command(cls=Leaf)
+@click.argument("session", metavar="ID")
+@scoped
+def show(target: Target, session: str) -> None:
+    """Show whose a session is, how it is set, and what is wrong with it.
+
+    \b
+    Example:
+      recollect sessions show sess_20260110_alice
+    """
+    with opened(target, session, told=False) as memory:
+        found = memory.sessions.stats(session)
+    if target.json:
+        output.emit(found)
+        return
+    output.say((found.metadata.session_id, STRONG))
+    output.facts(_facts(found))
+    print_damage(found.corrupt)
+
+
+def _facts(found: SessionStats) -> Iterator[tuple[str, Styled | None]]:
+    now, one = utc_now(), found.metadata
+    yield "user", one.user_id or "nobody in particular"
+    yield "created", text.moment(one.created_at, now)
+    yield "last used", text.moment(one.last_accessed, now)
+    kinds = ", ".join(
+        text.count(number, kind.removesuffix("s"), kind) for kind, number in one.statistics.items() if number
+    )
+    yield "memories", f"{found.entries:,}{kinds and f' ({kinds})'}"
+    yield "deleted", f"{found.deleted:,}, on the disk until it is compacted" if found.deleted else None
+    yield "size", text.size(found.size_bytes)
+    yield "decay", _decay(one.decay_config)
+    yield "compaction", _compaction(one)
+    yield "compacted", text.moment(one.last_compaction, now) if one.last_compaction else "never"
+    yield "language", text.printable(one.preferences.language)
+    yield "verbosity", text.printable(one.preferences.verbosity)
+    for name, value in one.preferences.custom.items():
+        yield text.printable(name), text.printable(str(value))
+    yield "buffered", (f"{found.buffered:,} not written yet", CAREFUL) if found.buffered else None
+    yield "corrupt", (f"{text.count(len(found.corrupt), 'line', 'lines')}", BAD) if found.corrupt else "nothing"
+
+
+def _decay(decay: SessionDecay) -> str:
+    if not decay.enabled:
+        return "none"
+    told: list[str] = []
+    if decay.half_life_hours is not None:
+        told.append(f"by half in {decay.half_life_hours:g} hours")
+    if decay.min_decay_factor is not None:
+        told.append(f"never below {decay.min_decay_factor:g}")
+    return ", ".join(told) or "as in all sessions"
+
+
+def _compaction(one: SessionMetadata) -> str:
+    own = one.compaction_config
+    if own.auto_compact is False:
+        return "only when asked for"
+    return "as in all sessions" if own.threshold is None else f"when it is {100 * own.threshold:g} % full"
+
+
+def print_damage(found: tuple[Damage, ...] | list[Damage], indent: int = 2) -> None:
+    for damage in found:
+        output.hanging((text.printable(damage.where), BAD), text.printable(damage.problem), indent=indent)
+
+
+@click.command(cls=Leaf)
+@click.argument("session", metavar="ID")
+@scoped
+def stats(target: Target, session: str) -> None:
+    """Count what is in a session.
+
+    \b
+    Example:
+      recollect sessions stats sess_20260110_alice
+    """
+    with opened(target, session, told=False) as memory:
+        found = memory.sessions.stats(session)
+    if target.json:
+        output.emit(found)
+        return
+    output.say((text.count(found.entries), STRONG), f" · {text.size(found.size_bytes)} on disk")
+    counts = [*found.metadata.statistics.items(), ("deleted", found.deleted)]
+    counts += [("buffered", found.buffered), ("corrupt lines", len(found.corrupt))]
+    rows: list[list[Styled]] = [[name, f"{number:,}"] for name, number in counts]
+    output.say("")
+    output.table([Column(""), Column("count", right=True)], rows)
+    print_damage(found.corrupt, indent=0)
+
+
+@click.command(cls=Leaf)
+@click.argument("session", metavar="ID")
+@click.option("--format", "form", type=click.Choice(["json", "jsonl"]), help="As one document, or an entry a line.")
+@click.option("--output", "-o", "file", metavar="FILE", help="Into this file.  [default: stdout]")
+@scoped
+def export(target: Target, session: str, form: str | None, file: str | None) -> None:
+    """Write a session's entries to stdout or a file, oldest first.
+
+    As jsonl unless another format is asked for. A file is complete or not there at all.
+
+    \b
+    Example:
+      recollect sessions export sess_20260110_alice --format json -o alice.json
+    """
+    from recollect.stores.jsonl import files
+
+    if target.json and file is None and form == "jsonl":
+        raise click.UsageError("--json prints one JSON document, and jsonl is many: give -o, or leave --json out.")
+    chosen = form or ("json" if target.json and file is None else "jsonl")
+    with opened(target, session) as memory:
+        written = memory.sessions.export(session, "json" if chosen == "json" else "jsonl")
+    if file is None:
+        # To stdout the export itself is the one JSON document.
+        if target.json:
+            output.emit(msgspec.json.decode(written))
+        else:
+            click.echo(written, nl=chosen == "json")
+        return
+    files.replace(os.path.abspath(file), written.encode() + b"\n" * (chosen == "json"))
+    if target.json:
+        output.emit({"session": session, "file": file, "format": chosen})
+    else:
+        output.say("Exported ", (session, STRONG), " to ", (file, STRONG))
+
+
+@click.command(cls=Leaf)
+@click.argument("session", metavar="ID")
+@click.option("--reason", help="Why; kept in the tenant's audit log.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@scoped
+def drop(target: Target, session: str, reason: str | None, yes: bool) -> None:
+    """Remove a session with everything in it, for good.
+
+    \b
+    Example:
+      recollect sessions drop sess_20260110_alice --reason "asked to" --yes
+    """
+    with opened(target, session) as memory:
+        there = memory.sessions.load(session)
+        whose = f" of {there.user_id}" if there.user_id else ""
+        if not yes:
+            confirm(f"Remove the session {session}{whose} with {text.count(there.total_entries)} for good?")
+        number = memory.sessions.delete_session(session, reason=reason)
+    if target.json:
+        output.emit({"session": session, "deleted": number})
+        return
+    output.say("Removed the session ", (session, STRONG), f" with {text.count(number)}.")
+    output.say(("Its folder is gone; this cannot be undone.", QUIET))
+
+
+@click.command(cls=Leaf)
+@click.argument("session", metavar="ID")
+@scoped
+def compact(target: Target, session: str) -> None:
+    """Remove what was deleted, and what has faded, from the disk for good.
+
+    Damaged lines go, too: to keep what is in them, copy the file before.
+
+    \b
+    Example:
+      recollect sessions compact sess_20260110_alice
+    """
+    with opened(target, session, told=False) as memory:
+        before = memory.sessions.stats(session)
+        freed = memory.sessions.compact(session)
+        left = memory.sessions.load(session).total_entries
+    # Whether a damaged line was counted as an entry is not known, so what has faded is not either.
+    faded = 0 if before.corrupt else max(before.entries - left, 0)
+    told = ((before.deleted, "deleted"), (faded, "faded"), (len(before.corrupt), "damaged"))
+    if target.json:
+        gone = {how: number for number, how in told}
+        output.emit({"session": session, "freed_bytes": freed, "entries": left, **gone})
+        return
+    words = ", ".join(f"{number:,} {how}" for number, how in told if number)
+    what = f" {text.count(left)} left{f'; gone for good: {words}' if words else ''}."
+    output.say("Compacted ", (session, STRONG), f"; {text.size(max(freed, 0))} freed.{what}")
+
+
+@click.command(cls=Leaf)
+@click.argument("session", metavar="ID")
+@scoped
+def rebuild(target: Target, session: str) -> None:
+    """Make a session's index anew from its log.
+
+    \b
+    Example:
+      recollect sessions rebuild sess_20260110_alice
+    """
+    with opened(target, session) as memory:
+        number = memory.sessions.rebuild_index(session)
+    if target.json:
+        output.emit({"session": session, "entries": number})
+    else:
+        output.say("Rebuilt the index of ", (session, STRONG), f": {text.count(number)}.")
+
+
+@click.command(cls=Leaf)
+@click.argument("session", metavar="ID")
+@scoped
+def migrate(target: Target, session: str) -> None:
+    """Bring a session that an older version wrote up to date.
+
+    \b
+    Example:
+      recollect sessions migrate sess_20260110_alice
+    """
+    with opened(target, session) as memory:
+        changed = memory.sessions.migrate(session)
+    if target.json:
+        output.emit({"session": session, "migrated": changed})
+    else:
+        output.say((session, STRONG), " was brought up to date." if changed else " was up to date already.")
+
+
+@click.command(cls=Leaf)
+@scoped
+def metrics(target: Target) -> None:
+    """Print how many and how large all sessions are.
+
+    Durations are in milliseconds, of what this process did.
+
+    \b
+    Example:
+      recollect sessions metrics --json
+    """
+    with opened(target) as memory:
+        found = memory.sessions.metrics()
+    if target.json:
+        output.emit(found)
+        return
+    rows: list[list[Styled]] = [
+        [name, f"{value:,.2f}" if "duration" in name else f"{value:,.0f}"] for name, value in sorted(found.items())
+    ]
+    output.table([Column("metric", wrap=True), Column("value", right=True)], rows)

@@ -1,0 +1,173 @@
+"""Looking after everything in a store: verify, rebuild, migrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from recollect.cli import batch, output, text
+from recollect.cli.lazy import Leaf
+from recollect.cli.output import BAD, GOOD, STRONG, Column, Styled
+from recollect.cli.progress import progress
+from recollect.cli.sessions import opened, print_damage
+from recollect.cli.target import Target, scoped
+from recollect.errors import NotFoundError, StoreError
+
+if TYPE_CHECKING:
+    from recollect.engine import Memory
+    from recollect.stores.base import Damage, JournaledStore, Place
+
+T = TypeVar("T")
+
+
+@click.command(cls=Leaf)
+@scoped
+def verify(target: Target) -> None:
+    """Compare everything in the store with its checksums. Exits with 1 if something is damaged.
+
+    Looks at all tenants and workspaces, or at those that --tenant and --workspace name.
+
+    \b
+    Example:
+      recollect verify --store ledger:./memory
+    """
+    target.check_whole("verify")
+    store, home = target.find()
+    found: dict[Place, list[Damage]] = {}
+    with target.open((store, home), told=False):
+        places = _places(store, target)
+        with progress("Verifying", len(places)) as told:
+            for place in places:
+                found[place] = _damage(store, place)
+                told(len(found))
+    _print_verified(target, found)
+    if any(found.values()):
+        click.get_current_context().exit(1)
+
+
+def _places(store: JournaledStore, target: Target) -> list[Place]:
+    from recollect.stores.base import Place
+
+    tenants = store.tenants() if target.tenant is None else [target.tenant]
+    places: list[Place] = []
+    for tenant in tenants:
+        names = store.workspaces(tenant)
+        places += [Place(tenant, name) for name in names if target.workspace in (None, name)]
+        places.append(Place(tenant, None))
+    if target.workspace is not None and all(place.workspace is None for place in places):
+        raise NotFoundError(f"there is no workspace {target.workspace}")
+    return places
+
+
+def _damage(store: JournaledStore, place: Place) -> list[Damage]:
+    from recollect.chain import check
+    from recollect.stores.base import Damage
+
+    found: list[Damage] = []
+    try:
+        found += store.damage(place)
+        found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), store.written(place))]
+    except StoreError as error:
+        if not found:
+            found.append(Damage("files", str(error)))
+    return found
+
+
+def _print_verified(target: Target, found: dict[Place, list[Damage]]) -> None:
+    number = sum(map(len, found.values()))
+    if target.json:
+        told = [
+            {"tenant": place.tenant, "workspace": place.workspace, "damage": [damage._asdict() for damage in damages]}
+            for place, damages in found.items()
+        ]
+        output.emit({"ok": not number, "places": told})
+        return
+    workspaces = sum(place.workspace is not None for place in found)
+    if not workspaces and not number:
+        output.say("There is nothing to verify yet.")
+        return
+    looked = f"Verified {text.count(workspaces, 'workspace', 'workspaces')}: "
+    if not number:
+        output.say(looked, ("every checksum matches", GOOD))
+        return
+    output.say(looked, (f"{text.count(number, 'thing is', 'things are')} damaged", BAD))
+    for place, damages in found.items():
+        if damages:
+            output.say("")
+            output.say((_name(place), STRONG))
+            print_damage(damages)
+
+
+def _name(place: Place) -> str:
+    own = place.workspace or "what accounts share"
+    return own if place.tenant == "default" else f"{place.tenant}/{own}"
+
+
+@click.command(cls=Leaf)
+@click.option("--session", metavar="ID", help="Only this session.")
+@scoped
+def rebuild(target: Target, session: str | None) -> None:
+    """Make the index of every session of a ledger anew from its log.
+
+    \b
+    Example:
+      recollect rebuild --store ledger:./memory
+    """
+    target.check_whole("rebuild")
+    with opened(target, session) as memory:
+        counts, failed = _each(memory, session, "Rebuilding", memory.sessions.rebuild_index)
+    if target.json:
+        done = [{"session": name, "entries": number} for name, number in counts.items()]
+        output.emit({"rebuilt": done, "failed": failed})
+    elif not counts and not failed:
+        output.say("There are no sessions yet.")
+    elif counts:
+        rows: list[list[Styled]] = [[name, f"{number:,}"] for name, number in counts.items()]
+        output.table([Column("session", wrap=True), Column("memories", right=True)], rows)
+        output.say(f"Rebuilt the index of {text.count(len(counts), 'session', 'sessions')}.")
+    batch.end(failed, quiet=target.json)
+
+
+def _each(
+    memory: Memory, session: str | None, label: str, do: Callable[[str], T]
+) -> tuple[dict[str, T], dict[str, str]]:
+    """Of all sessions; of one that was named, an error is an error."""
+    return batch.each(label, memory.workspaces(), do) if session is None else ({session: do(session)}, {})
+
+
+@click.command(cls=Leaf)
+@click.option("--session", metavar="ID", help="Only this session.")
+@scoped
+def migrate(target: Target, session: str | None) -> None:
+    """Bring sessions that an older version wrote up to date.
+
+    The next write to a session does so too; this does it now, for all of them.
+
+    \b
+    Example:
+      recollect migrate --store ledger:./memory
+    """
+    target.check_whole("migrate")
+    with opened(target, session) as memory:
+        done, failed = _each(memory, session, "Migrating", memory.sessions.migrate)
+    migrated = [name for name, changed in done.items() if changed]
+    current = [name for name, changed in done.items() if not changed]
+    if target.json:
+        output.emit({"migrated": migrated, "up_to_date": current, "failed": failed})
+    elif not done and not failed:
+        output.say("There are no sessions yet.")
+    else:
+        _print_migrated(migrated, len(current))
+    batch.end(failed, quiet=target.json)
+
+
+def _print_migrated(migrated: list[str], current: int) -> None:
+    for name in migrated:
+        output.say(("migrated", GOOD), "  ", (name, STRONG))
+    if migrated:
+        rest = f"; {text.count(current, 'was', 'were')} up to date already" if current else ""
+        output.say(f"Migrated {text.count(len(migrated), 'session', 'sessions')}{rest}.")
+    elif current:
+        output.say(f"{text.count(current, 'session was', 'sessions were')} up to date already.")

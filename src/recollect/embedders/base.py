@@ -1,0 +1,60 @@
+"""What the engine asks of whatever turns text into vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from recollect.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Turns text into vectors of length one, so that their dot product is the cosine of the angle between them.
+
+    May be used from several threads, and in a process that was forked from the one that made it.
+    """
+
+    @property
+    def model(self) -> str:
+        """The name that is stored with each vector: only vectors of the same name can be compared."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Floats:
+        """A row for each text, in the same order."""
+        ...
+
+    def embed_query(self, text: str) -> Floats:
+        """One vector. Not that of `embed_documents`: many models want to be told that a text is a question."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is held. A later call takes hold of it again."""
+        ...
+
+
+def listed(texts: Sequence[str]) -> list[str]:
+    """The texts, unless they are one text: its letters would each get a vector."""
+    if isinstance(texts, str):
+        raise InputError("texts", "must be a list of texts, not one text")
+    return list(texts)
+
+
+def normalized(vectors: ArrayLike, model: str) -> Floats:
+    """Rows of length one; a row of zeros stays one."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite
+        rows = np.asarray(vectors, np.float32)
+    if not np.isfinite(rows).all():
+        raise ModelError(f"{model}: the model gave a vector with NaN or infinity; use another model")
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    return (rows / np.maximum(lengths, 1e-12)).astype(np.float32)

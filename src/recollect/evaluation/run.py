@@ -1,0 +1,186 @@
+"""Storing a data set and asking its questions, through the same `Memory` that everyone has."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from recollect.engine import Memory
+from recollect.errors import InputError, ModelError
+from recollect.evaluation.datasets import Corpus, Dataset, Question, Turn
+from recollect.evaluation.measures import CUTS
+from recollect.record import Record, utc_now
+
+Told = Callable[[int], None]
+"""Called with how many are done."""
+
+LIMIT = max(CUTS)
+_SESSIONS_LIMIT = 5 * LIMIT
+"""Several turns may be of one session: to rank so many sessions takes more turns."""
+
+_BATCH = 128
+_PAUSE, _PATIENCE = 0.1, 60.0
+"""Seconds between looks at how many vectors there are, and for how long it may stay the same number."""
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What is measured."""
+
+    preset: str = "recollect"
+    store: str | None = None
+    """A location as `Memory` takes it, without memories in it; a temporary folder if none."""
+    embedder: str | None = None
+    """Passed on to `Memory`; without one, `Memory` has its own default."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    memories: int
+    refused: int
+    """Turns that may not be stored: blank, too long for the preset, or looking like a credential."""
+    seconds: float
+
+    @property
+    def per_second(self) -> float:
+        return self.memories / self.seconds if self.seconds else 0.0
+
+
+class Vectors(msgspec.Struct, frozen=True):
+    """What there is to recall by meaning; nothing where there is no embedder."""
+
+    number: int
+    model: str | None
+    seconds: float
+    """That recall had to wait for them after all was stored."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a question brought up, best first."""
+
+    question: Question
+    turns: tuple[str, ...]
+    sessions: tuple[str, ...]
+    seconds: float
+
+
+class Bench:
+    """A memory to measure. Its clock stands still at the time at which a question was asked."""
+
+    def __init__(self, memory: Memory, at: Callable[[datetime], None], *, embeds: bool) -> None:
+        self.memory = memory
+        self._at = at
+        self._embeds = embeds
+
+    def store(self, dataset: Dataset, told: Told) -> Stored:
+        """Every turn as a memory, each corpus in a workspace of its own."""
+        seconds, seen, kept = 0.0, 0, 0
+        for corpus in dataset.corpora:
+            view = self._view(corpus)
+            self._at(max(turn.at for turn in corpus.turns))
+            for start in range(0, len(corpus.turns), _BATCH):
+                batch = corpus.turns[start : start + _BATCH]
+                begun = time.perf_counter()
+                records = _remember(view, [_fields(turn) for turn in batch])
+                seconds += time.perf_counter() - begun
+                seen, kept = seen + len(batch), kept + len(records)
+                told(seen)
+        return Stored(kept, seen - kept, seconds)
+
+    def embed(self, dataset: Dataset, told: Told) -> Vectors:
+        """Wait until all vectors are there, which are made in the background, if any are made at all."""
+        begun, number, model = time.perf_counter(), 0, None
+        for corpus in dataset.corpora:
+            view = self._view(corpus, empty=False)
+            made = self._settled(view, corpus, lambda here, before=number: told(before + here))
+            number += made
+            if made and model is None:
+                model = next((record.embedding_model for record in view.list(state=None, limit=1)), None)
+        return Vectors(number, model, time.perf_counter() - begun if number else 0.0)
+
+    def _settled(self, view: Memory, corpus: Corpus, told: Told) -> int:
+        """How many vectors there are once there are no more to come."""
+        made, since = 0, time.monotonic()
+        while True:
+            # A recall is what makes a memory hurry.
+            view.recall(corpus.turns[0].text, limit=1, touch=False)
+            found = view.stats()
+            if found.embedded > made:
+                made, since = found.embedded, time.monotonic()
+                told(made)
+            waiting = self._embeds or made
+            if made == found.total or not waiting:
+                return made
+            if time.monotonic() - since > _PATIENCE:
+                if not made:
+                    raise ModelError("the embedder made no vector, so recall by meaning cannot be measured")
+                return made
+            time.sleep(_PAUSE)
+
+    def ask(self, dataset: Dataset, told: Told) -> list[Answer]:
+        """No question changes what the next one finds: nothing counts as retrieved."""
+        answers: list[Answer] = []
+        for corpus in dataset.corpora:
+            view = self._view(corpus, empty=False)
+            for question in corpus.questions:
+                self._at(question.asked_at)
+                answers.append(_answer(view, question))
+                told(len(answers))
+        return answers
+
+    def _view(self, corpus: Corpus, *, empty: bool = True) -> Memory:
+        view = self.memory.at(workspace=corpus.name)
+        if empty and view.stats().total:
+            raise InputError("store", f"there are memories in the workspace {corpus.name} already; give another folder")
+        return view
+
+
+@contextmanager
+def opened(setup: Setup) -> Generator[Bench]:
+    """The memory that the setup describes, closed at the end, and gone if its folder is a temporary one."""
+    now = [utc_now()]
+    options: dict[str, Any] = {} if setup.embedder is None else {"embedder": setup.embedder}
+    with tempfile.TemporaryDirectory(prefix="recollect-eval-") as folder:
+        store = setup.store or os.path.join(folder, "memory")
+        with Memory(store, preset=setup.preset, clock=lambda: now[0], **options) as memory:
+            yield Bench(memory, lambda when: now.__setitem__(0, when), embeds=setup.embedder not in (None, "none"))
+
+
+def _fields(turn: Turn) -> dict[str, Any]:
+    return {
+        "content": turn.text,
+        "created_at": turn.at,
+        "conversation": turn.session,
+        "role": turn.role,
+        "metadata": {"turn": turn.id},
+    }
+
+
+def _remember(view: Memory, items: Sequence[dict[str, Any]]) -> list[Record]:
+    """Those that may be stored; of many at once, one that may not keeps out all."""
+    try:
+        return view.remember_many(items)
+    except InputError as error:
+        if error.field != "content":
+            raise
+        if len(items) == 1:
+            return []
+    half = len(items) // 2
+    return [*_remember(view, items[:half]), *_remember(view, items[half:])]
+
+
+def _answer(view: Memory, question: Question) -> Answer:
+    begun = time.perf_counter()
+    hits = view.recall(question.text, limit=LIMIT, touch=False)
+    seconds = time.perf_counter() - begun
+    turns = tuple(str(hit.memory.metadata["turn"]) for hit in hits)
+    sessions: tuple[str, ...] = ()
+    if question.sessions:
+        more = view.recall(question.text, limit=_SESSIONS_LIMIT, touch=False)
+        sessions = tuple(dict.fromkeys(hit.memory.address.conversation or "" for hit in more))[:LIMIT]
+    return Answer(question, turns, sessions, seconds)

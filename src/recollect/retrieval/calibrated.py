@@ -1,0 +1,158 @@
+"""The score of the default preset, of every memory at once.
+
+    own     = text + meaning
+    score   = own + what neighbours in the conversation lend + speaker + time + company
+
+Text counts in shares of the best match, meaning in standard deviations of the cosine: so the weights hold for any
+number of memories and any model. Company is a share of the best score in the same conversation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.policies.ranking import Calibrated as Weights
+
+Floats = NDArray[np.float32]
+Integers = NDArray[np.integer[Any]]
+Flags = NDArray[np.bool_]
+
+_STEEP = 4
+"""How fast lending ends with length: at twice `short` a turn lends a sixteenth."""
+_NO_SPREAD = 1e-6
+"""Cosines this close to each other differ by rounding only."""
+
+
+MEASURED = Weights()
+
+
+class Columns(NamedTuple):
+    """What is kept of each memory, by position."""
+
+    length: Floats
+    """Characters."""
+    conversation: Integers
+    """A number of the conversation; a memory outside any has a number of its own."""
+    before: Integers
+    """The position of the memory before it in the same conversation; -1 for none."""
+    after: Integers
+
+
+class Lending(NamedTuple):
+    """From which position, and what share; position -1 with share 0 for nobody."""
+
+    position: Integers
+    share: Floats
+
+
+class Scores(NamedTuple):
+    """The parts as they count, weights included. They add up to the total."""
+
+    text: Floats
+    meaning: Floats
+    neighbours: Floats
+    speaker: Floats
+    time: Floats
+    company: Floats
+    total: Floats
+    """Minus infinity where a memory is no candidate: hidden, or without both a match and a vector."""
+    candidate: Flags
+
+
+def lendings(columns: Columns, weights: Weights, visible: Flags | None = None) -> tuple[Lending, ...]:
+    """Who may lend to whom. Depends on no question: keep it while the columns and what is visible stay the same."""
+    found: list[Lending] = []
+    for step in (columns.before, columns.after):
+        step = _skipping(step, visible)
+        length = np.append(columns.length, np.float32(0.0))  # position -1 is nobody, of no length
+        step = np.append(step, -1)
+        at, longest = np.arange(len(step)), length
+        for share in (weights.neighbour, weights.second_neighbour):
+            at = step[at]
+            longest = np.maximum(longest, length[at])
+            gate = np.minimum(1.0, weights.short / np.maximum(longest, 1.0)) ** _STEEP
+            found.append(Lending(at[:-1], np.where(at >= 0, share * gate, 0.0).astype(np.float32)[:-1]))
+    return tuple(found)
+
+
+def _skipping(step: Integers, visible: Flags | None) -> Integers:
+    """Past what is hidden to the next that is not, as if the hidden had never been said."""
+    if visible is None or visible.all():
+        return step
+    shown = np.append(visible, True)
+    ahead = np.where(shown, np.arange(len(shown)), np.append(step, len(step)))
+    ahead[ahead < 0] = len(step)
+    while not shown[ahead].all():  # each round looks twice as far
+        ahead = ahead[ahead]
+    ahead[ahead == len(step)] = -1
+    return np.where(visible, ahead[step], -1)
+
+
+def score(
+    text: Floats,
+    cosine: Floats | None,
+    columns: Columns,
+    *,
+    speaker: Floats | Flags | None = None,
+    time: Floats | None = None,
+    visible: Flags | None = None,
+    weights: Weights = MEASURED,
+    lending: tuple[Lending, ...] | None = None,
+) -> Scores:
+    """Every part for every memory; all arrays by position.
+
+    `cosine` is None without a model, and NaN where a memory has no vector yet. `speaker` is 1 for what was said by
+    whom the question asks about, `time` how close a memory is to the time it asks about. `lending` saves time where
+    it has been kept; it must have been made with the same columns, weights and `visible`.
+    """
+    shown = np.ones(len(text), np.bool_) if visible is None else visible
+    by_text = _share_of_best(np.where(shown, text, 0.0), weights.text)
+    by_meaning, has_vector = _deviations(cosine, shown, weights.meaning)
+    candidate = shown & ((text > 0.0) | has_vector)
+    own = np.append(by_text + by_meaning, np.float32(0.0))
+    borrowed = np.zeros(len(text), np.float32)
+    for position, share in lendings(columns, weights, visible) if lending is None else lending:
+        borrowed += share * own[position]
+    borrowed[~candidate] = 0.0
+    by_speaker = _hit(speaker, candidate, weights.speaker)
+    by_time = _hit(time, candidate, weights.time)
+    alone = own[:-1] + borrowed + by_speaker + by_time
+    company = _company(alone, columns.conversation, candidate, weights.company)
+    total = np.where(candidate, alone + company, np.float32(-np.inf))
+    return Scores(by_text, by_meaning, borrowed, by_speaker, by_time, company, total, candidate)
+
+
+def _share_of_best(text: Floats, weight: float) -> Floats:
+    best = max(float(text.max(initial=0.0)), 1e-9)
+    return (weight / best * text).astype(np.float32)
+
+
+def _deviations(cosine: Floats | None, shown: Flags, weight: float) -> tuple[Floats, Flags]:
+    """How far a memory stands out among those that can be seen and compared, and which those are."""
+    if cosine is None:
+        return np.zeros(len(shown), np.float32), np.zeros(len(shown), np.bool_)
+    compared = shown & ~np.isnan(cosine)
+    seen = cosine[compared].astype(np.float64)
+    if not seen.size:
+        return np.zeros(len(shown), np.float32), compared
+    spread = float(seen.std())
+    far = weight * (cosine - seen.mean()) / (spread if spread > _NO_SPREAD else 1.0)
+    return np.where(compared, far, 0.0).astype(np.float32), compared
+
+
+def _hit(hit: Floats | Flags | None, candidate: Flags, weight: float) -> Floats:
+    if hit is None:
+        return np.zeros(len(candidate), np.float32)
+    return np.where(candidate, weight * hit, 0.0).astype(np.float32)
+
+
+def _company(alone: Floats, conversation: Integers, candidate: Flags, weight: float) -> Floats:
+    """A good answer seldom stands alone: the best of a conversation recommends the others."""
+    best = np.full(int(conversation.max(initial=-1)) + 1, -np.inf, np.float32)
+    np.maximum.at(best, conversation[candidate], alone[candidate])
+    company = np.zeros(len(alone), np.float32)
+    company[candidate] = np.float32(weight) * best[conversation[candidate]]
+    return company
