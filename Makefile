@@ -5,6 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test lint types clauses bench clean
 
 demo: .venv/installed
+	@$(BIN)/recollect models pull || echo "going on without a model: recall is by words alone"
 	@$(BIN)/recollect demo
 
 test: .venv/tested
@@ -30,7 +31,7 @@ bench: .venv/installed
 	@$(PYTHON) -c "import sys; sys.version_info >= (3, 11) or sys.exit('recollect needs Python 3.11 or newer; set PYTHON=…')"
 	@echo "installing recollect into .venv …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[local]'
 	@touch $@
 
 .venv/tested: .venv/installed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,9 @@ from typing import Any
 import pytest
 
 from recollect import Memory
+
+# A model may be installed where tests run. Those that are about meaning ask for one themselves.
+os.environ["RECOLLECT_EMBEDDER"] = "none"
 
 
 class Clock:

@@ -7,6 +7,7 @@ looking at which memories have no vector of the current model.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,20 +15,41 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from recollect.errors import RecollectError
-from recollect.record import Address
+from recollect.errors import ModelError, StoreError
+from recollect.record import Address, Record
 from recollect.stores.base import JournaledStore, Place
 
 if TYPE_CHECKING:
-    from recollect.embedders.base import Embedder
+    from recollect.embedders.base import Embedder, Floats
+    from recollect.stores.columns import Columns
 
 _BATCH = 32
+_ASKED = 256
+"""Questions whose vectors are kept: the same is often asked again."""
 _PATIENCE = 30.0
 """Seconds before a model that failed is tried again."""
 FIRST, EVERY, RUN = 60.0, 1800.0, 50
 """Backfill of whatever nobody asked for: seconds until the first run, between runs, and memories a run."""
 
 log = logging.getLogger("recollect.embedding")
+
+
+def embedding_for(store: JournaledStore, wanted: str | Embedder | None) -> Embedding | None:
+    """What makes vectors for a store; None for words only."""
+    spec = os.environ.get("RECOLLECT_EMBEDDER", "") if wanted is None else wanted
+    if spec == "none":
+        return None
+    if isinstance(spec, str):
+        from recollect.embedders import available, open_embedder
+
+        if not spec:
+            if available() is None:
+                log.info("no model: recall is by words only; `recollect models pull` installs one")
+                return None
+            spec = "local"
+        name = spec
+        return Embedding(store, lambda: open_embedder(name))
+    return Embedding(store, lambda: spec)
 
 
 class Embedding:
@@ -53,6 +75,7 @@ class Embedding:
         self._known: dict[Place, None] = {}
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._asked: dict[str, Floats] = {}
 
     @property
     def embedder(self) -> Embedder | None:
@@ -64,6 +87,27 @@ class Embedding:
                     self._opened = True
         return None if time.monotonic() - self._failed_at < _PATIENCE else self._embedder
 
+    def query(self, text: str) -> Floats | None:
+        """The vector of a question; None where there is no model, or it fails."""
+        embedder = self.embedder
+        if embedder is None:
+            return None
+        found = self._asked.get(text)
+        if found is None:
+            try:
+                found = embedder.embed_query(text)
+            except ModelError as error:
+                self._fail(error)
+                return None
+            self._asked[text] = found
+            while len(self._asked) > _ASKED:
+                self._asked.pop(next(iter(self._asked)), None)
+        return found
+
+    def _fail(self, error: ModelError) -> None:
+        self._failed_at = time.monotonic()
+        log.warning("vectors are behind", extra={"metadata": {"problem": str(error)}})
+
     def nudge(self, place: Place) -> None:
         """There may be new memories; embed them in the background."""
         if place.workspace is None:
@@ -72,7 +116,7 @@ class Embedding:
             if self._closed:
                 return
             self._waiting[place] = self._known[place] = None
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # a fork leaves it behind
                 self._thread = threading.Thread(target=self._work, name="recollect-embedding", daemon=True)
                 self._thread.start()
             self._wake.notify()
@@ -116,23 +160,43 @@ class Embedding:
         with self._working:
             try:
                 return self._embed(embedder, place, self._missing(embedder, place, most))
-            except RecollectError as error:
-                self._failed_at = time.monotonic()
-                log.warning("vectors are behind", extra={"metadata": {"problem": str(error)}})
-                return 0
+            except ModelError as error:
+                self._fail(error)
+            except StoreError as error:
+                log.debug("vectors not kept", extra={"metadata": {"problem": str(error)}})
+            return 0
 
     def _missing(self, embedder: Embedder, place: Place, most: int) -> list[str]:
         with self._store.corpus(place, embedder.model) as corpus:
-            return corpus.columns.missing(embedder.dimensions, most)
+            columns = corpus.columns
+            if columns.vectors is not None and columns.vectors.dimensions != embedder.dimensions:
+                self._resize(embedder, place, columns)
+            return columns.missing(embedder.dimensions, most)
+
+    def _resize(self, embedder: Embedder, place: Place, columns: Columns) -> None:
+        """The same name for a model of another size: of its vectors, those of the new size count."""
+        from recollect.stores.columns import Vectors
+
+        vectors = columns.vectors = Vectors(embedder.model, embedder.dimensions, columns.size)
+        positions = {ident: at for at, ident in enumerate(columns.ids)}
+        for record in self._here(columns.ids, place):
+            if record.embedding_model == embedder.model:
+                vectors.put(positions[record.id], record.embedding)
+
+    def _here(self, ids: Sequence[str], place: Place) -> list[Record]:
+        """Of this place only: what accounts share may have the same ids, and is never embedded."""
+        return [record for record in self._store.get(ids, Address(*place)) if Place.of(record) == place]
 
     def _embed(self, embedder: Embedder, place: Place, ids: Sequence[str]) -> int:
-        view = Address(*place)
-        texts = {record.id: record.text for record in self._store.get(ids, view)}
+        texts = {record.id: record.text for record in self._here(ids, place)}
         if not texts:
             return 0
-        made = dict(zip(texts, embedder.embed_documents(list(texts.values())), strict=True))
+        rows = embedder.embed_documents(list(texts.values()))
+        if rows.shape != (len(texts), embedder.dimensions):  # kept, they would be missing again at once, for ever
+            raise ModelError(f"{embedder.model}: the model gave {rows.shape} for {(len(texts), embedder.dimensions)}")
+        made = dict(zip(texts, rows, strict=True))
         with self._store.transaction(place):
-            there = self._store.get(list(texts), view)
+            there = self._here(list(texts), place)
             self._store.update(
                 [
                     replace(record, embedding=made[record.id].astype("<f4").tobytes(), embedding_model=embedder.model)

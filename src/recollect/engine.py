@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from msgspec.structs import replace
 
 from recollect import changes, forgetting, health, portability, querying, undoing, upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
+from recollect.embedding import embedding_for
 from recollect.errors import AccessError
 from recollect.forgetting import Forget, Receipt
 from recollect.health import Diagnosis, Health
 from recollect.portability import Imported, Progress, Target
 from recollect.presets import Preset, load
 from recollect.querying import Query
-from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
+from recollect.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
 from recollect.retrieval.hits import Hits
-from recollect.retrieval.recall import recall
+from recollect.retrieval.recall import Question, Recall, Rerank, past
 from recollect.sessions import Sessions
 from recollect.stores import open_store
 from recollect.stores.base import Damage, JournaledStore, StoreStats
 from recollect.upkeep import Maintained
 from recollect.view import Conditions, View
+
+if TYPE_CHECKING:
+    from recollect.embedders.base import Embedder
 
 
 class Memory:
@@ -42,10 +46,16 @@ class Memory:
         *,
         preset: str | os.PathLike[str] | Preset = "recollect",
         clock: Callable[[], datetime] = utc_now,
+        embedder: str | Embedder | None = None,
     ) -> None:
+        """`embedder` makes vectors: `local`, `local:FOLDER`, `https://host/v1#model`, `none`, or an Embedder.
+
+        Without one it is RECOLLECT_EMBEDDER, else the local model if `recollect models pull` has installed it.
+        """
         rules = preset if isinstance(preset, Preset) else load(preset)
         opened = open_store(store, rules.store) if isinstance(store, str | os.PathLike) else store
-        self._view = View(opened, rules, clock, room={})
+        embedding = embedding_for(opened, embedder) if rules.recall.embed else None
+        self._view = View(opened, rules, clock, embedding=embedding, room={})
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part}={getattr(self.address, part)!r}" for part in sorted(self._view.bound))
@@ -158,18 +168,34 @@ class Memory:
         return list(self._view.store.scan(where, newest_first=newest_first, limit=limit))
 
     def recall(
-        self, query: str, *, limit: int | None = None, touch: bool = True, **conditions: Unpack[Conditions]
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,
+        as_of: datetime | str | None = None,
+        why_not: str | None = None,
+        rerank: Rerank | None = None,
+        zone: tzinfo | None = None,
+        **conditions: Unpack[Conditions],
     ) -> Hits:
         """The memories that best answer a question, best first, each with the parts of its score.
 
-        `"quoted phrases"` must occur as they are; `auth*` and `colo?r` match words. What is returned counts as
-        retrieved, unless `touch=False`.
+        `"quoted phrases"` must occur as they are; `auth*` and `colo?r` match words; times such as `last week` or
+        `in May 2023` count, in the time zone given. What is returned counts as retrieved, unless `touch=False`.
+        `as_of` answers as at that time. `why_not` names a memory, and `Hits.absence` says what kept it out.
+        `rerank` gives the best candidates scores of its own.
         """
         view = self._view
         limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
-        where = view.narrowed("live", conditions)
-        hits = recall(view.store, view.preset, view.decay, validation.query(query), [where], limit)
-        if touch and hits:
+        then = None if as_of is None else parse_time(as_of, "as_of")
+        where = view.narrowed("live", conditions) if then is None else past(view.narrowed(None, conditions), then)
+        question = Question(validation.query(query), [where], limit, then, zone, rerank)
+        asked = Recall(view.store, view.preset, view.decay, question, view.embedding)
+        hits = asked.hits()
+        if why_not is not None:
+            hits.absence = asked.absence(validation.memory_id(why_not, "why_not"), hits)
+        if touch and hits and then is None:
             view.store.touch([hit.memory for hit in hits], where.now)
         return hits
 
@@ -285,6 +311,8 @@ class Memory:
 
     def close(self) -> None:
         """Write what was put off and let go of the files. A later call opens them again."""
+        if self._view.embedding is not None:
+            self._view.embedding.close()
         self._view.store.close()
 
     def __enter__(self) -> Self:

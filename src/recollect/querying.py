@@ -16,7 +16,7 @@ from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, Score
 from recollect.record import Record, parse_time
 from recollect.retrieval.hits import Hit, Hits
-from recollect.retrieval.recall import recall
+from recollect.retrieval.recall import Question, Recall
 from recollect.retrieval.times import span
 from recollect.view import View
 
@@ -117,7 +117,8 @@ def _by_text(
     fetch = limit if related is None else _ALL
     decay = view.decay if len(views) == 1 else cast("Decay", _Decays(views))
     asked = validation.query(text, "text")
-    found = recall(view.store, view.preset, decay, asked, wheres, fetch, doubles=True)
+    question = Question(asked, wheres, fetch, doubles=True)
+    found = Recall(view.store, view.preset, decay, question, view.embedding).hits()
     return [hit for hit in found if related is None or hit.memory.id in related]
 
 

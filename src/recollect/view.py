@@ -11,6 +11,7 @@ import msgspec
 
 from recollect import validation
 from recollect.chain import Entry
+from recollect.embedding import Embedding
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
@@ -20,6 +21,10 @@ from recollect.stores.base import JournaledStore, Place
 
 _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
+
+
+_NEW = frozenset(("remember", "revise", "undo", "import"))
+"""Actions after which there may be memories without a vector."""
 
 
 class Conditions(TypedDict, total=False):
@@ -58,6 +63,8 @@ class View(msgspec.Struct, frozen=True):
     address: Address = Address()
     bound: frozenset[str] = frozenset()
     """The parts of the address that were chosen, and so can never be chosen again."""
+    embedding: Embedding | None = None
+    """What makes vectors; None for words only."""
     room: dict[tuple[str, str | None], int] = {}
     """What each tenant and agent may still add before its quota must be counted again."""
 
@@ -134,7 +141,10 @@ class View(msgspec.Struct, frozen=True):
         """Add an entry to the place's audit log; a detail that is None is left out."""
         given = {key: value for key, value in meta.items() if value is not None}
         entry = Entry(0, new_id(), self.now(), action, message, self.address.agent, given)
-        return self.store.append(place, entry, before)
+        sealed = self.store.append(place, entry, before)
+        if self.embedding is not None and action in _NEW:
+            self.embedding.nudge(place)
+        return sealed
 
     @contextmanager
     def refusing(self, verb: str) -> Generator[None]:

@@ -28,7 +28,8 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _CLEAN = {
     name: value
     for name, value in os.environ.items()
-    if not name.startswith("RECOLLECT_") and name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED")
+    if (not name.startswith("RECOLLECT_") or name == "RECOLLECT_EMBEDDER")
+    and name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED")
 }
 
 
@@ -106,11 +107,13 @@ def test_the_console_script_is_the_same_command() -> None:
 
 
 def test_agents_can_pipe_in_and_read_json() -> None:
-    told = json.loads(recollect("remember", "--lines", "--json", input="one tea\ntwo teas\n").stdout)
+    told = json.loads(
+        recollect("remember", "--lines", "--json", input="a pot of tea\nthe teas of spring and their harvest\n").stdout
+    )
     hits = json.loads(recollect("recall", "tea", "--json", RECOLLECT_STORE="./memory").stdout)
 
     assert {hit["memory"]["id"] for hit in hits} <= set(told["ids"])
-    assert hits[0]["memory"]["content"] == "one tea"
+    assert hits[0]["memory"]["content"] == "a pot of tea"
 
 
 @pytest.mark.parametrize(

@@ -458,9 +458,9 @@ def test_every_formula_can_be_explained(run: Run, stored: list[Record], preset: 
 def test_explanations_show_how_the_score_adds_up(run: Run, stored: list[Record]) -> None:
     shown = run("recall", "--explain", "tabs").stdout
 
-    assert "similarity  1.00 × 0.8  = 0.800  ━" in shown
-    assert "+ importance  0.50 × 0.1  = 0.050  ━" in shown
-    assert "source" not in shown
+    assert "text          1.00 × 4    = 4.000  ━" in shown
+    assert "+ conversation  0.800                ━" in shown
+    assert "speaker" not in shown
 
 
 def test_recall_says_plainly_that_nothing_matched(run: Run, stored: list[Record]) -> None:

@@ -55,7 +55,25 @@ def recollect(models: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     return recollect
 
 
+@pytest.fixture
+def spawn(models: Path) -> Iterator[Spawn]:
+    """Start the command without waiting for its end."""
+    started: list[subprocess.Popen[str]] = []
+
+    def spawn(*words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "recollect", "models", *words]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, env=environment(models), stdout=pipe, stderr=pipe, text=True))
+        return started[-1]
+
+    yield spawn
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Spawn = Callable[..., subprocess.Popen[str]]
 
 
 def environment(models: Path) -> dict[str, str]:
@@ -307,7 +325,7 @@ def test_what_a_command_got_is_used_by_the_next(recollect: Run, models: Path, se
 
 
 def test_what_an_interrupted_command_got_is_used_by_the_next(
-    recollect: Run, models: Path, server: Server, shelf: Shelf
+    recollect: Run, spawn: Spawn, models: Path, server: Server, shelf: Shelf
 ) -> None:
     reached, done = threading.Event(), threading.Event()
 
@@ -322,10 +340,9 @@ def test_what_an_interrupted_command_got_is_used_by_the_next(
         done.wait(60)
 
     server.answer = stall
-    command = [sys.executable, "-m", "recollect", "models", "pull", "--from", server.url]
     # A shell's background job, such as a CI run, ignores the signal; a person's command does not.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(command, env=environment(models), stderr=subprocess.PIPE, text=True)
+    process = spawn("pull", "--from", server.url)
     signal.signal(signal.SIGINT, before)
     assert reached.wait(60)
     while not (part(models).exists() and part(models).stat().st_size):
@@ -475,7 +492,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(recollect: Run, tmp_path: Path
     assert done.stderr.count("\n") == 1
 
 
-def test_two_commands_at_once_fetch_it_once(models: Path, server: Server, shelf: Shelf) -> None:
+def test_two_commands_at_once_fetch_it_once(spawn: Spawn, models: Path, server: Server, shelf: Shelf) -> None:
     both = threading.Event()
 
     def wait(request: Request) -> None:
@@ -483,8 +500,7 @@ def test_two_commands_at_once_fetch_it_once(models: Path, server: Server, shelf:
         shelf(request)
 
     server.answer = wait
-    command = [sys.executable, "-m", "recollect", "models", "pull", "--from", server.url, "--json"]
-    processes = [subprocess.Popen(command, env=environment(models), stdout=subprocess.PIPE) for _ in range(2)]
+    processes = [spawn("pull", "--from", server.url, "--json") for _ in range(2)]
     both.set()
     told = [json.loads(process.communicate(timeout=60)[0]) for process in processes]
 

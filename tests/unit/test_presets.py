@@ -6,7 +6,7 @@ import pytest
 from recollect import presets
 from recollect.errors import PresetError
 from recollect.policies.decay import HalfLife, NoDecay, PerTier, Weekly
-from recollect.policies.ranking import Fusion, Oldest, Overlap, Product, WeightedSum
+from recollect.policies.ranking import Calibrated, Fusion, Oldest, Overlap, Product, WeightedSum
 from recollect.presets import Preset, load, names
 
 
@@ -49,7 +49,7 @@ def test_secrets_are_screened_everywhere(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "decay", "ranking"),
     [
-        ("recollect", "fact", NoDecay, WeightedSum),
+        ("recollect", "fact", NoDecay, Calibrated),
         ("atlas", "conversation", Weekly, WeightedSum),
         ("aegis", "fact", NoDecay, Overlap),
         ("inklings", "fact", PerTier, Fusion),
@@ -124,8 +124,8 @@ def test_a_file_holds_only_what_differs(tmp_path: Path) -> None:
 
 
 def test_a_file_that_extends_nothing_extends_the_default(tmp_path: Path) -> None:
-    mine = load(str(write(tmp_path, "[ranking]\nsimilarity = 0.5")))
-    assert mine.ranking == WeightedSum(similarity=0.5, recency=0.1, importance=0.1, source=0.0)
+    mine = load(str(write(tmp_path, "[ranking]\nmeaning = 0.5")))
+    assert mine.ranking == Calibrated(meaning=0.5)
     assert mine.remember == load("recollect").remember
 
 

@@ -28,6 +28,7 @@ _KEY = "Our key is AKIA" + "Z7QX4MPL2RWT9KDN"
 """Nobody's, but of the form that keys have."""
 
 _INDENT = 3
+_MODELS = ("RECOLLECT_EMBEDDER", "RECOLLECT_MODELS")
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ class _Story:
     def tell(self) -> None:
         tabs = self._remember()
         self._run("Another process asks", "recall", _QUESTION, expect=_TABS)
-        self._run("Why that one? Every score can be explained", "recall", _QUESTION, "--explain", expect="similarity")
+        self._run("Why that one? Every score can be explained", "recall", _QUESTION, "--explain", expect="text")
         self._run("Alice changes her mind", "revise", tabs, _SPACES, expect="Revised")
         self._run("Now the newer version is recalled", "recall", _QUESTION, expect=_SPACES)
         self._run("and the older one stays in its history", "history", tabs, expect=_TABS)
@@ -143,7 +144,7 @@ class _Story:
 
 def _environment(*, colour: bool) -> dict[str, str]:
     """Ours without what would lead the commands to the user's own memory."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_") or name in _MODELS}
     kept.pop("FORCE_COLOR", None)
     kept["PYTHONUTF8"] = "1"
     if colour:

@@ -8,10 +8,12 @@ import click
 
 from recollect.cli import output, text
 from recollect.cli.conditions import conditions
+from recollect.cli.ids import resolve
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
+from recollect.cli.times import past
 from recollect.record import utc_now
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ _SHOWN_CHARS = 600
 @click.option("--explain", "-x", is_flag=True, help="Show the parts of each score.")
 @click.option("--limit", "-n", type=int, help="At most this many.  [default: the preset's]")
 @click.option("--no-touch", is_flag=True, help="Do not count this as a retrieval.")
+@click.option("--as-of", metavar="TIME", help="Answer as at that time.")
+@click.option("--why-not", metavar="ID", help="Say what kept this memory out.")
 @conditions
 @scoped
 def recall(
@@ -35,22 +39,36 @@ def recall(
     explain: bool,
     limit: int | None,
     no_touch: bool,
+    as_of: str | None,
+    why_not: str | None,
     where: dict[str, Any],
 ) -> None:
     """Find the memories that best answer a question.
 
-    "Quoted phrases" must occur as they are; auth* and colo?r match words.
+    By words, and by meaning where `recollect models pull` has installed a model. "Quoted phrases" must occur as they
+    are; auth* and colo?r match words; last week or in May 2023 count.
 
     \b
     Example:
       recollect recall "which indentation does Alice want?" --explain
     """
     with target.open() as memory:
-        hits = memory.recall(" ".join(query), limit=limit, touch=not no_touch, **where)
+        named = None if why_not is None else resolve(memory, why_not)
+        then = past(as_of, "as_of")
+        asked = " ".join(query)
+        hits = memory.recall(asked, limit=limit, touch=not no_touch, as_of=then, why_not=named, **where)
         hint = "" if hits else empty_hint(memory)
     if target.json:
-        output.emit([document(hit) for hit in hits])
-    elif not hits:
+        found = [document(hit) for hit in hits]
+        output.emit(found if why_not is None else {"hits": found, "absence": hits.absence})
+        return
+    _print(hits, explain, hint)
+    if hits.absence is not None:
+        output.say((f"{text.short(hits.absence.id)}: ", ID), hits.absence.reason)
+
+
+def _print(hits: Hits, explain: bool, hint: str) -> None:
+    if not hits:
         output.say(f"Nothing matched.{hint}")
     elif explain:
         print_explained(hits)

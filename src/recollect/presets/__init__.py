@@ -10,7 +10,7 @@ import msgspec
 
 from recollect.policies.decay import Decay, NoDecay
 from recollect.policies.importance import Importance
-from recollect.policies.ranking import Ranking, WeightedSum
+from recollect.policies.ranking import Calibrated, Ranking
 from recollect.policies.retention import Retention
 from recollect.policies.secrets import Screen
 from recollect.record import Lifetime
@@ -33,6 +33,12 @@ class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Count = 10
     candidates: Count = 20
+    embed: bool = True
+    """Whether memories and questions are compared by meaning, where a model is to be had."""
+    threshold: Annotated[float, msgspec.Meta(ge=-1.0, le=1.0)] | None = None
+    """A memory whose cosine with the question is less is not recalled."""
+    same_above: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] | None = None
+    """Of two memories whose vectors have a higher cosine only the better is recalled. Equal texts are one anyway."""
 
     def fetch(self, limit: int | None = None) -> int:
         """How many candidates to ask a store for, so that ranking has something to choose from."""
@@ -51,7 +57,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     secrets: Screen = Screen()
     decay: Decay = NoDecay()
     retention: Retention = Retention()
-    ranking: Ranking = WeightedSum(similarity=0.8, recency=0.1, importance=0.1, source=0.0)
+    ranking: Ranking = Calibrated()
     recall: Recall = Recall()
 
 

@@ -41,8 +41,21 @@ class Hit(msgspec.Struct, frozen=True):
         return Explanation(self.scored.value, self.scored.how, parts)
 
 
+class Absence(msgspec.Struct, frozen=True):
+    """What kept a memory out of a recall."""
+
+    id: str
+    reason: str
+    rank: int | None = None
+    """The place that it would have had, were there no limit."""
+    score: float | None = None
+
+
 class Hits(list[Hit]):
     """Hits, best first."""
+
+    absence: Absence | None = None
+    """Why the memory that `why_not` named is not among them."""
 
     def __str__(self) -> str:
         return "\n".join(f"{hit.score:.3f}  {hit.memory.text}" for hit in self) or "nothing was recalled"

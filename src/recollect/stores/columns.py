@@ -102,7 +102,7 @@ class Columns:
         self._conversations: dict[str, int] = {}
         self._groups = 0
         self._last: dict[int, int] = {}
-        self._heard: dict[tuple[str, int], int | None] = {}
+        self._heard: dict[tuple[str, int, int], int | None] = {}
 
     def column(self, name: str) -> NDArray[Any]:
         """As far as it is filled."""
@@ -173,7 +173,10 @@ class Columns:
         return group
 
     def _listen(self, at: int, group: int, record: Record, head: str) -> None:
-        """Who said it. A name before a colon is a speaker's once a second turn of the conversation begins with it."""
+        """Who said it. A name before a colon is a speaker's once a second turn of the conversation begins with it.
+
+        Turns that not everyone sees prove nothing to others: each address counts its own.
+        """
         speakers, column = self.speakers, self._data["speaker"]
         column[at] = speakers(record.role or "")
         given = record.metadata.get("speaker")
@@ -181,14 +184,15 @@ class Columns:
         if isinstance(given, str) and given:
             column[at] = speakers(given.lower())
         elif name:
-            first = self._heard.get((name, group), -1)
+            heard = name, group, int(self._data["who"][at])
+            first = self._heard.get(heard, -1)
             if first == -1:
-                self._heard[name, group] = at
+                self._heard[heard] = at
                 return
             column[at] = speakers(name)
             if first is not None:
                 column[first] = column[at]
-                self._heard[name, group] = None
+                self._heard[heard] = None
 
     def remove(self, key: int) -> None:
         at = self._position.pop(key, None)
