@@ -26,6 +26,8 @@ from recollect import Memory
 _KINDS = ("conversation", "decision", "finding", "preference")
 _TOPICS = ("security", "security.auth", "style", "infra", "deploy", "people", "money", "travel")
 _MEGABYTE = 1 << 20
+_QUICK = 20 if "--quick" in sys.argv else 0
+"""A few rounds on little data, to see that it runs: the figures mean nothing then."""
 
 
 def entries(size: int, seed: int = 7) -> list[dict[str, Any]]:
@@ -80,7 +82,7 @@ def appending(folder: Path) -> None:
         os.write(fd, line)
         os.fsync(fd)
 
-    ours, floor = turns(lambda: memory.remember(next(texts)), least, 1500)
+    ours, floor = turns(lambda: memory.remember(next(texts)), least, _QUICK or 1500)
     show("append, p50", statistics.median(ours), statistics.median(floor), "≤ 1.3×")
     show("append, p95", ours[len(ours) * 95 // 100], floor[len(floor) * 95 // 100], "< 50 ms")
     store = memory._view.store  # pyright: ignore[reportPrivateUsage]
@@ -88,7 +90,7 @@ def appending(folder: Path) -> None:
 
     view = memory._view  # pyright: ignore[reportPrivateUsage]
     made = iter([draft({"content": text}, view.address, view.preset, view.now()) for text in sentences(1500, 3)])
-    ours, floor = turns(lambda: store.put([next(made)]), least, 1000)
+    ours, floor = turns(lambda: store.put([next(made)]), least, _QUICK or 1000)
     show("append of a finished record to the store, p50", statistics.median(ours), statistics.median(floor), "")
     batches = iter([sentences(1000, seed) for seed in range(10, 18)])
 
@@ -105,7 +107,7 @@ def full_session(folder: Path) -> Path:
     """A session just below 9 MB of log, so that nothing is compacted while we measure."""
     root = folder / "full"
     with Memory(f"ledger:{root}", preset="ledger") as memory:
-        memory.remember_many(entries(int(6.5 * _MEGABYTE)))
+        memory.remember_many(entries(int((0.2 if _QUICK else 6.5) * _MEGABYTE)))
     log = root / "sessions/default"
     sizes = {name: os.path.getsize(log / name) / _MEGABYTE for name in ("memory.jsonl", "index.json")}
     lines = (log / "memory.jsonl").read_bytes().count(b"\n")
@@ -123,7 +125,7 @@ def opening(root: Path) -> None:
 
     def open_() -> None:
         memory = Memory(f"ledger:{root}", preset="ledger")
-        assert memory.stats().total > 1000
+        assert memory.stats().total
 
     ours, floor = turns(open_, scan, 9)
     show("open with a fresh index, and count", statistics.median(ours), statistics.median(floor), "≤ 60 ms")
@@ -195,6 +197,19 @@ def together(folder: Path, processes: int, each: int) -> float:
     return processes * each / taken
 
 
+def contention(root: Path) -> None:
+    """One agent writes to a session while another one reads it."""
+    writer, reader = Memory(f"ledger:{root}", preset="ledger"), Memory(f"ledger:{root}", preset="ledger")
+    writes = _QUICK or 200
+    for number in range(writes):
+        writer.remember(f"number {number} is about the harbour")
+        reader.recall("harbour")
+    waits = sum(one.sessions.metrics()["memory.locks.contention.count"] for one in (writer, reader))
+    print(
+        f"{'waits for the lock, one writer and one reader':<58} {100 * waits / (2 * writes):10.1f} %{'':<27} goal < 1 %"
+    )
+
+
 def _expect(process: subprocess.Popen[str], line: str) -> None:
     if process.stdout is None or process.stdout.readline() != line:
         raise RuntimeError("a writer failed")
@@ -224,6 +239,9 @@ def main() -> None:
         root = full_session(folder)
         opening(root)
         querying(root)
+        contention(root)
+        if _QUICK:
+            return
         alone, eight = together(folder, 1, 1000), together(folder, 8, 250)
         print(f"appends a second: one process {alone:,.0f}, eight {eight:,.0f} ({eight / alone:.2f}×, goal ≥ 0.5×)")
         if "--all" in sys.argv:
