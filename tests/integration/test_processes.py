@@ -274,31 +274,33 @@ def test_a_workspace_may_be_forgotten_again_and_again_while_others_use_it(store_
 FORKER = """
 import os, sys
 from recollect import Memory
+def say(ident):
+    os.write(1, ident.encode() + b"\\n")  # in one piece: two processes share the pipe
 folder, parent_first = sys.argv[1], sys.argv[2] == "parent first"
 memory = Memory(folder)
-print(memory.remember("before the fork").id, flush=True)
+say(memory.remember("before the fork").id)
 assert memory.recall("fork")
 to_child, from_parent = os.pipe(), os.pipe()
 child = os.fork()
 if not child:
     for n in range(10):
-        print(memory.remember(f"child {n}").id, flush=True)
+        say(memory.remember(f"child {n}").id)
     os.write(from_parent[1], b"x")
     if parent_first:
         os.read(to_child[0], 1)
     for n in range(10):
-        print(memory.remember(f"child again {n}").id, flush=True)
+        say(memory.remember(f"child again {n}").id)
     assert len(memory.recall("child", limit=100)) == 20
     memory.close()
     os._exit(0)
 for n in range(10):
-    print(memory.remember(f"parent {n}").id, flush=True)
+    say(memory.remember(f"parent {n}").id)
 os.read(from_parent[0], 1)
 if parent_first:
     memory.close()
     os.write(to_child[1], b"x")
 status = os.waitpid(child, 0)[1]
-print(memory.remember("after the child").id, flush=True)
+say(memory.remember("after the child").id)
 assert len(memory.recall("child parent", limit=100)) == 31
 memory.close()
 sys.exit(status)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from recollect.embedding import Embedding
+from recollect.errors import ConcurrencyError
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Calibrated, Evidence, Part, Score, content_hash
@@ -33,6 +34,7 @@ Rerank = Callable[[str, Sequence[str]], Sequence[float]]
 
 _FRESH = 20
 """So many of the best are looked at for facts that newer ones replace."""
+_TRIES = 100
 _CATCH_UP = 2.0
 """Seconds that a recall waits for the vectors of what was just stored."""
 
@@ -72,10 +74,16 @@ class Recall:
         """The best, best first. Nothing is touched here."""
         if not self._wish and (self._model is None or not self._question.text.strip()):
             return Hits()
-        with ExitStack() as stack:
-            found = self._rank(self._pool(stack))
-        found = self._reranked(found)
+        found = self._reranked(self._found())
         return Hits(self._distinct(found)[: self._question.limit])
+
+    def _found(self) -> list[Hit]:
+        """Once more where a workspace was forgotten by somebody else while it was read."""
+        for _ in range(_TRIES):
+            with suppress(ConcurrencyError), ExitStack() as stack:
+                return self._rank(self._pool(stack))
+        with ExitStack() as stack:
+            return self._rank(self._pool(stack))
 
     def _pool(self, stack: ExitStack) -> Pool:
         from recollect.retrieval.pool import Pool, part

@@ -200,10 +200,14 @@ class SqliteFolder:
             if handle is None:
                 yield empty()
                 return
-            with suppress(MovedError), ExitStack() as stack:
-                corpus = stack.enter_context(self._resident(handle).corpus(model))
+            with ExitStack() as stack:
+                try:
+                    corpus = stack.enter_context(self._resident(handle).corpus(model))
+                except MovedError:
+                    continue
                 yield corpus
                 return
+        raise MovedError
 
     def _resident(self, handle: Memories) -> Resident:
         """The columns of a file. Those that were not asked for longest go when all together take too much memory."""
