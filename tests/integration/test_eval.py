@@ -181,7 +181,7 @@ def test_a_report_says_what_was_measured_and_when(run: Run) -> None:
     got = measured(run, "locomo", "locomo.json", "--preset", "atlas", "--store", "notebook:./kept")
 
     assert (got["preset"], got["store"], got["file"]["name"]) == ("atlas", "notebook:./kept", "locomo.json")
-    assert (got["embedder"], got["model"]) == ("not given", "none")
+    assert (got["embedder"], got["model"]) == ("none", "none")
     assert abs((datetime.now(UTC) - datetime.fromisoformat(got["date"])).total_seconds()) < 60
     assert 0 < got["recall_ms"]["p50"] <= got["recall_ms"]["p95"]
     assert got["ingest"]["per_second"] > 0

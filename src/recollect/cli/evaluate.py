@@ -49,7 +49,6 @@ def _measured(command: Callable[..., None]) -> Callable[..., None]:
             type=click.IntRange(min=1),
             help="Ask only so many, evenly from the whole file.",
         ),
-        click.option("--embedder", metavar="SPEC", help="none, local, local:FOLDER or https://host/v1#model."),
         click.argument("path"),
     ):
         decorated = option(decorated)
@@ -58,7 +57,7 @@ def _measured(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command(cls=Leaf)
 @_measured
-def locomo(target: Target, path: str, embedder: str | None, limit_questions: int | None, plot: str | None) -> None:
+def locomo(target: Target, path: str, limit_questions: int | None, plot: str | None) -> None:
     """Measure on LoCoMo: find the turns that answer a question.
 
     PATH is the file as published. Each conversation has a workspace of its own, in a temporary folder unless --store
@@ -69,12 +68,12 @@ def locomo(target: Target, path: str, embedder: str | None, limit_questions: int
       recollect eval locomo locomo10.json
       recollect eval locomo locomo10.json --preset atlas --json
     """
-    _evaluate("locomo", target, path, embedder, limit_questions, plot)
+    _evaluate("locomo", target, path, limit_questions, plot)
 
 
 @click.command(cls=Leaf)
 @_measured
-def longmemeval(target: Target, path: str, embedder: str | None, limit_questions: int | None, plot: str | None) -> None:
+def longmemeval(target: Target, path: str, limit_questions: int | None, plot: str | None) -> None:
     """Measure on LongMemEval: find the turns and sessions that answer a question.
 
     PATH is the file as published. The sessions of all questions are in one workspace, in a temporary folder unless
@@ -85,10 +84,10 @@ def longmemeval(target: Target, path: str, embedder: str | None, limit_questions
       recollect eval longmemeval longmemeval_oracle.json
       recollect eval longmemeval longmemeval_oracle.json --limit-questions 60 --plot recall.svg
     """
-    _evaluate("longmemeval", target, path, embedder, limit_questions, plot)
+    _evaluate("longmemeval", target, path, limit_questions, plot)
 
 
-def _evaluate(name: Name, target: Target, path: str, embedder: str | None, limit: int | None, plot: str | None) -> None:
+def _evaluate(name: Name, target: Target, path: str, limit: int | None, plot: str | None) -> None:
     from recollect.evaluation import datasets
     from recollect.evaluation.report import svg
     from recollect.evaluation.run import Setup
@@ -97,7 +96,7 @@ def _evaluate(name: Name, target: Target, path: str, embedder: str | None, limit
         # Not after all the work.
         raise InputError("plot", f"there is no folder {Path(plot).parent} to write {Path(plot).name} in")
     dataset = datasets.load(name, path)
-    setup = Setup(target.preset or "recollect", _store(target), embedder)
+    setup = Setup(target.preset or "recollect", _store(target), target.embedder)
     found = _run(dataset if limit is None else dataset.limited(limit), setup, path)
     if plot is not None:
         Path(plot).write_text(svg(found), encoding="utf-8")

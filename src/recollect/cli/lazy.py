@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-SHARED = ("store", "preset", "tenant", "workspace", "agent", "account", "channel", "conversation")
+SHARED = ("store", "preset", "embedder", "tenant", "workspace", "agent", "account", "channel", "conversation")
 """Options that every command has; `recollect.cli.target` says what they mean."""
 
 _FLAGS = ("--json",)

@@ -29,6 +29,7 @@ _KINDS = ("sqlite", "ledger", "notebook")
 _HELP = {
     "store": f"Folder of the memory, or ledger:FOLDER, notebook:FILE.  [default: {DEFAULT_STORE}]",
     "preset": "Behaviour, or a TOML file.  [default: recollect]",
+    "embedder": "Meaning by: local, local:FOLDER, https://host/v1#model, or none.",
     "tenant": "Tenant.  [default: default]",
     "workspace": "Workspace.  [default: default]",
     "agent": "Act as this agent: its own memories and the shared.",
@@ -67,6 +68,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     store: str | None
     preset: str | None
+    embedder: str | None
     tenant: str | None
     workspace: str | None
     agent: str | None
@@ -84,7 +86,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     def address(self) -> dict[str, str]:
         """The parts of the address that were chosen."""
-        parts = {name: getattr(self, name) for name in SHARED[2:]}
+        parts = {name: getattr(self, name) for name in SHARED[3:]}
         return {name: value for name, value in parts.items() if value is not None}
 
     def check_whole(self, verb: str) -> None:
@@ -129,7 +131,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(
                 "store", f"there is no memory at {self.location}; run `recollect init` to start one, or pass --store"
             )
-        with self._telling(told), Memory(store, preset=self.preset or preset) as memory:
+        with self._telling(told), Memory(store, preset=self.preset or preset, embedder=self.embedder) as memory:
             parts = self.address() | address
             yield memory.at(**parts) if parts else memory
         if starting and not self.json:
@@ -167,7 +169,7 @@ def scoped(command: Callable[..., None]) -> Callable[..., None]:
 
     decorated: Callable[..., None] = run
     for name in reversed(SHARED):
-        metavar = "PATH" if name == "store" else "NAME"
+        metavar = {"store": "PATH", "embedder": "SPEC"}.get(name, "NAME")
         option = click.option(f"--{name}", envvar=f"RECOLLECT_{name.upper()}", metavar=metavar, help=_HELP[name])
         decorated = option(decorated)
     return click.option("--json", is_flag=True, help="Print one JSON document.")(decorated)
