@@ -17,8 +17,8 @@ from web import Request, Server, closed_port, serving
 
 from recollect import InputError, ModelError
 from recollect.embedders import open_embedder
-from recollect.embedders.endpoint import wait_asked
 from recollect.embedders.remote import RemoteEmbedder
+from recollect.endpoint import wait_asked
 
 KEY = "sk-Secret0123456789"
 

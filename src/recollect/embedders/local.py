@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect import validation
-from recollect.embedders import forking, manifest
+from recollect import forking, validation
+from recollect.embedders import manifest
 from recollect.embedders.base import listed, normalized
 from recollect.embedders.manifest import Pooling
 from recollect.embedders.tokenizer import load_tokenizer

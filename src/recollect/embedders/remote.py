@@ -10,8 +10,8 @@ import msgspec
 
 from recollect import validation
 from recollect.embedders.base import listed, normalized
-from recollect.embedders.endpoint import Endpoint
-from recollect.errors import InputError, ModelError
+from recollect.endpoint import Endpoint, Service
+from recollect.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.embedders.base import Floats
@@ -27,6 +27,12 @@ class _Answer(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Answer).decode
+_SERVICE = Service(
+    "/embeddings",
+    "RECOLLECT_EMBEDDING_KEY",
+    "OPENAI_API_KEY",
+    {413: "use a smaller batch_size or max_characters"},
+)
 
 
 class RemoteEmbedder:
@@ -56,7 +62,7 @@ class RemoteEmbedder:
         if not model:
             raise InputError("embedder", "name the model of the endpoint after a #, as in https://host/v1#model")
         self._model = validation.label(model, "model")
-        self._endpoint = Endpoint(url, "/embeddings", key, timeout, validation.count(retries, "retries", low=0), sleep)
+        self._endpoint = Endpoint(url, _SERVICE, key, timeout, validation.count(retries, "retries", low=0), sleep)
         self._asked = dimensions and validation.count(dimensions, "dimensions", high=validation.MAX_DIMENSIONS)
         self._dimensions = self._asked
         self._query_prefix, self._document_prefix = query_prefix, document_prefix
@@ -109,18 +115,18 @@ class RemoteEmbedder:
         body: dict[str, Any] = {"model": self._model, "input": texts}
         if self._asked:
             body["dimensions"] = self._asked
-        content = self._endpoint.post(body)
-        try:
-            rows = _in_order(_decode(content).data, len(texts))
-            sizes = {len(row) for row in rows}
-            expected = self._dimensions or max(sizes)
-            if sizes != {expected} or not expected:
-                raise ValueError(f"vectors of {sorted(sizes)} dimensions, where {expected} were expected")
-        except ValueError as error:
-            raise ModelError(f"{self._endpoint.shown}: the answer cannot be used: {error}") from None
+        rows = self._endpoint.post(body, lambda content: self._rows(content, len(texts)))
         vectors = normalized(rows, self._model)
-        self._dimensions = expected
+        self._dimensions = vectors.shape[1]
         return vectors
+
+    def _rows(self, content: bytes, expected: int) -> list[list[float]]:
+        rows = _in_order(_decode(content).data, expected)
+        sizes = {len(row) for row in rows}
+        dimensions = self._dimensions or max(sizes)
+        if sizes != {dimensions} or not dimensions:
+            raise ValueError(f"vectors of {sorted(sizes)} dimensions, where {dimensions} were expected")
+        return rows
 
 
 def _in_order(items: Sequence[_Item], expected: int) -> list[list[float]]:

@@ -1,0 +1,111 @@
+"""Text cut into what can be taken out of it and still be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from recollect.speech import HEAD, speaker
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_ITEM = re.compile(r"\s*(?:[-*+•‣◦]|\d{1,3}[.)])\s+(?=\S)")
+_HEADING = re.compile(r"\s*#{1,6}\s")
+_RULE = re.compile(r"[\s|:=_*-]+")
+_WRAPPED_FROM = 40
+"""A line of fewer letters was ended on purpose, and not by the edge of a page."""
+_CLOSERS = r"\"'”’»)\]」』】）〉》"
+_END = re.compile(
+    rf"(?P<wide>[。！？｡]+(?:[{_CLOSERS}]+(?!と|って)|(?![{_CLOSERS}])))\s*"  # what was said, and then who said it
+    rf"|(?P<mark>[.!?…؟۔।]+)(?P<closing>[{_CLOSERS}]*)(?:\s+|$)"
+)
+_PAUSES = frozenset(["..", "...", "....", "…"])
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+$")
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof rev gen sen rep gov capt lt sgt st mt messrs mme mlle hon sr jr vs cf ca approx dept est fig "
+    "figs vol vols pp ed eds inc ltd co corp e.g i.e eg ie viz resp bzw z.b d.h u.a o.ä z.t bspw ggf evtl inkl exkl "
+    "zzgl jan feb apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri ext tel ave blvd".split()
+)
+_BEFORE_NUMBERS = frozenset("no nos nr art sec ch p ver v".split())
+_MAY_END = frozenset("etc al a.m p.m am pm u.s u.k e.u usw".split())
+"""Abbreviations after which a sentence ends if a capital follows."""
+_SPEAKER = re.compile(rf"\s*(?P<name>[^:：\n]{{1,{HEAD}}})(?:: |:(?=\n)|：)\s*")
+_ROLES = frozenset(["user", "assistant", "system", "tool", "developer", "human", "ai"])
+
+
+class Sentence(NamedTuple):
+    text: str
+    code: bool = False
+
+
+def spoken(turn: str) -> tuple[str, str]:
+    """Who a turn begins with, as it is written there, and what is said. The name is empty if there is none."""
+    found = _SPEAKER.match(turn)
+    if found and (found["name"].lower() in _ROLES or speaker(f"{found['name']}: ")):
+        return found["name"], turn[found.end() :]
+    return "", turn
+
+
+def sentences(text: str) -> list[Sentence]:
+    """In order. A block of code is one; headings and lines that only draw something are none."""
+    found: list[Sentence] = []
+    at = 0
+    for block in _FENCE.finditer(text):
+        found += _prose(text[at : block.start()])
+        found.append(Sentence(block.group().strip("\n"), code=True))
+        at = block.end()
+    return [*found, *_prose(text[at:])]
+
+
+def _prose(text: str) -> list[Sentence]:
+    return [Sentence(part) for line in _lines(text) for part in _split(line)]
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Lines of which each begins something: a line that goes on with the one before is part of that."""
+    whole, last = "", ""
+    for line in text.splitlines():
+        item = _ITEM.match(line)
+        if whole and not item and _goes_on(last, line):
+            whole = f"{whole} {line.strip()}"
+        else:
+            yield whole
+            whole = "" if _HEADING.match(line) or _RULE.fullmatch(line) else line[item.end() if item else 0 :].strip()
+        last = line
+    yield whole
+
+
+def _goes_on(last: str, line: str) -> bool:
+    return len(last.strip()) >= _WRAPPED_FROM and not _END.search(last[-4:]) and line.strip()[:1].islower()
+
+
+def _split(line: str) -> Iterator[str]:
+    begin = 0
+    for end in _END.finditer(line):
+        if end["wide"] or _ends(line, end):
+            if part := line[begin : end.end()].strip():
+                yield part
+            begin = end.end()
+    if part := line[begin:].strip():
+        yield part
+
+
+def _ends(line: str, end: re.Match[str]) -> bool:
+    """Whether a sentence ends at a mark. Much of what people chat has no capitals, so a small letter may begin one."""
+    following = line[end.end() : end.end() + 1]
+    if not following:
+        return True
+    if following.islower() and (end["closing"] or end["mark"] in _PAUSES):
+        return False
+    if end["mark"] != ".":
+        return True
+    found = _LAST_WORD.search(line, max(0, end.start() - 20), end.start())
+    word = found.group() if found else ""
+    low = word.lower()
+    if len(word) == 1 and word.isupper() and word != "I":
+        return False
+    if low in _BEFORE_NUMBERS:
+        return not following.isdigit()
+    if low in _MAY_END:
+        return not following.islower()
+    return low not in _ABBREVIATIONS
