@@ -27,5 +27,13 @@ def sentences(count: int, seed: int = 2) -> list[str]:
 
 def questions(count: int, texts: list[str], seed: int = 3) -> list[str]:
     """Four words of some stored sentence, asked for in a question."""
-    rng = random.Random(seed)
-    return [f"what did {' '.join(rng.sample(rng.choice(texts).rstrip('.').split(), 4))} do?" for _ in range(count)]
+    return [question for question, _ in answered(count, texts, seed)]
+
+
+def answered(count: int, texts: list[str], seed: int = 3) -> list[tuple[str, int]]:
+    """Questions, each with the number of the sentence that it was made of."""
+    rng, found = random.Random(seed), list[tuple[str, int]]()
+    for _ in range(count):
+        number = rng.choice(range(len(texts)))
+        found.append((f"what did {' '.join(rng.sample(texts[number].rstrip('.').split(), 4))} do?", number))
+    return found

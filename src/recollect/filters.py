@@ -21,6 +21,7 @@ class Filter(msgspec.Struct, frozen=True):
     state: State | None = "live"
     tiers: tuple[Tier, ...] = ()
     kinds: tuple[str, ...] = ()
+    without_kinds: tuple[str, ...] = ()
     roles: tuple[Role, ...] = ()
     sources: tuple[str, ...] = ()
     lifetimes: tuple[Lifetime, ...] = ()
@@ -50,6 +51,9 @@ class Filter(msgspec.Struct, frozen=True):
         if self.kinds:
             kinds = frozenset(self.kinds)
             asks.append(lambda record: record.kind in kinds)
+        if self.without_kinds:
+            unwanted = frozenset(self.without_kinds)
+            asks.append(lambda record: record.kind not in unwanted)
         if (least := self.min_importance) is not None:
             asks.append(lambda record: record.importance >= least)
         if self.tags or self.any_tags or self.without_tags:
@@ -102,6 +106,7 @@ class Filter(msgspec.Struct, frozen=True):
         return (
             (not self.tiers or record.tier in self.tiers)
             and (not self.kinds or record.kind in self.kinds)
+            and record.kind not in self.without_kinds
             and (not self.roles or record.role in self.roles)
             and (not self.sources or record.source in self.sources)
             and (not self.lifetimes or record.lifetime in self.lifetimes)

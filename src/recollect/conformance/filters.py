@@ -54,6 +54,16 @@ CONDITIONS: dict[str, tuple[Fields, list[Fields], list[Fields]]] = {
         [{}, {"tier": "channel", "channel": "ops"}],
     ),
     "kinds": ({"kinds": ("task", "fact")}, [{"kind": "task"}, {"kind": "fact"}], [{"kind": "facts"}, {"kind": "tas"}]),
+    "without the kinds": (
+        {"without_kinds": ("task", "fact")},
+        [{"kind": "facts"}, {"kind": "tas"}],
+        [{"kind": "task"}, {"kind": "fact"}],
+    ),
+    "of these kinds and without those": (
+        {"kinds": ("task", "fact"), "without_kinds": ("fact",)},
+        [{"kind": "task"}],
+        [{"kind": "fact"}, {"kind": "error"}],
+    ),
     "roles": ({"roles": ("user", "system")}, [{"role": "user"}, {"role": "system"}], [{}, {"role": "assistant"}]),
     "sources": ({"sources": ("import",)}, [{"source": "import"}], [{}, {"source": "Import"}, {"source": "imported"}]),
     "lifetimes": (

@@ -127,6 +127,7 @@ def mostly_open(values: tuple[str | None, ...]) -> st.SearchStrategy[str | None]
 conditions: dict[str, st.SearchStrategy[Any]] = {
     "tiers": one_or_two(TIERS),
     "kinds": one_or_two(KINDS),
+    "without_kinds": one_or_two(KINDS),
     "roles": one_or_two(ROLES),
     "sources": one_or_two(SOURCES),
     "lifetimes": one_or_two(LIFETIMES),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.filters import Filter
+from recollect.policies.ranking import Calibrated
 from recollect.retrieval import lexical, speakers
 from recollect.retrieval.calibrated import Columns as Kept
+from recollect.retrieval.calibrated import Lending, lendings
 from recollect.retrieval.times import Asked, closeness
 from recollect.stores.base import Place
+from recollect.stores.columns import View
 from recollect.stores.corpus import Corpus
 from recollect.textquery import TextQuery
 
+T = TypeVar("T")
 Floats = NDArray[np.float32]
 _LOOSE_WORTH = 0.5
 """What a match inside a longer word is worth beside a match of the whole word."""
@@ -27,17 +31,48 @@ class Part(NamedTuple):
 
     place: Place
     corpus: Corpus
-    shown: NDArray[np.bool_]
+    view: View
+
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        return self.view.mask
+
+    def once(self, what: Hashable, make: Callable[[], T]) -> T:
+        """What depends on no question, made when first asked for."""
+        kept = self.view.kept
+        if what not in kept:
+            kept[what] = make()
+        return kept[what]
+
+    def length(self) -> Floats:
+        return self.once("length", lambda: self.corpus.columns.column("length").astype(np.float32))
+
+    def brake(self) -> Floats:
+        return self.once("brake", lambda: lexical.brake_of(self.length(), self.shown))
+
+    def speakers(self) -> frozenset[str]:
+        return self.once("speakers", self._speakers)
+
+    def _speakers(self) -> frozenset[str]:
+        columns = self.corpus.columns
+        heard = np.zeros(len(columns.speakers.values), np.bool_)
+        heard[columns.column("speaker")[self.shown]] = True
+        return frozenset(columns.speakers.values[code] for code in np.flatnonzero(heard).tolist())
+
+    def lending(self, weights: Calibrated) -> tuple[Lending, ...]:
+        columns = self.corpus.columns
+        kept = Kept(self.length(), *(columns.column(name) for name in ("conversation", "before", "after")))
+        return self.once(weights, lambda: lendings(kept, weights, self.shown))
 
 
 def part(place: Place, corpus: Corpus, where: Filter, wish: TextQuery) -> Part:
-    shown = corpus.columns.mask(where)
+    view = corpus.columns.view(where)
     required = corpus.required(wish)
     if required is not None:
-        has = np.zeros_like(shown)
+        has = np.zeros_like(view.mask)
         has[required] = True
-        shown &= has
-    return Part(place, corpus, shown)
+        view = View(view.mask & has)
+    return Part(place, corpus, view)
 
 
 class Pool:
@@ -78,20 +113,33 @@ class Pool:
                 [np.where(column < 0, -1, column + start) for column, start in zip(columns, self._starts, strict=False)]
             )
 
-        length = self._join(lambda one: one.corpus.columns.column("length"), np.int32).astype(np.float32)
+        length = self._join(Part.length, np.float32)
         # A conversation has fewer numbers than its place has memories, so adding the start keeps places apart.
         return Kept(length, shifted("conversation"), shifted("before"), shifted("after"))
 
+    def lending(self, weights: Calibrated) -> tuple[Lending, ...]:
+        """Neighbours are of the same place, so each place keeps its own."""
+        found = [one.lending(weights) for one in self.parts]
+        if len(found) == 1:
+            return found[0]
+        return tuple(
+            Lending(
+                np.concatenate([np.where(one.position < 0, -1, one.position + start) for one, start in here]),
+                np.concatenate([one.share for one, _ in here]),
+            )
+            for lent in zip(*found, strict=True)
+            for here in [list(zip(lent, self._starts.tolist(), strict=False))]
+        )
+
     def text(self, wish: TextQuery, limit: int, sharpen: bool) -> Floats:
         """How well the words match, place by place."""
-        found = [self._text(one, wish, limit, sharpen) for one in self.parts]
-        return np.concatenate(found) if found else np.zeros(0, np.float32)
+        return self._join(lambda one: self._text(one, wish, limit, sharpen), np.float32)
 
     def _text(self, one: Part, wish: TextQuery, limit: int, sharpen: bool) -> Floats:
         corpus, shown = one.corpus, one.shown
         if not wish.words:
             return shown.astype(np.float32) if wish.phrases or wish.patterns else np.zeros(len(shown), np.float32)
-        brake = lexical.brake_of(corpus.columns.column("length").astype(np.float32), shown)
+        brake = one.brake()
 
         def text_of(at: int) -> str:
             return corpus.texts([at]).get(at, "")
@@ -126,12 +174,7 @@ class Pool:
 
     def speakers(self) -> set[str]:
         """Of what may be found."""
-        found: set[str] = set()
-        for one in self.parts:
-            columns = one.corpus.columns
-            codes = np.unique(columns.column("speaker")[one.shown])
-            found.update(columns.speakers.values[code] for code in codes.tolist())
-        return found - {""}
+        return {name for one in self.parts for name in one.speakers()} - {""}
 
     def said_by(self, named: set[str]) -> NDArray[np.bool_] | None:
         if not named:

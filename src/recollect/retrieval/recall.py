@@ -130,7 +130,16 @@ class Recall:
         question = self._question
         asked = asked_time(question.text, question.now, question.zone)
         speaker, time = pool.said_by(named), pool.close_to(asked)
-        scores = score(text, cosine, pool.kept(), speaker=speaker, time=time, visible=pool.shown, weights=weights)
+        scores = score(
+            text,
+            cosine,
+            pool.kept(),
+            speaker=speaker,
+            time=time,
+            visible=pool.shown,
+            weights=weights,
+            lending=pool.lending(weights),
+        )
         # Without a word in common it must not stand behind the others. One that stands alone is behind nobody.
         worth = np.where((text > 0) | (scores.total > -_NOTHING), scores.total, -np.inf)
         best = _best(worth, self._preset.recall.fetch(max(question.limit, _FRESH // 2)))

@@ -37,6 +37,8 @@ _WEEKDAYS: Sequence[str] = "monday tuesday wednesday thursday friday saturday su
 _NUMBERS = {"a": 1, "an": 1, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3, "several": 4} | {
     word: n for n, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 }
+_TIMELY = re.compile("|".join([r"\d", "day", "week", "month", "year", "night", *_MONTHS]), re.IGNORECASE)
+"""Every reader below needs one of these. Most questions have none, and need no reader."""
 _DAYS_AGO = {"today": 0, "tonight": 0, "yesterday": 1, "the day before yesterday": 2}
 
 
@@ -73,6 +75,8 @@ def asked_time(query: str, now: datetime, zone: tzinfo | None = None) -> Asked |
     Days begin at midnight in `zone`, which is that of `now` unless it is given.
     """
     said = " ".join(query.split())
+    if not _TIMELY.search(said):
+        return None
     for pattern, read in _readers():
         for found in pattern.finditer(said):
             try:

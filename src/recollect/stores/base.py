@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -61,6 +61,18 @@ class StoreStats(msgspec.Struct, frozen=True):
     """Per agent; shared memories under the empty name."""
     embedded: int
     size_bytes: int
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What people set for a place beside its data. It goes before the preset's, where it is there."""
+
+    decay: Decay | None = None
+    quota: int | None = None
+    injection: Mapping[str, Any] = {}
+    """Fields of the preset's style of injection, by their names there."""
+
+
+NO_SETTINGS = Settings()
 
 
 class Damage(NamedTuple):
@@ -119,8 +131,8 @@ class Store(Protocol):
         """All memories of a place at once, with their vectors of the model if one is named."""
         ...
 
-    def decay(self, place: Place) -> Decay | None:
-        """What is set for a place beside its data, which goes before the preset's."""
+    def settings(self, place: Place) -> Settings:
+        """As they are now: another process may have changed them. Asked for often. InputError names a bad one."""
         ...
 
     def crowded(self, place: Place) -> bool:

@@ -1,23 +1,28 @@
 """A resident copy of one place in columns: what filters and scores need of every memory, as arrays.
 
-A position stands for one memory, in the order in which they came. Removed ones keep theirs.
+A position stands for one memory, in the order in which they came. Removed ones keep theirs, except at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, overload
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from recollect.filters import Filter, visible_at
-from recollect.record import Address, Record, Tier, to_micros
+from recollect.record import EPOCH, Address, Tier, to_micros
 from recollect.speech import speaker
 
 NEVER = (1 << 63) - 1
 _GROWTH = 1.125
 """Copies are cheap beside vectors that nobody uses."""
+_VIEWS = 4
+"""Filters whose answers are kept. Most questions are put with the same few."""
 
 _ARRAYS: dict[str, Any] = {
     "key": np.int64,
@@ -41,6 +46,44 @@ _ARRAYS: dict[str, Any] = {
 }
 
 
+class Batch(NamedTuple):
+    """Some memories, column by column. Times are in microseconds."""
+
+    key: Sequence[int]
+    ident: Sequence[str]
+    created: Sequence[int]
+    expires: Sequence[int]
+    """NEVER for most."""
+    importance: Sequence[float]
+    archived: Sequence[bool]
+    superseded: Sequence[bool]
+    length: Sequence[int]
+    kind: Sequence[str]
+    role: Sequence[str | None]
+    source: Sequence[str | None]
+    lifetime: Sequence[str]
+    tags: Sequence[tuple[str, ...]]
+    head: Sequence[str]
+    """The beginnings of the texts."""
+    said_by: Sequence[Any]
+    """What the metadata says of the speaker."""
+    who: Sequence[tuple[Address, Tier]]
+
+
+class View:
+    """Which positions a filter sees."""
+
+    def __init__(self, mask: NDArray[np.bool_], since: int = -NEVER, until: int = NEVER) -> None:
+        self.mask = mask
+        self._since, self._until = since, until
+        self.kept: dict[Any, Any] = {}
+        """What follows from this and the columns alone, for whoever computes it to keep."""
+
+    def holds(self, now: int) -> bool:
+        """Whether at that time nothing else has expired than when it was made."""
+        return self._since <= now < self._until
+
+
 class Codes:
     """Small numbers for values that occur again and again."""
 
@@ -55,9 +98,46 @@ class Codes:
             self.values.append(value)
         return code
 
+    def many(self, values: Sequence[Any]) -> NDArray[np.int32]:
+        for value in dict.fromkeys(values):
+            self(value)
+        return np.fromiter(map(self._known.__getitem__, values), np.int32, len(values))
+
     def table(self, wanted: Callable[[Any], bool]) -> NDArray[np.bool_]:
         """For each code, whether its value is wanted."""
         return np.fromiter((wanted(value) for value in self.values), np.bool_, len(self.values))
+
+
+class Ids(Sequence[str]):
+    """Strings end to end: a hundred thousand of them in a third of the memory that a list takes."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self._ends = array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(len(self))[at]]
+        at = range(len(self))[at]
+        return self._text[self._ends[at] : self._ends[at + 1]].decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[at] for at in range(len(self)))
+
+    def extend(self, idents: Iterable[str]) -> None:
+        for ident in idents:
+            self._text += ident.encode()
+            self._ends.append(len(self._text))
+
+    def cut(self, size: int) -> None:
+        del self._text[self._ends[size] :], self._ends[size + 1 :]
 
 
 class Vectors:
@@ -72,130 +152,176 @@ class Vectors:
     def reserve(self, size: int) -> None:
         if size > len(self.has):
             wanted = max(size, int(len(self.has) * _GROWTH) + 64)
-            matrix = np.zeros((wanted, self.dimensions), np.float32)
-            matrix[: len(self.has)] = self.matrix
-            self.matrix = matrix
-            self.has = np.concatenate([self.has, np.zeros(wanted - len(self.has), np.bool_)])
+            self.matrix, self.has = _grown(self.matrix, wanted), _grown(self.has, wanted)
 
     def put(self, at: int, blob: bytes | None) -> None:
         """A vector of another dimension is none of this model's."""
-        self.reserve(at + 1)
-        self.has[at] = blob is not None and len(blob) == 4 * self.dimensions
-        if self.has[at] and blob is not None:
-            vector = np.frombuffer(blob, "<f4")
-            norm = float(np.linalg.norm(vector))
-            self.matrix[at] = vector / norm if norm else vector
+        if blob is not None and len(blob) == 4 * self.dimensions:
+            self.fill(np.array([at]), [blob])
         else:
-            self.matrix[at] = 0.0
+            self.clear(at)
+
+    def fill(self, positions: NDArray[np.int64], blobs: Sequence[bytes]) -> None:
+        """Vectors of this dimension."""
+        if not len(positions):
+            return
+        self.reserve(int(positions.max()) + 1)
+        block = np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), self.dimensions)
+        norms = np.sqrt(np.einsum("ij,ij->i", block, block))
+        norms[norms == 0.0] = 1.0
+        first, count = int(positions[0]), len(positions)
+        if int(positions[-1]) - first == count - 1 and bool((np.diff(positions) == 1).all()):
+            np.divide(block, norms[:, None], out=self.matrix[first : first + count])
+        else:
+            self.matrix[positions] = block / norms[:, None]
+        self.has[positions] = True
+
+    def clear(self, at: int) -> None:
+        self.reserve(at + 1)
+        self.has[at] = False
+        self.matrix[at] = 0.0
 
 
 class Columns:
     def __init__(self) -> None:
         self.size = 0
-        self.dead = 0
-        self.ids: list[str] = []
+        self.ids = Ids()
         self.vectors: Vectors | None = None
         self.who, self.kinds, self.roles, self.sources = Codes(), Codes(), Codes(), Codes()
         self.lifetimes, self.tags, self.speakers = Codes(), Codes(), Codes()
-        self._data = {name: np.zeros(64, kind) for name, kind in _ARRAYS.items()}
-        self._position: dict[int, int] = {}
+        self._data: dict[str, NDArray[Any]] = {name: np.zeros(64, kind) for name, kind in _ARRAYS.items()}
         self._conversations: dict[str, int] = {}
+        self._last: NDArray[np.int32] = np.zeros(0, np.int32)
+        """By conversation, the position of the last memory; -1 for none."""
         self._groups = 0
-        self._last: dict[int, int] = {}
         self._heard: dict[tuple[str, int, int], int | None] = {}
+        self._unproven: dict[int, tuple[str, int, int]] = {}
+        self._views: dict[Filter, View] = {}
+
+    @property
+    def bytes(self) -> int:
+        vectors = self.vectors
+        shared = sum(column.nbytes for column in self._data.values()) + 48 * self.size
+        return shared + (vectors.matrix.nbytes if vectors is not None else 0)
 
     def column(self, name: str) -> NDArray[Any]:
         """As far as it is filled."""
         return self._data[name][: self.size]
 
+    @property
+    def last_key(self) -> int:
+        return int(self._data["key"][self.size - 1]) if self.size else 0
+
     def position(self, key: int) -> int | None:
-        return self._position.get(key)
+        found = self.positions(np.array([key]))
+        return int(found[0]) if len(found) else None
 
     def positions(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of those that are there."""
         known = self.column("key")
         if not len(known) or not len(keys):
             return np.zeros(0, np.int64)
-        found = np.searchsorted(known, keys)  # keys grow with time, so positions are in the order of keys
-        inside = found < len(known)
-        found, keys = found[inside], keys[inside]
-        return found[known[found] == keys]
+        first, last = int(known[0]), int(known[-1])
+        if last - first == len(known) - 1:  # no number was left out
+            found: NDArray[np.int64] = keys[(keys >= first) & (keys <= last)] - first
+        else:
+            found = np.searchsorted(known, keys)  # keys grow with time, so positions are in the order of keys
+            inside = found < len(known)
+            found, keys = found[inside], keys[inside]
+            found = found[known[found] == keys]
+        return found[self._data["alive"][found]]
 
-    def put(self, key: int, record: Record, length: int, head: str) -> int:
-        """Add a memory, or take in what has changed of it. `head` is the beginning of its text."""
-        at = self._position.get(key)
-        if at is None:
-            at = self._append(key, record, length, head)
-        data = self._data
-        data["expires"][at] = NEVER if record.expires_at is None else to_micros(record.expires_at)
-        data["importance"][at] = record.importance
-        data["archived"][at] = record.archived_at is not None
-        data["superseded"][at] = record.superseded_by is not None
-        data["lifetime"][at] = self.lifetimes(record.lifetime)
-        data["tags"][at] = self.tags(record.tags)
-        return at
+    def extend(self, batch: Batch) -> None:
+        """Add memories. Their keys grow, and are higher than any before."""
+        count = len(batch.key)
+        if not count:
+            return
+        start, self.size = self.size, self.size + count
+        if self.size > len(self._data["key"]):
+            wanted = max(self.size, int(start * _GROWTH) + 64)
+            self._data = {name: _grown(column, wanted) for name, column in self._data.items()}
+        if self.vectors is not None:
+            self.vectors.reserve(self.size)
+        self.ids.extend(batch.ident)
+        data, new = self._data, slice(start, self.size)
+        for name in ("key", "created", "length"):
+            data[name][new] = getattr(batch, name)
+        data["alive"][new] = True
+        for name, codes in (("who", self.who), ("kind", self.kinds), ("role", self.roles), ("source", self.sources)):
+            data[name][new] = codes.many(getattr(batch, name))
+        groups = np.fromiter((self._group(address.conversation) for address, _ in batch.who), np.int32, count)
+        data["conversation"][new] = groups
+        self._link(start, groups)
+        data["speaker"][new] = self.speakers.many([role or "" for role in batch.role])
+        self._listen(start, batch)
+        self._take_in(new, batch)
 
-    def _append(self, key: int, record: Record, length: int, head: str) -> int:
-        at = self.size
-        if at == len(self._data["key"]):
-            wanted = int(at * 1.5) + 64
-            self._data = {name: np.resize(array, wanted) for name, array in self._data.items()}
-        self.size += 1
-        self.ids.append(record.id)
-        self._position[key] = at
+    def restate(self, batch: Batch) -> None:
+        """Take in what may have changed of memories that are there, in the order of their keys."""
+        if len(batch.key):
+            self._take_in(self.positions(np.array(batch.key, np.int64)), batch)
+
+    def _take_in(self, positions: slice | NDArray[np.int64], batch: Batch) -> None:
         data = self._data
-        group = self._group(record.address.conversation)
-        data["key"][at] = key
-        data["created"][at] = to_micros(record.created_at)
-        data["length"][at] = length
-        data["who"][at] = self.who((record.address, record.tier))
-        data["kind"][at] = self.kinds(record.kind)
-        data["role"][at] = self.roles(record.role)
-        data["source"][at] = self.sources(record.source)
-        data["conversation"][at] = group
-        data["alive"][at] = True
-        data["before"][at], data["after"][at] = self._last.get(group, -1), -1
-        if group in self._last:
-            data["after"][self._last[group]] = at
-        self._last[group] = at
-        self._listen(at, group, record, head)
-        return at
+        for name in ("expires", "importance", "archived", "superseded"):
+            data[name][positions] = getattr(batch, name)
+        data["lifetime"][positions] = self.lifetimes.many(batch.lifetime)
+        data["tags"][positions] = self.tags.many(batch.tags)
+        self._views.clear()
 
     def _group(self, conversation: str | None) -> int:
         """The number of a conversation. A memory outside any has one of its own."""
-        if conversation is None:
-            self._groups += 1
-            return self._groups - 1
-        group = self._conversations.get(conversation)
+        group = self._conversations.get(conversation) if conversation is not None else None
         if group is None:
-            group = self._conversations[conversation] = self._groups
+            group = self._groups
             self._groups += 1
+            if conversation is not None:
+                self._conversations[conversation] = group
         return group
 
-    def _listen(self, at: int, group: int, record: Record, head: str) -> None:
+    def _link(self, start: int, groups: NDArray[np.int32]) -> None:
+        """Who comes before and after whom in each conversation."""
+        if self._groups > len(self._last):
+            grown = np.full(int(self._groups * _GROWTH) + 64, -1, np.int32)
+            grown[: len(self._last)] = self._last
+            self._last = grown
+        order = np.argsort(groups, kind="stable")
+        told, at = groups[order], order + start
+        same = told[1:] == told[:-1]
+        begins, ends = np.append(True, ~same), np.append(~same, True)
+        before = np.append(-1, at[:-1])
+        before[begins] = self._last[told[begins]]
+        after = np.append(at[1:], -1)
+        after[ends] = -1
+        self._data["before"][at], self._data["after"][at] = before, after
+        linked = begins & (before >= 0)
+        self._data["after"][before[linked]] = at[linked]
+        self._last[told[ends]] = at[ends]
+
+    def _listen(self, start: int, batch: Batch) -> None:
         """Who said it. A name before a colon is a speaker's once a second turn of the conversation begins with it.
 
         Turns that not everyone sees prove nothing to others: each address counts its own.
         """
         speakers, column = self.speakers, self._data["speaker"]
-        column[at] = speakers(record.role or "")
-        given = record.metadata.get("speaker")
-        name = speaker(head) if not isinstance(given, str) else None
-        if isinstance(given, str) and given:
-            column[at] = speakers(given.lower())
-        elif name:
-            heard = name, group, int(self._data["who"][at])
-            first = self._heard.get(heard, -1)
-            if first == -1:
-                self._heard[heard] = at
-                return
-            column[at] = speakers(name)
-            if first is not None:
-                column[first] = column[at]
-                self._heard[heard] = None
+        for at, (head, given) in enumerate(zip(batch.head, batch.said_by, strict=True), start):
+            if isinstance(given, str):
+                if given:
+                    column[at] = speakers(given.lower())
+            elif ": " in head and (name := speaker(head)):
+                heard = name, int(self._data["conversation"][at]), int(self._data["who"][at])
+                first = self._heard.get(heard, -1)
+                if first == -1:
+                    self._heard[heard], self._unproven[at] = at, heard
+                    continue
+                column[at] = speakers(name)
+                if first is not None:
+                    column[first] = column[at]
+                    self._heard[heard] = None
+                    del self._unproven[first]
 
     def remove(self, key: int) -> None:
-        at = self._position.pop(key, None)
+        at = self.position(key)
         if at is None:
             return
         data = self._data
@@ -204,13 +330,24 @@ class Columns:
             data["after"][before] = after
         if after >= 0:
             data["before"][after] = before
-        if self._last.get(group) == at:
-            if before >= 0:
-                self._last[group] = before
-            else:
-                del self._last[group]
+        if self._last[group] == at:
+            self._last[group] = before
+        if (heard := self._unproven.pop(at, None)) is not None:
+            del self._heard[heard]
         data["alive"][at] = False
-        self.dead += 1
+        if self.vectors is not None:
+            self.vectors.clear(at)
+        while self.size and not data["alive"][self.size - 1]:  # SQLite gives the highest number once more
+            self.size -= 1
+        self.ids.cut(self.size)
+        self._views.clear()
+
+    def remove_from(self, key: int) -> None:
+        """All from that one on."""
+        for last in self.column("key")[::-1].tolist():
+            if last < key:
+                break
+            self.remove(last)
 
     def missing(self, dimensions: int, most: int) -> list[str]:
         """Ids of living memories without a vector of so many dimensions, the newest first."""
@@ -220,6 +357,20 @@ class Columns:
             vectors.reserve(self.size)
             lacking &= ~vectors.has[: self.size]
         return [self.ids[at] for at in np.flatnonzero(lacking)[::-1][:most].tolist()]
+
+    def view(self, where: Filter) -> View:
+        """Which positions a filter sees. It is kept until a memory changes, comes, goes or expires."""
+        now, key = to_micros(where.now), replace(where, now=EPOCH)
+        view = self._views.pop(key, None)
+        if view is None or not view.holds(now):
+            mask, expires = self.mask(where), self.column("expires")
+            mask.flags.writeable = False
+            since = int(expires[expires <= now].max(initial=-NEVER))
+            view = View(mask, since, int(expires[expires > now].min(initial=NEVER)))
+        self._views[key] = view
+        while len(self._views) > _VIEWS:
+            del self._views[next(iter(self._views))]
+        return view
 
     def mask(self, where: Filter) -> NDArray[np.bool_]:
         """Which positions a filter sees: what `Filter.matches` says of each."""
@@ -243,6 +394,8 @@ class Columns:
         ):
             if wanted:
                 found &= codes.table(frozenset(wanted).__contains__)[self.column(name)]
+        if where.without_kinds:
+            found &= ~self.kinds.table(frozenset(where.without_kinds).__contains__)[self.column("kind")]
         if where.tags or where.any_tags or where.without_tags:
             found &= self.tags.table(where.has_tags)[self.column("tags")]
         if where.since is not None:
@@ -262,6 +415,17 @@ def _may(where: Filter, address: Address, tier: Tier) -> bool:
         and (where.channel is None or address.channel == where.channel)
         and (where.agent is None or address.agent == where.agent)
     )
+
+
+def micros(when: datetime | None) -> int:
+    """When something expires, as the columns have it."""
+    return NEVER if when is None else to_micros(when)
+
+
+def _grown(column: NDArray[Any], size: int) -> NDArray[Any]:
+    grown = np.zeros((size, *column.shape[1:]), column.dtype)
+    grown[: len(column)] = column
+    return grown
 
 
 def joined(keys: str | None) -> NDArray[np.int64]:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from recollect.chain import Entry
 from recollect.errors import StoreError
 from recollect.filters import Filter, visible
-from recollect.policies.decay import Decay
 from recollect.record import Address, Record, new_id
-from recollect.stores.base import Damage, Match, Place, StoreStats, by_place
+from recollect.stores.base import NO_SETTINGS, Damage, Match, Place, Settings, StoreStats, by_place
+from recollect.stores.copies import Copies
 from recollect.stores.jsonl import files
 from recollect.stores.jsonl.book import GoneError
 from recollect.stores.jsonl.metrics import QUERY, Meter
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _TRASH = ".trash-"
 _PAGE = 500
-_RESIDENT_BYTES = 1 << 30
 _OPEN_BOOKS = 256
 
 
@@ -49,14 +48,14 @@ class JsonlFolder:
     def _forget_books(self) -> None:
         self._lock = threading.Lock()
         self._books: dict[Place, SearchedBook] = {}
-        self._residents: dict[SearchedBook, Resident] = {}
+        self.residents: Copies[SearchedBook, Resident] = Copies()
 
     def abandon(self) -> None:
         """In a forked child: what the parent's threads were doing is theirs to finish."""
         self._forget_books()
 
-    def decay(self, place: Place) -> Decay | None:
-        return None
+    def settings(self, place: Place) -> Settings:
+        return NO_SETTINGS
 
     def crowded(self, place: Place) -> bool:
         return False
@@ -101,6 +100,7 @@ class JsonlFolder:
             spare = [key for key, old in self._books.items() if not old.busy and old is not book]
             closing = [self._books.pop(key) for key in spare[: max(0, len(self._books) - _OPEN_BOOKS)]]
         for old in closing:
+            self.residents.drop(old)
             with old.guard:
                 old.put_away()
         return book
@@ -196,19 +196,10 @@ class JsonlFolder:
     @contextmanager
     def corpus(self, place: Place, model: str | None) -> Generator[Corpus]:
         book = self.book(place)
-        with self._resident(book).corpus(model) as corpus:
-            yield corpus
-
-    def _resident(self, book: SearchedBook) -> Resident:
-        """The columns of a book. Those that were not asked for longest go when all together take too much memory."""
         from recollect.stores.jsonl.resident import Resident  # numpy takes longer to import than all of this package
 
-        with self._lock:
-            resident = self._residents.pop(book, None) or Resident(book)
-            self._residents[book] = resident
-            while len(self._residents) > 1 and sum(one.bytes for one in self._residents.values()) > _RESIDENT_BYTES:
-                del self._residents[next(iter(self._residents))]
-        return resident
+        with self.residents.lent(book, Resident) as resident, resident.corpus(model) as corpus:
+            yield corpus
 
     def stats(self, where: Filter) -> StoreStats:
         states: Counter[str] = Counter()
@@ -248,6 +239,7 @@ class JsonlFolder:
             book.end(GoneError())
         with self._lock:
             self._books.pop(place, None)
+        self.residents.drop(book)
         self.dropped(place)
         self._empty_trash(os.path.dirname(parts[0]))
 
@@ -309,7 +301,7 @@ class JsonlFolder:
         with self._lock:
             books = list(self._books.values())
             self._books.clear()
-            self._residents.clear()
+            self.residents.clear()
         problems: list[str] = []
         for book in books:
             with book.guard:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.stores.columns import Columns, Vectors
+from recollect.record import to_micros
+from recollect.stores.columns import Batch, Columns, Vectors, micros
 from recollect.stores.corpus import Corpus
 from recollect.stores.jsonl.searching import SearchedBook
 from recollect.stores.jsonl.state import Row
@@ -29,8 +30,7 @@ class Resident:
 
     @property
     def bytes(self) -> int:
-        vectors = self._columns.vectors
-        return 128 * self._columns.size + (vectors.matrix.nbytes if vectors else 0)
+        return self._columns.bytes
 
     @contextmanager
     def corpus(self, model: str | None) -> Generator[Corpus]:
@@ -49,19 +49,26 @@ class Resident:
         columns, rows, seen = self._columns, book.state.rows, self._seen
         for ident in seen.keys() - rows.keys():
             columns.remove(seen.pop(ident)[1])
-        # A row is replaced whenever anything of it changes, so the same object means: nothing did.
+        # A row is replaced whenever anything of it changes, so the same object means: nothing did. But one that was
+        # put back after a failed change is indexed anew.
         changed = [
             (index.key(ident), ident, row)
             for ident, row in rows.items()
-            if (known := seen.get(ident)) is None or known[0] is not row
+            if (known := seen.get(ident)) is None or known[0] is not row or known[1] != index.key(ident)
         ]
-        for key, ident, row in sorted(changed, key=lambda one: one[0]):
-            if key and (known := seen.get(ident)) and known[1] != key:
+        changed = sorted((one for one in changed if one[0]), key=lambda one: one[0])
+        new: list[tuple[int, str, Row]] = []
+        same: list[tuple[int, str, Row]] = []
+        for one in changed:
+            key, ident, row = one
+            known = seen.get(ident)
+            if known is not None and known[1] != key:
                 columns.remove(known[1])
-            if key:
-                seen[ident] = row, key
-                columns.put(key, row.record, *index.shape(key))
-        self._keep_vectors(model, [(key, row) for key, _, row in changed if key])
+            (same if known is not None and known[1] == key else new).append(one)
+            seen[ident] = row, key
+        columns.restate(_batch(same, index))
+        columns.extend(_batch(new, index))
+        self._keep_vectors(model, [(key, row) for key, _, row in changed])
 
     def _keep_vectors(self, model: str | None, changed: Sequence[tuple[int, Row]]) -> None:
         columns = self._columns
@@ -93,3 +100,26 @@ class Resident:
         book, index = self._book, self._book.text_index()
         rows = {key: row for key in keys if (row := book.state.rows.get(index.ident(key)))}
         return {key: book.text(row) for key, row in rows.items()}
+
+
+def _batch(some: Sequence[tuple[int, str, Row]], index: TextIndex) -> Batch:
+    records = [row.record for _, _, row in some]
+    shapes = [index.shape(key) for key, _, _ in some]
+    return Batch(
+        key=[key for key, _, _ in some],
+        ident=[record.id for record in records],
+        created=[to_micros(record.created_at) for record in records],
+        expires=[micros(record.expires_at) for record in records],
+        importance=[record.importance for record in records],
+        archived=[record.archived_at is not None for record in records],
+        superseded=[record.superseded_by is not None for record in records],
+        length=[length for length, _ in shapes],
+        kind=[record.kind for record in records],
+        role=[record.role for record in records],
+        source=[record.source for record in records],
+        lifetime=[record.lifetime for record in records],
+        tags=[record.tags for record in records],
+        head=[head for _, head in shapes],
+        said_by=[record.metadata.get("speaker") for record in records],
+        who=[(record.address, record.tier) for record in records],
+    )

@@ -69,7 +69,9 @@ class SearchedBook(Logbook):
         elif state.changed:
             changed, state.changed = state.changed, set()
             self._index.remove(ident for ident in changed if ident not in state.rows)
-            self._index.add(self._texts([row for ident in changed if (row := state.rows.get(ident))]))
+            # In the order of the rows: who comes first in the index came first in the conversation.
+            order = changed if len(changed) == 1 else [ident for ident in state.rows if ident in changed]
+            self._index.add(self._texts([row for ident in order if (row := state.rows.get(ident))]))
         return self._index
 
     def text(self, row: Row) -> str:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, TypeVar
 from recollect.chain import Entry
 from recollect.errors import CorruptionError, StoreError
 from recollect.filters import Filter
-from recollect.policies.decay import Decay
 from recollect.record import Address, Record, new_id
-from recollect.stores.base import Damage, Match, Place, StoreStats, by_place
+from recollect.stores.base import NO_SETTINGS, Damage, Match, Place, Settings, StoreStats, by_place
+from recollect.stores.copies import Copies
 from recollect.stores.sqlite.database import BUSY_SECONDS, MovedError, create
 from recollect.stores.sqlite.memories import Memories
 from recollect.textquery import TextQuery
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from recollect.stores.sqlite.resident import Resident
 
 _OPEN_FILES = 64
-_RESIDENT_BYTES = 1 << 30
 _TRASH = ".trash-"
 _TRIES = 100
 """How often a read begins anew."""
@@ -52,7 +51,7 @@ class SqliteFolder:
     def _forget_handles(self) -> None:
         self._lock = threading.Lock()
         self._handles: OrderedDict[Place, Memories] = OrderedDict()
-        self._residents: dict[Memories, Resident] = {}
+        self.residents: Copies[Memories, Resident] = Copies()
         self._alive: weakref.WeakSet[Memories] = weakref.WeakSet()
         self._may_open = threading.Event()
         self._may_open.set()
@@ -79,6 +78,7 @@ class SqliteFolder:
         with self._lock:
             if self._handles.get(place) is handle:
                 del self._handles[place]
+        self.residents.drop(handle)
 
     def _recent(self, place: Place) -> Memories | None:
         """As `_existing`, but without asking the file system each time. Reading may raise MovedError."""
@@ -98,7 +98,7 @@ class SqliteFolder:
                     self._handles.move_to_end(place)
                     return handle
                 del self._handles[place]
-                self._residents.pop(handle, None)
+                self.residents.drop(handle)
             handle = self._open(place, new)
             if handle is None:
                 return None
@@ -106,7 +106,7 @@ class SqliteFolder:
             self._alive.add(handle)
             evicted = self._handles.popitem(last=False)[1] if len(self._handles) > _OPEN_FILES else None
             if evicted:
-                self._residents.pop(evicted, None)
+                self.residents.drop(evicted)
         if evicted:
             evicted.settle()
         return handle
@@ -193,7 +193,9 @@ class SqliteFolder:
 
     @contextmanager
     def corpus(self, place: Place, model: str | None) -> Generator[Corpus]:
-        from recollect.stores.corpus import empty  # numpy takes longer to import than all of this package
+        # numpy takes longer to import than all of this package
+        from recollect.stores.corpus import empty
+        from recollect.stores.sqlite.resident import Resident
 
         for _ in range(_TRIES):
             handle = self._existing(place)
@@ -202,23 +204,14 @@ class SqliteFolder:
                 return
             with ExitStack() as stack:
                 try:
-                    corpus = stack.enter_context(self._resident(handle).corpus(model))
+                    resident = stack.enter_context(self.residents.lent(handle, Resident))
+                    corpus = stack.enter_context(resident.corpus(model))
                 except MovedError:
+                    self.residents.drop(handle)
                     continue
                 yield corpus
                 return
         raise MovedError
-
-    def _resident(self, handle: Memories) -> Resident:
-        """The columns of a file. Those that were not asked for longest go when all together take too much memory."""
-        from recollect.stores.sqlite.resident import Resident
-
-        with self._lock:
-            resident = self._residents.pop(handle, None) or Resident(handle)
-            self._residents[handle] = resident
-            while len(self._residents) > 1 and sum(one.bytes for one in self._residents.values()) > _RESIDENT_BYTES:
-                del self._residents[next(iter(self._residents))]
-        return resident
 
     def stats(self, where: Filter) -> StoreStats:
         return _again(lambda: self._stats(where))
@@ -235,8 +228,8 @@ class SqliteFolder:
         total = sum(totals["states"].values())
         return StoreStats(total=total, **totals, embedded=embedded, size_bytes=size)
 
-    def decay(self, place: Place) -> Decay | None:
-        return None
+    def settings(self, place: Place) -> Settings:
+        return NO_SETTINGS
 
     def crowded(self, place: Place) -> bool:
         return False
@@ -307,7 +300,7 @@ class SqliteFolder:
         with self._lock:
             handles = list(self._handles.values())
             self._handles.clear()
-            self._residents.clear()
+            self.residents.clear()
         for handle in handles:  # without the lock: a thread that still writes there may need it to finish
             handle.settle()
             handle.close()

@@ -148,6 +148,8 @@ def condition(where: Filter) -> tuple[str, list[Any]]:
     ):
         if wanted:
             add(f"m.{column} IN ({', '.join('?' * len(wanted))})", *wanted)
+    if where.without_kinds:
+        add(f"m.kind NOT IN ({', '.join('?' * len(where.without_kinds))})", *where.without_kinds)
     for column in ("conversation", "channel", "agent"):
         if (value := getattr(where, column)) is not None:
             add(f"m.{column} = ?", value)
