@@ -102,8 +102,11 @@ def digest(*core: Any) -> str:
 
 
 def render(content: Any) -> str:
-    """Text for search and for reading: `key: value` lines, nested keys joined by dots."""
-    return content if isinstance(content, str) else "\n".join(_lines(content, ""))
+    """Text for search and for reading: `key: value` lines, nested keys joined by dots. Never blank for JSON."""
+    if isinstance(content, str):
+        return content
+    text = "\n".join(_lines(content, ""))
+    return text if text.strip() else msgspec.json.encode(content).decode()
 
 
 def _lines(value: Any, path: str) -> Iterator[str]:

@@ -344,3 +344,13 @@ def test_it_survives_a_restart_and_a_copy_of_the_folder(notes: Notes, tmp_path: 
     shutil.copy(notes.file, tmp_path / "bare")
     with Memory(f"notebook:{tmp_path / 'bare' / 'memories.jsonl'}", preset="aegis") as memory:
         assert texts(memory.list()) == ["more", "kept"]
+
+
+@pytest.mark.clause("AEG-12")
+@pytest.mark.parametrize("content", [{"a": []}, [""], {"a": {"b": " "}}])
+def test_a_note_without_words_is_kept_too(tmp_path: Path, content: Any) -> None:
+    with Memory(f"notebook:{tmp_path}/notes.jsonl", preset="aegis") as memory:
+        kept = memory.remember(content)
+
+    with Memory(f"notebook:{tmp_path}/notes.jsonl", preset="aegis") as memory:
+        assert memory.get(kept.id).content == content

@@ -115,7 +115,8 @@ def test_the_order_of_keys_is_not_in_the_checksum() -> None:
         ({"city": "Bern"}, "city: Bern"),
         ({"user": {"name": "Ada", "langs": ["de", "en"]}}, "user.name: Ada\nuser.langs: de\nuser.langs: en"),
         (["one", 2, None, True, 1.5], "one\n2\nnull\ntrue\n1.5"),
-        ({"a": {}, "b": []}, ""),
+        ({"a": {}, "b": []}, '{"a":{},"b":[]}'),
+        ([""], '[""]'),
         (42, "42"),
     ],
 )
