@@ -27,6 +27,7 @@ from recollect.record import Address, Record
 from recollect.retrieval.hits import Hit, Hits
 
 if TYPE_CHECKING:
+    from recollect.adapters.wrapping import wrap
     from recollect.aio import AsyncMemory
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "SizeLimitError",
     "StoreError",
     "UnsavedWarning",
+    "wrap",
 ]
 
 __version__ = "0.1.0"
@@ -62,4 +64,6 @@ def __getattr__(name: str) -> Any:
     # asyncio costs more to import than all of recollect, and most programs never await.
     if name == "AsyncMemory":
         return import_module("recollect.aio").AsyncMemory
+    if name == "wrap":
+        return import_module("recollect.adapters.wrapping").wrap
     raise AttributeError(f"module 'recollect' has no attribute {name!r}")

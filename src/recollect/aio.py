@@ -72,6 +72,8 @@ class AsyncMemory:
     get = _threaded(Memory.get)
     list = _threaded(Memory.list)
     recall = _threaded(Memory.recall)
+    context = _threaded(Memory.context)
+    consult = _threaded(Memory.consult)
     query = _threaded(Memory.query)
     revise = _threaded(Memory.revise)
     forget = _threaded(Memory.forget)

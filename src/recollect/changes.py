@@ -16,14 +16,18 @@ from recollect.policies.ranking import Evidence
 from recollect.policies.retention import over_quota
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Place, by_place
-from recollect.view import View
+from recollect.view import APART, View
 
 
-def remember(view: View, items: Iterable[Mapping[str, Any] | str]) -> list[Record]:
-    """All are checked before the first is stored; those of one place are stored together or not at all."""
+def remember(view: View, items: Iterable[Mapping[str, Any] | str], *, shared: bool = False) -> list[Record]:
+    """All are checked before the first is stored; those of one place are stored together or not at all.
+
+    `shared` is for what belongs to no agent, whoever writes it.
+    """
     try:
-        now, address, preset = view.now(), view.address, view.preset
+        now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
         records = [draft(_fields(item), address, preset, now) for item in items]
+        _ = view.quota  # what is set beside the data may be wrong, too
     except (InputError, AccessError) as error:
         view.refused("remember", error)
         raise
@@ -73,7 +77,7 @@ def make_room(view: View, place: Place) -> int:
     """Compact a place, without what has faded beyond the preset's limit. Returns the bytes freed."""
     limit = view.preset.retention.compact_below
     if limit is not None:
-        now, rank, decay = view.now(), view.preset.ranking.score, view.store.decay(place) or view.preset.decay
+        now, rank, decay = view.now(), view.preset.ranking.score, view.store.settings(place).decay or view.preset.decay
         every = Filter(view=Address(*place), now=now, state=None)
         faded = [
             record
@@ -102,29 +106,30 @@ def keep_quota(view: View, added: int) -> None:
 
     Counting is not free, so a count is trusted until this process has added what was left, or a hundredth of the quota.
     """
-    retention, agent = view.preset.retention, view.address.agent
-    if retention.quota is None:
+    retention, quota, agent = view.preset.retention, view.quota, view.address.agent
+    if quota is None:
         return
-    key = (view.address.tenant, agent)
+    key = (view.address.tenant, agent, quota)
     view.room[key] = view.room.get(key, 0) - added
     if view.room[key] >= 0:
         return
     workspaces = [
         replace(
-            view.where(tiers=("workspace", "channel", "conversation")), view=Address(view.address.tenant, workspace)
+            view.where(tiers=("workspace", "channel", "conversation"), without_kinds=APART),
+            view=Address(view.address.tenant, workspace),
         )
         for workspace in view.store.workspaces(view.address.tenant)
     ]
     live = sum(view.store.stats(where).agents.get(agent or "", 0) for where in workspaces)
-    if live > retention.quota:
+    if live > quota:
         own = [record for where in workspaces for record in view.store.scan(where) if record.address.agent == agent]
-        excess = over_quota(own, retention.quota, retention.quota_order)
-        over = f"{count(len(excess))} over the quota of {retention.quota:,}"
+        excess = over_quota(own, quota, retention.quota_order)
+        over = f"{count(len(excess))} over the quota of {quota:,}"
         if retention.quota_action == "forget":
             _prune(view, excess, f"forgot {over}")
         else:
             archive(view, excess, "quota", f"archived {over}")
-    view.room[key] = min(max(retention.quota - live, 0), retention.quota // 100)
+    view.room[key] = min(max(quota - live, 0), quota // 100)
 
 
 def _prune(view: View, records: Sequence[Record], message: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from msgspec.structs import replace
 
-from recollect import changes, forgetting, health, portability, querying, undoing, upkeep, validation
+from recollect import changes, forgetting, health, portability, querying, recalling, undoing, upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
 from recollect.embedding import embedding_for
@@ -20,17 +20,27 @@ from recollect.health import Diagnosis, Health
 from recollect.portability import Imported, Progress, Target
 from recollect.presets import Preset, load
 from recollect.querying import Query
-from recollect.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
+from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
 from recollect.retrieval.hits import Hits
-from recollect.retrieval.recall import Question, Recall, Rerank, past
+from recollect.retrieval.recall import Rerank
+from recollect.retrieval.sources import Source, checked
+from recollect.scratchpad import Scratchpad
 from recollect.sessions import Sessions
+from recollect.skills import Folders, Skills
+from recollect.skills import load as load_skills
 from recollect.stores import open_store
 from recollect.stores.base import Damage, JournaledStore, StoreStats
 from recollect.upkeep import Maintained
 from recollect.view import Conditions, View
 
 if TYPE_CHECKING:
+    from recollect.context import Context
     from recollect.embedders.base import Embedder
+    from recollect.federation import Consulted
+    from recollect.journal import Journal
+    from recollect.llm import Llm
+    from recollect.moments import Moments
+    from recollect.tokens import Count
 
 
 class Memory:
@@ -47,15 +57,28 @@ class Memory:
         preset: str | os.PathLike[str] | Preset = "recollect",
         clock: Callable[[], datetime] = utc_now,
         embedder: str | Embedder | None = None,
+        llm: str | Llm | None = None,
+        skills: Folders | None = None,
+        sources: Iterable[Source] = (),
     ) -> None:
         """`embedder` makes vectors: `local`, `local:FOLDER`, `https://host/v1#model`, `none`, or an Embedder.
 
         Without one it is RECOLLECT_EMBEDDER, else the local model if `recollect models pull` has installed it.
+        `llm` condenses what is long: `openai:MODEL`, `anthropic:MODEL`, `https://host/v1#model`, or an Llm; without
+        one it is RECOLLECT_LLM, else rules of our own that need no model.
+        `skills` is a folder, or several, in which every SKILL.md is read now, for all tenants. `sources` are what
+        `consult` asks besides the memories and the audit log.
         """
         rules = preset if isinstance(preset, Preset) else load(preset)
+        known, further = load_skills(skills), checked(sources, ("memory", "audit"))
         opened = open_store(store, rules.store) if isinstance(store, str | os.PathLike) else store
         embedding = embedding_for(opened, embedder) if rules.recall.embed else None
-        self._view = View(opened, rules, clock, embedding=embedding, room={})
+        model = None
+        if llm is not None or os.environ.get("RECOLLECT_LLM"):  # most have none, and need not wait for the import
+            from recollect.llm import llm_for
+
+            model = llm_for(llm)
+        self._view = View(opened, rules, clock, embedding=embedding, llm=model, room={}, skills=known, sources=further)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part}={getattr(self.address, part)!r}" for part in sorted(self._view.bound))
@@ -78,6 +101,30 @@ class Memory:
     def sessions(self) -> Sessions:
         """The same memories by session, under the ledger document's names. On a ledger only."""
         return Sessions(self._view)
+
+    @property
+    def journal(self) -> Journal:
+        """The view's agent's journal and core memories, and the whiteboard that agents share."""
+        from recollect.journal import Journal
+
+        return Journal(self._view)
+
+    @property
+    def scratchpad(self) -> Scratchpad:
+        """What is being worked on, under keys, in the conversation that this view is bound to."""
+        return Scratchpad(self._view)
+
+    @property
+    def skills(self) -> Skills:
+        """What was read from SKILL.md files when this memory was made."""
+        return self._view.skills
+
+    @property
+    def moments(self) -> Moments:
+        """What was learnt for the moments of decision: tasks, tools, decisions, content and delegation."""
+        from recollect.moments import Moments
+
+        return Moments(self._view)
 
     def at(
         self,
@@ -160,12 +207,16 @@ class Memory:
         state: State | None = "live",
         newest_first: bool = True,
         limit: int = 100,
+        contains: str | None = None,
         **conditions: Unpack[Conditions],
     ) -> list[Record]:
-        """Memories by creation time. `state=None` lists expired, archived and superseded ones too."""
+        """Memories by creation time. `state=None` lists expired, archived and superseded ones too.
+
+        `contains` lists those whose text has this somewhere, even inside a word, whatever its case.
+        """
         limit = validation.count(limit, "limit", high=1_000_000)
         where = self._view.narrowed(state, conditions)
-        return list(self._view.store.scan(where, newest_first=newest_first, limit=limit))
+        return querying.listed(self._view, where, newest_first=newest_first, limit=limit, contains=contains)
 
     def recall(
         self,
@@ -186,18 +237,64 @@ class Memory:
         `as_of` answers as at that time. `why_not` names a memory, and `Hits.absence` says what kept it out.
         `rerank` gives the best candidates scores of its own.
         """
-        view = self._view
-        limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
-        then = None if as_of is None else parse_time(as_of, "as_of")
-        where = view.narrowed("live", conditions) if then is None else past(view.narrowed(None, conditions), then)
-        question = Question(validation.query(query), [where], limit, then, zone, rerank)
-        asked = Recall(view.store, view.preset, view.decay, question, view.embedding)
-        hits = asked.hits()
-        if why_not is not None:
-            hits.absence = asked.absence(validation.memory_id(why_not, "why_not"), hits)
-        if touch and hits and then is None:
-            view.store.touch([hit.memory for hit in hits], where.now)
-        return hits
+        return recalling.recall(
+            self._view,
+            query,
+            conditions,
+            limit=limit,
+            touch=touch,
+            as_of=as_of,
+            why_not=why_not,
+            rerank=rerank,
+            zone=zone,
+        )
+
+    def context(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        budget: int | None = None,
+        system: Any = None,
+        query: str | None = None,
+        limit: int | None = None,
+        participants: Iterable[str] = (),
+        skills: Iterable[str] = (),
+        zone: tzinfo = UTC,
+        count: Count | None = None,
+    ) -> Context:
+        """The messages with what is remembered put in, as the preset's `[context]` says, and a report.
+
+        Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. `budget` is the
+        number of tokens that all of it may have: beyond it older turns are condensed, then fewer memories are shown.
+        `query` is what to look for instead of the user's last message. `participants` are the others in a group.
+        `count` counts tokens: `recollect.tokens.estimate` unless told otherwise, `counter(model)` from there exactly.
+        """
+        from recollect.context.build import context
+
+        return context(
+            self._view,
+            messages,
+            budget=budget,
+            system=system,
+            query=query,
+            limit=limit,
+            participants=participants,
+            skills=skills,
+            zone=zone,
+            count=count,
+        )
+
+    def consult(
+        self, query: str, *, limit: int = 5, sources: Iterable[str] | None = None, deadline: float = 5.0
+    ) -> Consulted:
+        """The best of the memories, the audit log and every further source, which are asked at the same time.
+
+        One that fails, or has not answered after `deadline` seconds, is named in `failures`, and the rest is returned.
+        `sources` names the only ones to ask. Memories that are returned count as retrieved.
+        """
+        from recollect.federation import consult
+
+        return consult(self._view, query, limit=limit, sources=sources, deadline=deadline)
 
     def query(self, query: Query | Mapping[str, Any]) -> Hits:
         """Memories by kind, tags, time, importance and references: see `Query`. Not counted as a retrieval."""
@@ -311,8 +408,9 @@ class Memory:
 
     def close(self) -> None:
         """Write what was put off and let go of the files. A later call opens them again."""
-        if self._view.embedding is not None:
-            self._view.embedding.close()
+        for model in (self._view.embedding, self._view.llm):
+            if model is not None:
+                model.close()
         self._view.store.close()
 
     def __enter__(self) -> Self:

@@ -54,6 +54,7 @@ def forget(view: View, wish: Forget) -> Receipt:
     whole = new_id() if len(groups) > 1 else None
     entries = [_delete(view, place, group, reason, wish.erase, whole) for place, group in groups.items()]
     note = _scrub(view, groups) if wish.erase else None
+    view.notes.clear()  # this process keeps no copy either
     ids = tuple(ident for entry in entries for ident in entry.meta["deleted"])
     erased = wish.erase and note is None
     return Receipt(view.now(), len(ids), ids, reason, erased, tuple(entry.id for entry in entries), note)
@@ -123,4 +124,5 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
         audit_head=head.hash if head else GENESIS,
     )
     view.store.drop(view.address.tenant, workspace)
+    view.notes.clear()
     return Receipt(view.now(), memories, (), reason, True, (entry.id,))

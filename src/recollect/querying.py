@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, Literal, cast
 
 import msgspec
@@ -18,7 +19,7 @@ from recollect.record import Record, parse_time
 from recollect.retrieval.hits import Hit, Hits
 from recollect.retrieval.recall import Question, Recall
 from recollect.retrieval.times import span
-from recollect.view import View
+from recollect.view import APART, View
 
 SortBy = Literal["relevance", "newest", "oldest", "importance"]
 _ALL = 1_000_000
@@ -45,6 +46,15 @@ class Query(msgspec.Struct, frozen=True):
     """How many references away."""
     sort_by: SortBy = "relevance"
     limit: int | None = None
+
+
+def listed(view: View, where: Filter, *, newest_first: bool, limit: int, contains: str | None) -> list[Record]:
+    """By creation time; nothing is read beyond the last that is wanted."""
+    if contains is None:
+        return list(view.store.scan(where, newest_first=newest_first, limit=limit))
+    wanted = validation.query(contains, "contains").casefold()
+    found = view.store.scan(where, newest_first=newest_first)
+    return list(islice((record for record in found if wanted in record.text.casefold()), limit))
 
 
 def read(given: Query | Mapping[str, Any]) -> Query:
@@ -90,7 +100,7 @@ def _filter(view: View, wish: Query) -> Filter:
         "any_tags": validation.tags(wish.any_tags),
         "without_tags": validation.tags(wish.without_tags),
     }
-    where = view.where(**given)
+    where = view.where(**given, without_kinds=() if given["kinds"] else APART)
     since, until = _range(wish.time_range, where.now)
     least = wish.min_importance
     importance = None if least is None else validation.importance(least, "min_importance")

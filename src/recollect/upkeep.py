@@ -9,7 +9,7 @@ import msgspec
 from recollect.changes import archive, keep_quota, make_room
 from recollect.errors import AccessError
 from recollect.policies.retention import decayed, early
-from recollect.view import View
+from recollect.view import APART, View
 
 _UNDO_DAYS = 30
 
@@ -24,7 +24,7 @@ class Maintained(msgspec.Struct, frozen=True):
 
 def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
     now, retention, decay = view.now(), view.preset.retention, view.decay
-    live = list(view.store.scan(view.where()))
+    live = list(view.store.scan(view.where(without_kinds=APART)))
     faded = [record for record in live if decayed(retention, record, decay, now)]
     gone = {record.id for record in faded}
     trivial = [record for record in live if include_early and record.id not in gone and early(retention, record)]
@@ -34,7 +34,7 @@ def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
             archive(view, faded, "decay", f"archived {len(faded):,} that had decayed")
         if trivial:
             archive(view, trivial, "early", f"archived {len(trivial):,} of little importance")
-        keep_quota(view, view.preset.retention.quota or 0)
+        keep_quota(view, view.quota or 0)
         if view.whole:
             old = now - timedelta(days=_UNDO_DAYS)
             dropped = sum(view.store.forget_before(place, until=old) for place in view.places)

@@ -77,12 +77,12 @@ def content(value: Any) -> Any:
     return _json(value, "content", MAX_CONTENT_BYTES)
 
 
-def metadata(value: Any, field: str = "metadata") -> dict[str, Any]:
+def metadata(value: Any, field: str = "metadata", limit: int = MAX_METADATA_BYTES) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
         raise InputError(field, f"must be a JSON object, not {type(value).__name__}")
-    return _json(value, field, MAX_METADATA_BYTES)
+    return _json(value, field, limit)
 
 
 def importance(value: Any, field: str = "importance") -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
@@ -17,12 +17,19 @@ from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, new_id, parse_time
+from recollect.retrieval.sources import Source
+from recollect.skills import Skills
 from recollect.stores.base import JournaledStore, Place
+
+if TYPE_CHECKING:
+    from recollect.llm import Llm
 
 _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
 
 
+APART = ("scratchpad",)
+"""Kinds that are working state and no memories: who wants them asks for them, and nothing else shows or counts them."""
 _NEW = frozenset(("remember", "revise", "undo", "import"))
 """Actions after which there may be memories without a vector."""
 
@@ -65,8 +72,16 @@ class View(msgspec.Struct, frozen=True):
     """The parts of the address that were chosen, and so can never be chosen again."""
     embedding: Embedding | None = None
     """What makes vectors; None for words only."""
-    room: dict[tuple[str, str | None], int] = {}
-    """What each tenant and agent may still add before its quota must be counted again."""
+    llm: Llm | None = None
+    """What condenses and judges; None for our own rules."""
+    room: dict[tuple[str, str | None, int], int] = {}
+    """What each tenant and agent may still add, under which quota, before it must be counted again."""
+
+    notes: dict[Address, dict[tuple[str | None, str], Any]] = {}
+    """What contexts have read for each address, so that they need not read it again."""
+    skills: Skills = Skills()
+    sources: tuple[Source, ...] = ()
+    """What is consulted besides the memories and the audit log."""
 
     def at(self, **parts: str | None) -> View:
         """A view of less. Raises AccessError where it would be a view of something else."""
@@ -101,12 +116,20 @@ class View(msgspec.Struct, frozen=True):
             if value is not None:
                 field, check = _CONDITIONS[name]
                 given[field] = check(value)
+        if "kinds" not in given:  # a recall or a context must never bring working state before a model by itself
+            given["without_kinds"] = APART
         return self.where(state=None if state is None else validation.choice(state, "state", State), **given)
 
     @property
     def decay(self) -> Decay:
         """How memories fade here: as set beside them, else as the preset says."""
-        return self.store.decay(self.place) or self.preset.decay
+        return self.store.settings(self.place).decay or self.preset.decay
+
+    @property
+    def quota(self) -> int | None:
+        """How many memories may live here: as set beside them, else as the preset says."""
+        found = self.store.settings(self.place).quota
+        return self.preset.retention.quota if found is None else found
 
     @property
     def place(self) -> Place:

@@ -33,10 +33,10 @@ def read_text(words: Sequence[str]) -> str:
         return " ".join(words)
     if not words and not piped():
         raise click.UsageError("Give the TEXT, or pipe it in.")
-    return _read("-").rstrip("\r\n")
+    return read_file("-").rstrip("\r\n")
 
 
-def _read(file: str) -> str:
+def read_file(file: str) -> str:
     """All of a file, or of stdin if it is `-`."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
@@ -80,7 +80,7 @@ def json_lines(fields: Mapping[str, Any], file: str = "-") -> list[Item]:
 
 
 def _lines(file: str = "-") -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(_read(file).split("\n"), 1):
+    for number, line in enumerate(read_file(file).split("\n"), 1):
         if line := line.strip():
             yield number, line
 

@@ -132,12 +132,17 @@ class WeightedSum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         return Score(a + b + c + d, "sum", parts)
 
 
+def recent_bonus(created_at: datetime, now: datetime) -> float:
+    """The Aegis document's: a whole word for the first six minutes, less and less after."""
+    return min(1.0, 0.1 / max(hours_between(created_at, now), 0.1))
+
+
 class Overlap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="formula", tag="overlap"):
     """Words in common with the query, and a bonus of at most one word for being recent."""
 
     def score(self, e: Evidence, decay: Decay, now: datetime) -> Score:
         shared = float(len(words(e.record.text) & _query_words(e.query)))
-        bonus = min(1.0, 0.1 / max(hours_between(e.record.created_at, now), 0.1))
+        bonus = recent_bonus(e.record.created_at, now)
         return Score(shared + bonus, "sum", (Part("words", shared, 1.0, shared), Part("recency", bonus, 1.0, bonus)))
 
 

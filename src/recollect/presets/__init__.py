@@ -10,6 +10,7 @@ import msgspec
 
 from recollect.policies.decay import Decay, NoDecay
 from recollect.policies.importance import Importance
+from recollect.policies.injection import Block, Injection
 from recollect.policies.ranking import Calibrated, Ranking
 from recollect.policies.retention import Retention
 from recollect.policies.secrets import Screen
@@ -59,6 +60,9 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     retention: Retention = Retention()
     ranking: Ranking = Calibrated()
     recall: Recall = Recall()
+    context: Injection = Block()
+    tools: tuple[str, ...] = ("recall", "remember", "forget")
+    """What a model may call, by name."""
 
 
 def names() -> list[str]:

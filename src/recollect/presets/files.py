@@ -78,11 +78,11 @@ def _merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _same_choice(old: object, new: object) -> bool:
-    """Two tables that can be mixed. Another curve or formula has other keys, so it starts afresh."""
+    """Two tables that can be mixed. Another curve, formula or style has other keys, so it starts afresh."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return False
     old_table, new_table = table(old), table(new)  # pyright: ignore[reportUnknownArgumentType]
-    return all(new_table.get(tag, old_table.get(tag)) == old_table.get(tag) for tag in ("curve", "formula"))
+    return all(new_table.get(tag, old_table.get(tag)) == old_table.get(tag) for tag in ("curve", "formula", "style"))
 
 
 def _convert(data: dict[str, Any], origin: str) -> Preset:

@@ -7,9 +7,8 @@ from contextlib import suppress
 from datetime import datetime
 
 from recollect.errors import StoreError
-from recollect.policies.decay import Decay
 from recollect.record import SCHEMA_VERSION
-from recollect.stores.base import Place
+from recollect.stores.base import Place, Settings
 from recollect.stores.jsonl import config, files, indices
 from recollect.stores.jsonl.folder import JsonlFolder, folders, holds_something
 from recollect.stores.jsonl.formats import LedgerFormat
@@ -55,8 +54,8 @@ class Ledger(JsonlFolder):
         assert isinstance(book, Session)
         return book
 
-    def decay(self, place: Place) -> Decay | None:
-        return self._session(place).decay()
+    def settings(self, place: Place) -> Settings:
+        return Settings(decay=self._session(place).decay())
 
     def crowded(self, place: Place) -> bool:
         return self._session(place).crowded()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from recollect.stores.base import Place
+from recollect.stores.base import Place, Settings
+from recollect.stores.jsonl.agent_file import AgentSettings
 from recollect.stores.jsonl.config import Config, Storage
 from recollect.stores.jsonl.folder import JsonlFolder, folders, holds_something
 from recollect.stores.jsonl.formats import NotebookFormat
@@ -23,6 +24,7 @@ class Notebook(JsonlFolder):
         path = os.path.abspath(path)
         is_file = path.endswith(".jsonl") or os.path.isfile(path)
         self._file = os.path.basename(path) if is_file else NotebookFormat.file
+        self._agents: dict[str, AgentSettings] = {}
         super().__init__(os.path.dirname(path) if is_file else path)
 
     def path(self, place: Place) -> str:
@@ -43,6 +45,13 @@ class Notebook(JsonlFolder):
     def _aside(self, folder: str) -> str:
         """Named after the file: another notebook may be beside it."""
         return os.path.join(folder, "." + os.path.basename(self._memories(folder)).removesuffix(".jsonl"))
+
+    def settings(self, place: Place) -> Settings:
+        folder = self.path(place)
+        found = self._agents.get(folder)
+        if found is None:
+            found = self._agents[folder] = AgentSettings(folder)
+        return found.now()
 
     def make(self, place: Place) -> SearchedBook:
         folder = self.path(place)

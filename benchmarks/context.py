@@ -1,0 +1,64 @@
+"""How long it takes to put memory before the model."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+
+from corpus import questions, sentences
+
+from recollect import Memory
+from recollect.policies.ranking import words
+
+_NOTES = 500
+_CALLS = 500
+_GOAL = 2.0
+"""Milliseconds."""
+
+
+def timed(act: Callable[[int], object], calls: int = _CALLS) -> list[float]:
+    """Milliseconds of each call, fastest first."""
+    taken: list[float] = []
+    for number in range(calls):
+        start = time.perf_counter()
+        act(number)
+        taken.append((time.perf_counter() - start) * 1000.0)
+    return sorted(taken)
+
+
+def shown(what: str, taken: list[float], goal: str = "") -> None:
+    median, slow = statistics.median(taken), taken[int(len(taken) * 0.95)]
+    print(f"{what:<58} p50 {median:6.3f} ms  p95 {slow:6.3f} ms{goal}")
+
+
+def notes() -> None:
+    """Injection from a notebook: 500 notes against the last message, at most 10 of them and 2,000 characters.
+
+    The floor is the document's score alone: the words of 500 notes that are known already, and sorting.
+    """
+    texts = [text[:500] for text in sentences(_NOTES)]
+    asked = questions(_CALLS, texts)
+    talks = [[{"role": "system", "content": "You are an agent."}, {"role": "user", "content": one}] for one in asked]
+    known = [words(text) for text in texts]
+
+    def floor(number: int) -> list[tuple[int, int]]:
+        message = words(asked[number])
+        return sorted(((len(one & message), at) for at, one in enumerate(known)), reverse=True)[:10]
+
+    with tempfile.TemporaryDirectory() as folder, Memory(f"notebook:{folder}", preset="aegis") as memory:
+        memory.remember_many(texts)
+        start = time.perf_counter()
+        memory.context(talks[0])
+        cold = (time.perf_counter() - start) * 1000.0
+        found = [len(memory.context(talk).memories) for talk in talks]
+        print(f"{_NOTES} notes, {statistics.mean(found):.1f} of them shown a call; the first call took {cold:.1f} ms")
+        taken = timed(lambda number: memory.context(talks[number]))
+        met = "met" if statistics.median(taken) <= _GOAL else "NOT MET"
+        shown("context of a notebook", taken, f"  goal: p50 <= {_GOAL:g} ms, {met}")
+        shown("the score alone", timed(floor))
+
+
+if __name__ == "__main__":
+    notes()

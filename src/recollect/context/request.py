@@ -1,0 +1,34 @@
+"""What a context is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+
+import msgspec
+
+from recollect.context.messages import Talk
+from recollect.record import Record
+from recollect.tokens import Count
+from recollect.view import View
+
+
+class Request(msgspec.Struct, frozen=True):
+    view: View
+    talk: Talk
+    query: str
+    """What memories are looked for with: the user's last words, unless the caller says otherwise."""
+    count: Count
+    budget: int | None = None
+    limit: int | None = None
+    zone: tzinfo = UTC
+    participants: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+
+    asked: str = ""
+    """All that the query was made from."""
+
+    def touch(self, records: Sequence[Record]) -> None:
+        """What is put before the model counts as retrieved."""
+        if records:
+            self.view.store.touch(records, self.view.now())

@@ -1,0 +1,348 @@
+"""One question to everything that may know: memories, audit log and further sources, at once, each with a deadline."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import msgspec
+
+from recollect import forking, validation
+from recollect.audit import AuditLog
+from recollect.chain import Entry
+from recollect.errors import InputError, NotFoundError
+from recollect.policies.ranking import Evidence, Part, Score, WeightedSum, dedupe
+from recollect.policies.secrets import Screen, find
+from recollect.presets import Preset
+from recollect.recalling import recall
+from recollect.record import EPOCH, Record
+from recollect.retrieval.hits import Explanation
+from recollect.retrieval.query import read
+from recollect.retrieval.sources import Bound, Found, Source
+from recollect.view import View
+
+MEMORY, AUDIT = "memory", "audit"
+DEADLINE = 5.0
+"""Seconds. A recall may spend two of them on vectors of what was just stored."""
+_MOST = {MEMORY: 10, AUDIT: 10, "workflow": 5, "knowledge": 5}
+"""How many each source is asked for, unless more are wanted."""
+_PATIENCE = 32
+"""Threads that may wait for one source."""
+_LONGEST_REASON = 200
+_ENOUGH = 0.5
+"""The share of a question's words that an audit entry must have."""
+_MOST_WORDS = 12
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a source found, and what its score is made of."""
+
+    source: str
+    text: str
+    scored: Score
+    at: datetime | None
+    id: str | None
+    meta: dict[str, Any] = {}
+    record: Record | None = None
+    """The memory, where it is one."""
+
+    @property
+    def score(self) -> float:
+        return self.scored.value
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.scored.parts
+
+    @property
+    def similarity(self) -> float:
+        return next(part.value for part in self.parts if part.name == "similarity")
+
+    def explain(self) -> Explanation:
+        return Explanation(self.scored.value, self.scored.how, self.scored.parts)
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A source that gave no answer."""
+
+    source: str
+    reason: str
+
+
+class Consulted(msgspec.Struct, frozen=True):
+    """The best of all sources, best first, and those that could not be asked."""
+
+    results: tuple[Result, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __str__(self) -> str:
+        lines = [f"{one.score:.3f}  {one.source}: {one.text}" for one in self.results]
+        return "\n".join([*lines, *(f"{one.source} gave no answer: {one.reason}" for one in self.failures)])
+
+
+def consult(
+    view: View, query: str, *, limit: int = 5, sources: Iterable[str] | None = None, deadline: float = DEADLINE
+) -> Consulted:
+    limit = validation.count(limit, "limit", high=1000)
+    found, failures = gather(view, query, limit=limit, sources=sources, deadline=deadline)
+    best = merged(view, query, found)[:limit]
+    touch(view, best)
+    return Consulted(tuple(best), tuple(failures))
+
+
+def touch(view: View, results: Iterable[Result]) -> None:
+    """What is shown counts as retrieved."""
+    if records := [result.record for result in results if result.record is not None]:
+        view.store.touch(records, view.now())
+
+
+# Asking
+
+
+def gather(
+    view: View, query: str, *, limit: int = 5, sources: Iterable[str] | None = None, deadline: float = DEADLINE
+) -> tuple[dict[str, list[Found]], list[Failure]]:
+    """What each source found, and which failed. Nothing is written, so whoever comes too late has done no harm."""
+    query = validation.query(query)
+    _check_deadline(deadline)
+    asked = {source.name: source for source in _chosen(view, sources)}
+    if not query.strip():
+        return {}, []
+    answers: SimpleQueue[tuple[str, list[Found] | str]] = SimpleQueue()
+
+    def ask(name: str, source: Source) -> None:
+        try:
+            answer = _answer(source, query, max(limit, _MOST.get(name, 10)))
+        except BaseException as error:  # whatever it is, it must not be missing without a word
+            answer = _reason(error)
+        finally:
+            _waiting.leave(source)
+        answers.put((name, answer))
+
+    for name, source in asked.items():
+        if not _waiting.enter(source):
+            answers.put((name, f"busy: {_PATIENCE} earlier questions are not answered yet"))
+            continue
+        try:
+            # Not of a pool: Python waits for the threads of a pool before it exits.
+            threading.Thread(target=ask, args=(name, source), name=f"recollect-{name}", daemon=True).start()
+        except RuntimeError as error:  # there are too many
+            _waiting.leave(source)
+            answers.put((name, _reason(error)))
+    given = _collected(answers, len(asked), time.monotonic() + deadline)
+    late = f"no answer within {deadline:g} s"
+    said = {name: given.get(name, late) for name in asked}
+    found = {name: one for name, one in said.items() if not isinstance(one, str)}
+    return found, [Failure(name, one) for name, one in said.items() if isinstance(one, str)]
+
+
+class _Waiting:
+    """How many threads are at each source, so that one which hangs does not hold ever more of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads: dict[int, int] = {}
+        forking.watch(self)
+
+    def after_fork(self) -> None:
+        self._lock, self._threads = threading.Lock(), {}
+
+    def enter(self, source: Source) -> bool:
+        key = _key(source)
+        with self._lock:
+            number = self._threads.get(key, 0)
+            if number >= _PATIENCE:
+                return False
+            self._threads[key] = number + 1
+        return True
+
+    def leave(self, source: Source) -> None:
+        key = _key(source)
+        with self._lock:
+            self._threads[key] -= 1
+            if not self._threads[key]:
+                del self._threads[key]
+
+
+_waiting = _Waiting()
+
+
+def _key(source: Source) -> int:
+    """Nothing else can have it while a thread is at the source."""
+    return id(source.source if isinstance(source, _Delayed) else source)
+
+
+def _collected(
+    answers: SimpleQueue[tuple[str, list[Found] | str]], number: int, until: float
+) -> dict[str, list[Found] | str]:
+    given: dict[str, list[Found] | str] = {}
+    while len(given) < number:
+        try:
+            name, answer = answers.get(timeout=max(until - time.monotonic(), 0.0))
+        except Empty:
+            break
+        given[name] = answer
+    return given
+
+
+def _chosen(view: View, names: Iterable[str] | None) -> list[Source]:
+    own: list[Source] = [_Memories(view), _Audit(view)]
+    known = {source.name: source for source in [*own, *map(_bound(view), view.sources)]}
+    if names is None:
+        return list(known.values())
+    wanted = dict.fromkeys(validation.label(name, "sources") for name in validation.sequence(names, "sources"))
+    for name in wanted:
+        if name not in known:
+            raise NotFoundError(f"there is no source {name}; known: {', '.join(known)}")
+    return [known[name] for name in wanted]
+
+
+class _Delayed(msgspec.Struct, frozen=True):
+    """A source for the address that asks, found by the thread that searches it: that may fail or be slow too."""
+
+    source: Any
+    view: View
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def search(self, query: str, limit: int) -> Sequence[Found]:
+        return self.source.at(self.view.address).search(query, limit)
+
+
+def _bound(view: View) -> Callable[[Source], Source]:
+    return lambda source: _Delayed(source, view) if isinstance(source, Bound) else source
+
+
+def _answer(source: Source, query: str, limit: int) -> list[Found]:
+    found = list(source.search(query, limit))[:limit]
+    for one in found:
+        if not isinstance(one, Found):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError("search", f"must return Found, not {type(one).__name__}")
+    return found
+
+
+def _check_deadline(deadline: float) -> None:
+    number = isinstance(deadline, int | float) and not isinstance(deadline, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not number or not math.isfinite(deadline) or not 0.0 < deadline <= 600.0:
+        raise InputError("deadline", "must be a number of seconds above 0, and at most 600")
+
+
+def _reason(error: BaseException) -> str:
+    """Others' messages may quote a password, whatever the preset screens, or be a page of HTML."""
+    said = str(error)
+    if find(said, Screen()):
+        said = ""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in said[:2000]).split())
+    if len(line) > _LONGEST_REASON:
+        line = line[: _LONGEST_REASON - 1] + "…"
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+# Merging
+
+
+def formula(preset: Preset) -> WeightedSum:
+    """The preset's, if it is one that can weigh sources against each other."""
+    return preset.ranking if isinstance(preset.ranking, WeightedSum) else WeightedSum()
+
+
+def merged(view: View, query: str, found: dict[str, list[Found]]) -> list[Result]:
+    """All that was found, each text once, best first."""
+    rank, decay, now = formula(view.preset), view.decay, view.now()
+
+    def result(source: str, one: Found) -> Result:
+        record = one.record if isinstance(one, _Remembered) else None
+        evidence = Evidence(record or _stand_in(view, one), query, vector=float(one.similarity), source=source)
+        return Result(source, one.text, rank.score(evidence, decay, now), one.at, one.id, one.meta, record)
+
+    results = [result(source, one) for source, those in found.items() for one in those]
+    once = dedupe(results, lambda one: one.text, lambda one: one.score)
+    return sorted(once, key=lambda one: -one.score)
+
+
+def _stand_in(view: View, one: Found) -> Record:
+    """What is no memory is ranked as one would be."""
+    at = one.at or EPOCH
+    return Record(one.id or "", view.address, "workspace", "found", one.text, float(one.importance), at, at)
+
+
+# What there is to ask in every memory
+
+
+class _Remembered(Found, frozen=True, kw_only=True):
+    record: Record
+
+
+class _Memories(msgspec.Struct, frozen=True):
+    """What the view recalls: never another agent's, nor what is expired, archived or superseded."""
+
+    view: View
+    name: str = MEMORY
+
+    def search(self, query: str, limit: int) -> list[Found]:
+        rules = msgspec.structs.replace(self.view.preset, ranking=formula(self.view.preset))
+        hits = recall(msgspec.structs.replace(self.view, preset=rules), query, {}, limit=limit, touch=False)
+        return [
+            _Remembered(
+                text=hit.memory.text,
+                similarity=next(part.value for part in hit.scored.parts if part.name == "similarity"),
+                at=hit.memory.created_at,
+                importance=hit.memory.importance,
+                id=hit.memory.id,
+                meta={"kind": hit.memory.kind},
+                record=hit.memory,
+            )
+            for hit in hits
+        ]
+
+
+class _Audit(msgspec.Struct, frozen=True):
+    view: View
+    name: str = AUDIT
+
+    def search(self, query: str, limit: int) -> list[Found]:
+        entries = AuditLog(self.view).search(query, limit=limit)
+        matched = [(entry, 1.0) for entry in entries] or noted(self.view, query, limit)
+        # Of the details only what was given to the log: what the engine notes itself names others' memories.
+        return [
+            Found(
+                text=entry.message,
+                similarity=share,
+                at=entry.at,
+                id=entry.id,
+                meta={**entry.meta.get("details", {}), "action": entry.action, "actor": entry.actor},
+            )
+            for entry, share in matched
+        ]
+
+
+def noted(view: View, query: str, limit: int) -> list[tuple[Entry, float]]:
+    """Entries that agents wrote and that have at least half of the question's words, with the share they have.
+
+    What the engine notes itself ("forgot 2 memories") would match too many questions.
+    """
+    asked = read(query)
+    words = tuple(dict.fromkeys(one.casefold() for one in (*asked.phrases, *asked.words)))[:_MOST_WORDS]
+    log = AuditLog(view)
+    entries = {entry.id: entry for word in words for entry in log.search(word, limit=10 * limit)}
+    shares = {ident: _share(entry, words) for ident, entry in entries.items() if "details" in entry.meta}
+    order = sorted((ident for ident in shares if shares[ident] >= _ENOUGH), key=lambda i: (shares[i], i), reverse=True)
+    return [(entries[ident], shares[ident]) for ident in order[:limit]]
+
+
+def _share(entry: Entry, words: Sequence[str]) -> float:
+    message = entry.message.casefold()
+    return sum(word in message for word in words) / len(words)

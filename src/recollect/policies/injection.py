@@ -1,0 +1,63 @@
+"""What of a memory is put before a model, and in which form."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Maybe = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is done with the conversation when all of it does not fit."""
+
+    keep: Count = 20
+    """So many of the latest turns stay as they are; the others become one condensed message."""
+    summary_tokens: Count = 400
+
+
+class _Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    turns: Turns = Turns()
+    audit: bool = False
+    """Whether the audit log is told of what was left out to fit."""
+
+
+class Block(_Style, frozen=True, tag_field="style", tag="block"):
+    """One fenced block of what the last message brings to mind, each memory with its id, date and source."""
+
+    tokens: Count = 1000
+    memories: Count = 10
+
+
+class Notes(_Style, frozen=True, tag_field="style", tag="notes"):
+    """A `[Memories]` block of the notes that share words with the last message, else of the latest."""
+
+    inject_mode: Literal["relevant", "recent_only", "off"] = "relevant"
+    max_inject_chars: Maybe = 2000
+    max_inject_count: Maybe = 10
+    recent: Maybe = 5
+    """So many of the latest where no note shares a word."""
+    guidance: bool = True
+    """Whether the system prompt tells when to store and what never to store."""
+
+
+class Diary(_Style, frozen=True, tag_field="style", tag="diary"):
+    """`# Your Private Memory`: core memories and the journal of the retention window, oldest first."""
+
+
+class Working(_Style, frozen=True, tag_field="style", tag="working"):
+    """Each memory a system message, then knowledge, the conversation and its tool results; truncation is audited."""
+
+    memories: Count = 5
+    fewer_memories: Count = 3
+    chunks: Count = 5
+    fewer_chunks: Count = 2
+
+
+class NoInjection(_Style, frozen=True, tag_field="style", tag="none"):
+    """Nothing unless asked for with a tool."""
+
+
+Injection = Block | Notes | Diary | Working | NoInjection
