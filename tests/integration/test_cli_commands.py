@@ -111,6 +111,11 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("list",): (),
     ("show",): ("0",),
     ("why",): ("0",),
+    ("context",): ("tabs",),
+    ("journal", "add"): ("something new",),
+    ("journal", "list"): (),
+    ("journal", "prompt"): (),
+    ("journal", "consolidate"): (),
     ("revise",): ("0", "something else"),
     ("history",): ("0",),
     ("forget",): ("0",),
@@ -132,9 +137,11 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("presets", "show"): ("atlas",),
     ("models", "list"): (),
     ("models", "path"): (),
+    ("tools",): (),
+    ("call",): ("remember", '{"content": "something new"}'),
 }
 
-ELSEWHERE = {("demo",), ("models", "pull"), ("models", "remove"), ("rebuild",), ("migrate",)}
+ELSEWHERE = {("demo",), ("mcp",), ("models", "pull"), ("models", "remove"), ("rebuild",), ("migrate",)}
 ELSEWHERE |= {path for path in LEAVES if path[0] in ("eval", "sessions")}
 """Asked by tests named after them and by test_cli.py, in processes and folders of their own."""
 

@@ -23,6 +23,8 @@ _SECTIONS = {
         "list": "reading:list_",
         "show": "reading:show",
         "why": "reading:why",
+        "context": "context:context",
+        "journal": "journal:journal",
     },
     "Change and forget": {
         "revise": "writing:revise",
@@ -50,6 +52,11 @@ _SECTIONS = {
         "import": "moving:import_",
         "presets": "presets:presets",
         "models": "models:models",
+        "tools": "tools:tools",
+        "call": "tools:call",
+    },
+    "Serve": {
+        "mcp": "mcp:mcp",
     },
 }
 

@@ -1,0 +1,77 @@
+"""What a model may call: show the definitions, and call one as a model would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from recollect.cli import output
+from recollect.cli.intake import read_text
+from recollect.cli.lazy import Leaf
+from recollect.cli.output import ID, QUIET, Column, Styled
+from recollect.cli.target import Target, scoped
+
+_FORMATS = ("openai", "anthropic", "mcp")
+
+
+@click.command(cls=Leaf)
+@click.option("--format", type=click.Choice(_FORMATS), help="JSON as this interface takes it.")
+@click.option("--all", "every", is_flag=True, help="Every tool, not only those of the preset.")
+@scoped
+def tools(target: Target, format: str | None, every: bool) -> None:
+    """Show what a model may call.
+
+    \b
+    Example:
+      recollect tools --preset aegis
+      recollect tools --format openai > tools.json
+    """
+    from msgspec.structs import replace
+
+    from recollect import tools
+    from recollect.presets import load
+
+    preset = load(target.preset or "recollect")
+    if every:
+        preset = replace(preset, tools=tuple(tool.name for tool in tools.all()))
+    if format is not None:
+        output.emit(getattr(tools, format)(preset))
+    elif target.json:
+        output.emit(tools.of(preset))
+    else:
+        output.table(
+            [Column("tool", ID), Column("takes", QUIET), Column("for", flexible=True, wrap=True)],
+            [_row(tool) for tool in tools.of(preset)],
+        )
+
+
+def _row(tool: Any) -> list[Styled]:
+    required = tool.parameters["required"]
+    takes = " ".join(name if name in required else f"[{name}]" for name in tool.parameters["properties"])
+    return [tool.name, takes, tool.description.partition(". ")[0].removesuffix(".") + "."]
+
+
+@click.command(cls=Leaf)
+@click.argument("name")
+@click.argument("arguments", required=False, metavar="[JSON]")
+@scoped
+def call(target: Target, name: str, arguments: str | None) -> None:
+    """Call a tool as a model would, and print its result.
+
+    JSON are the arguments; - reads them from stdin. The exit code is 1 if the tool refused.
+
+    \b
+    Example:
+      recollect call remember '{"content": "Alice prefers tabs", "kind": "preference"}'
+      recollect call recall '{"query": "which indentation?"}'
+    """
+    from recollect import tools
+
+    words = read_text(["-"]) if arguments == "-" else arguments
+    writes = {tool.name for tool in tools.all() if tool.writes}
+    with target.open(create=name in writes) as memory:
+        result = tools.call(memory, name, words)
+        output.emit(result)
+        if "error" in result:
+            click.get_current_context().exit(1)

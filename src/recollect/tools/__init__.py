@@ -1,0 +1,143 @@
+"""What a model may call: one list of tools, in the forms that models' interfaces take, and one way to call them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from recollect.engine import Memory
+from recollect.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError
+from recollect.policies.secrets import find
+from recollect.presets import Preset
+from recollect.tools.base import Arguments, Fault, read, schema
+from recollect.tools.diary import SaveToCore, SaveToJournal
+from recollect.tools.notes import MemoryDelete, MemorySearch, MemoryStore
+from recollect.tools.verbs import Forget, Recall, Remember, SearchMyMemories
+from recollect.tools.working import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
+
+__all__ = ["Tool", "all", "anthropic", "call", "mcp", "of", "openai"]
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What a model is told of a tool."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """JSON Schema, draft 2020-12."""
+    writes: bool
+    """Whether a call may change what is stored, apart from counting a retrieval."""
+
+
+_KINDS: dict[str, type[Arguments]] = {
+    kind.name: kind
+    for kind in (
+        Recall,
+        Remember,
+        Forget,
+        SearchMyMemories,
+        MemoryStore,
+        MemorySearch,
+        MemoryDelete,
+        SaveToJournal,
+        SaveToCore,
+        WriteScratchpad,
+        ReadScratchpad,
+        ListScratchpad,
+        ClearScratchpad,
+    )
+}
+
+
+def all() -> list[Tool]:
+    """Every tool, whatever the preset."""
+    return [_tool(kind) for kind in _KINDS.values()]
+
+
+def of(owner: Memory | Preset) -> list[Tool]:
+    """Those that the preset offers, in its order. PresetError for one that does not exist."""
+    preset = owner if isinstance(owner, Preset) else owner.preset
+    for name in preset.tools:
+        if name not in _KINDS:
+            raise PresetError(
+                "tools", f"in preset {preset.name}: there is no tool `{name}`; known: {', '.join(_KINDS)}"
+            )
+    return [_tool(_KINDS[name]) for name in preset.tools]
+
+
+def _tool(kind: type[Arguments]) -> Tool:
+    return Tool(kind.name, kind.description, schema(kind), kind.writes)
+
+
+def openai(owner: Memory | Preset) -> list[dict[str, Any]]:
+    """For `tools=` of OpenAI's chat completions and of whatever speaks as they do."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        }
+        for tool in of(owner)
+    ]
+
+
+def anthropic(owner: Memory | Preset) -> list[dict[str, Any]]:
+    """For `tools=` of Anthropic's messages."""
+    return [{"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in of(owner)]
+
+
+def mcp(owner: Memory | Preset) -> list[dict[str, Any]]:
+    """For the answer to `tools/list` of the Model Context Protocol."""
+    return [{"name": tool.name, "description": tool.description, "inputSchema": tool.parameters} for tool in of(owner)]
+
+
+def call(memory: Memory, name: str, arguments: Mapping[str, Any] | str | bytes | None = None) -> dict[str, Any]:
+    """Run a tool as this view, and return what to tell the model: plain JSON, with the key `error` if it was refused.
+
+    The arguments are a dict or, as OpenAI gives them, JSON text. Nothing that a model says and nothing that a disk does
+    raises: an error is a result, and then nothing was stored.
+    """
+    kind = _KINDS.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    try:
+        if kind is None:
+            raise NotFoundError(f"there is no such tool; known: {', '.join(_KINDS)}")
+        return msgspec.json.decode(msgspec.json.encode(read(kind, arguments).run(memory)))
+    except RecollectError as error:
+        fault = _fault(error, arguments, memory.preset)
+    except OSError as error:
+        fault = Fault("StoreError", None, error.strerror or "the store could not be reached")
+    return (kind or Arguments).refused(fault)
+
+
+def _fault(error: RecollectError, arguments: Any, preset: Preset) -> Fault:
+    if isinstance(error, InputError | AccessError | NotFoundError) and _has_secret(arguments, preset):
+        # These quote what they refuse, and a model's error may be logged by whoever runs it.
+        return Fault("SecretError", "arguments", "text appears to contain a secret — not stored")
+    if isinstance(error, InputError):
+        return Fault(type(error).__name__, error.field, error.problem)
+    return Fault(type(error).__name__, None, str(error))
+
+
+def _has_secret(arguments: Any, preset: Preset) -> bool:
+    given = [arguments]
+    if isinstance(arguments, str | bytes):
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+            given.append(msgspec.json.decode(arguments))
+    return any(find(text, preset.secrets) for text in _texts(given, 100))
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    """Every string in it, keys too."""
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping) and depth:
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from _texts(key, depth - 1)
+            yield from _texts(item, depth - 1)
+    elif isinstance(value, list | tuple) and depth:
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _texts(item, depth - 1)

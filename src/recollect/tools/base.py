@@ -1,0 +1,114 @@
+"""What a tool is: its arguments as a class, from which the schema is made that a model sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import msgspec
+
+from recollect import validation
+from recollect.engine import Memory
+from recollect.errors import InputError
+
+Result = dict[str, Any]
+Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
+
+
+class Fault(NamedTuple):
+    """Why a call was refused."""
+
+    type: str
+    """The name of the error."""
+    field: str | None
+    """The argument that it is about."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field and self.type != "SecretError" else self.message
+
+
+class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model gives to one tool. Each tool is such a class."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    writes: ClassVar[bool] = False
+
+    def run(self, memory: Memory) -> Result:
+        raise NotImplementedError
+
+    @staticmethod
+    def refused(fault: Fault) -> Result:
+        """How this tool tells a model that it did nothing."""
+        return {"error": {"type": fault.type, "field": fault.field, "message": fault.message}}
+
+
+def schema(kind: type[Arguments]) -> dict[str, Any]:
+    """JSON Schema of the arguments, flat. What may be left out may also be null, but a model need not know that."""
+    _, components = msgspec.json.schema_components([kind])
+    made = components[kind.__name__]
+    return {
+        "type": "object",
+        "properties": {name: _without_null(part) for name, part in made["properties"].items()},
+        "required": made["required"],
+        "additionalProperties": False,
+    }
+
+
+def _without_null(part: dict[str, Any]) -> dict[str, Any]:
+    rest = {key: value for key, value in part.items() if key != "anyOf" and (key, value) != ("default", None)}
+    (value,) = [one for one in part.get("anyOf", [{}]) if one != {"type": "null"}]
+    return {**({"type": "string"} if "enum" in value else {}), **value, **rest}
+
+
+def read(kind: type[Arguments], given: Any) -> Arguments:
+    """InputError that names the argument, and never quotes it."""
+    arguments = _object(given)
+    known = kind.__struct_fields__
+    if any(name not in known for name in arguments):
+        takes = f"takes {', '.join(known)}" if known else "takes none"
+        raise InputError("arguments", f"there is one that this tool does not have; {kind.name} {takes}")
+    try:
+        return msgspec.convert(arguments, kind)
+    except msgspec.ValidationError as error:
+        raise _explained(str(error), kind) from None
+
+
+def _object(given: Any) -> dict[str, Any]:
+    if isinstance(given, str | bytes):
+        if len(given) > validation.MAX_CONTENT_BYTES:
+            raise InputError("arguments", f"is over the limit of {validation.MAX_CONTENT_BYTES:,} bytes")
+        if not given.strip():
+            return {}
+        try:
+            given = msgspec.json.decode(given)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise InputError("arguments", "is not JSON") from None
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError("arguments", "must be a JSON object")
+    return validation.metadata(given, "arguments", validation.MAX_CONTENT_BYTES)
+
+
+def _explained(message: str, kind: type[Arguments]) -> InputError:
+    """msgspec's message by the name of the argument, without the value that some of them quote."""
+    problem, _, place = message.partition(" - at `$")
+    field = place.strip("`.") or "arguments"
+    if problem.startswith("Object missing required field"):
+        return InputError(problem.split("`")[1], "is missing")
+    if problem.startswith("Invalid enum value"):
+        return InputError(field, f"must be one of {', '.join(schema(kind)['properties'][field]['enum'])}")
+    wanted, _, got = problem.removeprefix("Expected ").replace(" | null", "").replace("`", "").partition(", got ")
+    for name, word in _WORDS.items():
+        wanted = wanted.replace(name, word)
+    return InputError(field, f"must be {wanted}{f', not {_WORDS.get(got, got)}' if got else ''}")
+
+
+_WORDS = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "array": "a list",
+    "object": "an object",
+    "bool": "true or false",
+}

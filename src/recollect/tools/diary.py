@@ -1,0 +1,87 @@
+"""The tools of the journal document: save_to_journal and save_to_core."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from recollect.engine import Memory
+from recollect.errors import RecollectError
+from recollect.record import Record
+from recollect.tools.base import Arguments, Fault, Result
+
+_WEEK = 7.0
+_LONGEST = 10_000
+# What is too long is refused in the document's own words, and after blanks at the ends were taken off.
+_SIZE = {"minLength": 1, "maxLength": _LONGEST}
+
+
+class _RefusedError(RecollectError):
+    """In the document's words."""
+
+
+class _Saving(Arguments, frozen=True):
+    writes: ClassVar[bool] = True
+
+    @staticmethod
+    def refused(fault: Fault) -> Result:
+        words = fault.type == _RefusedError.__name__
+        return {"error": fault.message if words else f"Failed to save: {fault}"}
+
+
+def _save(memory: Memory, kind: str, content: str) -> Record:
+    if memory.address.agent is None:
+        raise _RefusedError("This tool only works in group conversations")
+    content = content.strip()
+    if not content:
+        raise _RefusedError("Content cannot be blank")
+    if len(content) > _LONGEST:
+        raise _RefusedError("Content too long (max 10,000 characters)")
+    # An agent's own memory goes with it into every channel.
+    return memory.remember(content, kind=kind, tier="workspace")
+
+
+class SaveToJournal(_Saving, frozen=True):
+    name: ClassVar[str] = "save_to_journal"
+    description: ClassVar[str] = (
+        "Save a memory to your personal journal. Journal entries are temporary and will fade after about a week. "
+        "Use this for observations, insights, or things you want to remember in the short term."
+    )
+
+    content: Annotated[
+        str,
+        Meta(description="The memory to save (keep it concise, under a paragraph)", extra_json_schema=_SIZE),
+    ]
+
+    def run(self, memory: Memory) -> Result:
+        saved = _save(memory, "journal", self.content)
+        window = timedelta(days=memory.preset.retention.window_days.get("journal", _WEEK))
+        return {
+            "success": True,
+            "memory_type": "journal",
+            "content": saved.content,
+            "expires_around": f"{saved.created_at + window:%Y-%m-%d}",
+        }
+
+
+class SaveToCore(_Saving, frozen=True):
+    name: ClassVar[str] = "save_to_core"
+    description: ClassVar[str] = (
+        "Save a memory to your core identity. Core memories are permanent and define who you are. Use sparingly for "
+        "fundamental beliefs, key learnings, or essential information about yourself."
+    )
+
+    content: Annotated[
+        str, Meta(description="The core memory to save (keep it concise and meaningful)", extra_json_schema=_SIZE)
+    ]
+
+    def run(self, memory: Memory) -> Result:
+        saved = _save(memory, "core", self.content)
+        return {
+            "success": True,
+            "memory_type": "core",
+            "content": saved.content,
+            "note": "This memory is now part of your permanent identity",
+        }
