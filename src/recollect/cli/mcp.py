@@ -1,0 +1,98 @@
+"""Serving a memory to agents over the Model Context Protocol."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+from importlib.util import find_spec
+from ipaddress import ip_address
+
+import click
+
+from recollect.cli.lazy import Leaf
+from recollect.cli.output import note
+from recollect.cli.target import Target, scoped
+from recollect.errors import AccessError, InputError
+
+_BACKLOG = 128
+
+
+@click.command(cls=Leaf)
+@click.option("--http", metavar="HOST:PORT", help="Serve over HTTP there, at /mcp, instead of stdin and stdout.")
+@click.option("--allow-remote", is_flag=True, help="Let --http listen to other machines. There is no login.")
+@click.option("--read-only", is_flag=True, help="Leave out the tools that change something.")
+@scoped
+def mcp(target: Target, http: str | None, allow_remote: bool, read_only: bool) -> None:
+    """Serve the memory to agents over the Model Context Protocol (MCP).
+
+    \b
+    Example:
+      claude mcp add recollect -- recollect mcp --store ~/memory --agent claude
+      recollect mcp --http 127.0.0.1:8377
+    """
+    where = None if http is None else _host_and_port(http, allow_remote)
+    if find_spec("mcp") is None:
+        raise click.ClickException("the MCP server needs the package mcp; run `pip install 'recollect[mcp]'`")
+    store, home = target.find()
+    starting = home is not None and not read_only and not home.there(target.location)
+    listening = None if where is None else _listen(*where)
+    if home is not None and starting:
+        home.make()
+        note(f"Started a new memory in {target.location}")
+
+    gc.disable()  # loading the SDK takes a second, a tenth of it to look for garbage among what stays
+    from recollect.server import reporting, transports
+    from recollect.server.mcp import serve
+
+    gc.freeze()
+    gc.enable()
+    reporting.to_stderr()
+    with target.open((store, home), told=False) as memory:
+        server = serve(memory, read_only=read_only)
+        if listening is None or where is None:
+            transports.over_stdio(server)
+        else:
+            host, port = where[0], listening.getsockname()[1]
+            note(f"Listening on http://{_quoted(host)}:{port}{transports.PATH}")
+            transports.over_http(server, listening, host)
+
+
+def _host_and_port(given: str, allow_remote: bool) -> tuple[str, int]:
+    host, colon, port = given.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise InputError("http", "must be a host and a port, such as 127.0.0.1:8377 or [::1]:8377")
+    host = host.removeprefix("[").removesuffix("]")
+    if not allow_remote and not _is_loopback(host):
+        raise AccessError(
+            f"http: {host} can be reached from other machines, and there is no login; "
+            "use 127.0.0.1, or pass --allow-remote if something else keeps strangers out"
+        )
+    return host, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Taken before anything slow, so that a port in use is told at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Only where TCP is named does asyncio send small answers at once; otherwise each waits for 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":  # where it does not mean that another process may take the port, too
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise InputError("http", f"cannot listen on {_quoted(host)}:{port}: {error.strerror}") from None
+    return listening
+
+
+def _quoted(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
