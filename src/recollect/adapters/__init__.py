@@ -1,0 +1,1 @@
+"""Memory in other people's clients and frameworks."""

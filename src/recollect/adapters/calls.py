@@ -1,0 +1,261 @@
+"""One call of a model: memory put in before it, the turn kept after it. Whatever fails here, the call goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+import msgspec
+
+from recollect import validation
+from recollect.adapters.turns import Heard, Reply, Shape, Turn, given, plain, turns
+from recollect.aio import AsyncMemory
+from recollect.context import Context
+from recollect.engine import Memory
+from recollect.errors import InputError, RecollectError
+
+OnError = Literal["warn", "raise"]
+
+_log = logging.getLogger("recollect.wrap")
+_REMEMBERED = 10_000
+"""So many turns are known to be stored already."""
+
+
+def _memory(value: Any) -> Memory:
+    if isinstance(value, AsyncMemory):
+        return value.memory
+    if isinstance(value, Memory):
+        return value
+    raise InputError("memory", f"must be a Memory or an AsyncMemory, not {type(value).__name__}")
+
+
+def _flag(field: str) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise InputError(field, f"must be True or False, not {type(value).__name__}")
+
+    return check
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "memory": _memory,
+    "budget": lambda value: None if value is None else validation.count(value, "budget", high=100_000_000),
+    "inject": _flag("inject"),
+    "store": _flag("store"),
+    "kind": validation.kind,
+    "query": lambda value: None if value is None else validation.query(value),
+    "on_error": lambda value: validation.choice(value, "on_error", OnError),
+}
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    memory: Memory
+    budget: int | None = None
+    inject: bool = True
+    store: bool = True
+    kind: str = "conversation"
+    query: str | None = None
+    on_error: OnError = "warn"
+
+    def but(self, changes: Any) -> Options:
+        """With what the caller says about one call."""
+        if not isinstance(changes, Mapping):
+            raise InputError("recollect", f"must be a dict of options, not {type(changes).__name__}")
+        for name in changes:  # pyright: ignore[reportUnknownVariableType]
+            if name not in _CHECKS:
+                raise InputError("recollect", f"{str(name)[:48]!r} is not an option; known: {', '.join(_CHECKS)}")  # pyright: ignore[reportUnknownArgumentType]
+        checked = {name: _CHECKS[name](value) for name, value in changes.items()}  # pyright: ignore[reportUnknownVariableType]
+        return msgspec.structs.replace(self, **checked)
+
+
+def options(**values: Any) -> Options:
+    return Options(**{name: _CHECKS[name](value) for name, value in values.items()})
+
+
+class Wrapping:
+    """What a wrapped client remembers with. `wrapped.recollect` is this."""
+
+    def __init__(self, chosen: Options) -> None:
+        self._options = chosen
+        self._stored: OrderedDict[bytes, None] = OrderedDict()
+        self._lock = threading.Lock()
+        self._left: deque[tuple[Call, Reply]] = deque()
+        self.last: Context | None = None
+        """What the latest call, of any thread, was given: `.report`, `.memories`, `.text`."""
+
+    @property
+    def memory(self) -> Memory:
+        return self._options.memory
+
+    def call(self, shape: Shape, arguments: dict[str, Any]) -> Call:
+        changes = arguments.pop("recollect", None)
+        return Call(self, shape, self._options if changes is None else self._options.but(changes), arguments)
+
+    def flush(self) -> None:
+        """Store the turns of streams that were let go before their end. The next call does so too."""
+        while self._left:
+            try:
+                call, reply = self._left.popleft()
+            except IndexError:  # another thread took it
+                return
+            call.finish(reply, quietly=True)
+
+    def leave(self, call: Call, reply: Reply) -> None:
+        """Keep for `flush`: nothing may be written while objects are being collected."""
+        self._left.append((call, reply))
+
+    def claim(self, found: Iterable[Turn]) -> list[Turn]:
+        """Those that nobody has stored or is about to store."""
+        mine: list[Turn] = []
+        with self._lock:
+            for turn in found:
+                if turn.key in self._stored:
+                    self._stored.move_to_end(turn.key)
+                else:
+                    self._stored[turn.key] = None
+                    mine.append(turn)
+            while len(self._stored) > _REMEMBERED:
+                self._stored.popitem(last=False)
+        return mine
+
+    def release(self, claimed: Iterable[Turn]) -> None:
+        """They were not stored after all; a later call may try again."""
+        with self._lock:
+            for turn in claimed:
+                self._stored.pop(turn.key, None)
+
+
+class Call:
+    def __init__(self, wrapping: Wrapping, shape: Shape, chosen: Options, arguments: dict[str, Any]) -> None:
+        self.shape = shape
+        self._wrapping = wrapping
+        self._options = chosen
+        self._arguments = arguments
+        self._finished = False
+        self._messages: Any = None
+        try:
+            self._messages = self._asked()
+        except Exception as error:
+            self._failed("the messages could not be read", error)
+
+    def _asked(self) -> Any:
+        """A copy: a caller may add the answer to the list while it still comes."""
+        name = self.shape.messages
+        asked = given(self._arguments, name)
+        if isinstance(asked, str) and self.shape.text:
+            return [{"role": "user", "content": asked}]
+        if asked is not None and not isinstance(asked, Sequence):
+            asked = self._arguments[name] = list(asked)  # it can be read only once
+        messages = plain(asked)
+        if isinstance(messages, list) and all(isinstance(message, dict) for message in cast("list[Any]", messages)):
+            return messages  # pyright: ignore[reportUnknownVariableType]
+        return None
+
+    def hear(self, reply: Reply, read: Callable[[Any], Heard], what: Any) -> str:
+        """Add to a reply what a result or an event says."""
+        try:
+            heard = read(what)
+        except Exception as error:
+            self._failed("the answer could not be read", error)
+            return ""
+        reply.add(heard)
+        return heard.text
+
+    def prepare(self) -> dict[str, Any]:
+        """What to send: the caller's arguments, with what is remembered."""
+        self._wrapping.flush()
+        if not self._options.inject or self._messages is None:
+            return self._arguments
+        try:
+            return self._arguments | self._injected()
+        except Exception as error:
+            self._failed("nothing was put in", error)
+        return self._arguments
+
+    def _injected(self) -> dict[str, Any]:
+        shape, chosen = self.shape, self._options
+        # An empty prompt says that the form is not OpenAI's.
+        prompt = None if shape.system is None else plain(given(self._arguments, shape.system)) or ""
+        made = chosen.memory.context(self._messages, system=prompt, budget=chosen.budget, query=chosen.query)
+        self._wrapping.last = made
+        messages = made.messages
+        if shape.system is None and made.system:
+            messages = [{"role": "system", "content": made.system}, *messages]
+        changed: dict[str, Any] = {}
+        if messages != self._messages:
+            changed[shape.messages] = messages
+        if shape.system is not None and made.system != prompt:
+            changed[shape.system] = made.system
+        return changed
+
+    def finish(self, reply: Reply, *, quietly: bool = False) -> None:
+        """Store the turn, once. A call that brought nothing leaves nothing: it will be tried again."""
+        if self._finished:
+            return
+        self._finished = True
+        if not self._options.store or self._messages is None or not (reply.over or reply.text):
+            return
+        try:
+            self._store(reply)
+        except Exception as error:
+            self._failed("the turn was not stored", error, quietly)
+
+    def leave(self, reply: Reply) -> None:
+        if not self._finished and reply.text:
+            self._wrapping.leave(self, reply)
+
+    def _store(self, reply: Reply) -> None:
+        memory = self._options.memory
+        # The same words may be said in two memories at the same address.
+        place = (id(memory._view.store), memory.address, *self._history())  # pyright: ignore[reportPrivateUsage]
+        claimed = self._wrapping.claim(turns(self.shape, self._messages, reply, place))
+        if not claimed:
+            return
+        items = [self._item(turn, partial=turn.role == "assistant" and not reply.over) for turn in claimed]
+        try:
+            memory.remember_many(items)
+        except InputError:
+            # One of them may not be stored, now or later. The other is no worse for that.
+            if len(items) == 1:
+                raise
+            self._store_each(claimed, items)
+        except BaseException:
+            self._wrapping.release(claimed)
+            raise
+
+    def _store_each(self, claimed: Sequence[Turn], items: Sequence[dict[str, Any]]) -> None:
+        refused: list[InputError] = []
+        for at, item in enumerate(items):
+            try:
+                self._options.memory.remember_many([item])
+            except InputError as error:
+                refused.append(error)
+            except BaseException:
+                self._wrapping.release(claimed[at:])
+                raise
+        if refused:
+            raise refused[0]
+
+    def _item(self, turn: Turn, partial: bool) -> dict[str, Any]:
+        model = given(self._arguments, "model")
+        metadata = {"model": str(model)} if model is not None else {}
+        return {
+            "content": turn.text,
+            "kind": self._options.kind,
+            "role": turn.role,
+            "source": self.shape.source,
+            "metadata": metadata | ({"partial": True} if partial else {}),
+        }
+
+    def _history(self) -> list[str]:
+        return [str(given(self._arguments, name)) for name in self.shape.history]
+
+    def _failed(self, what: str, error: Exception, quietly: bool = False) -> None:
+        if self._options.on_error == "raise" and not quietly:
+            raise error
+        # What is raised on purpose says all there is to say; a bug does not.
+        _log.warning("%s: %s", what, error, exc_info=None if isinstance(error, RecollectError) else error)

@@ -1,0 +1,116 @@
+"""What of a call of a model is worth keeping: what the user said, and what was answered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+import msgspec
+
+from recollect.context import without
+from recollect.context.messages import SYSTEM, Message, result_of, text_of
+from recollect.record import Role
+
+
+class Heard(NamedTuple):
+    """What a reply, or an event of a stream, says."""
+
+    text: str = ""
+    over: bool = False
+    """Whether nothing is missing after it."""
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How one method of a client takes a conversation and gives an answer."""
+
+    source: Literal["openai", "anthropic"]
+    messages: str
+    """The argument with the conversation."""
+    reply: Callable[[Any], Heard]
+    event: Callable[[Any], Heard]
+    system: str | None = None
+    """The argument with the system prompt, where it is no message."""
+    text: bool = False
+    """Whether the conversation may be a text alone."""
+    history: tuple[str, ...] = ()
+    """Arguments that name what was said before, where the server keeps it."""
+    prefilled: bool = False
+    """Whether a last message of the assistant is the beginning of its answer."""
+
+
+class Reply:
+    """An answer as it comes."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self.over = False
+
+    def add(self, heard: Heard) -> None:
+        self._texts.append(heard.text)
+        self.over = self.over or heard.over
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+
+class Turn(NamedTuple):
+    role: Role
+    text: str
+    key: bytes
+    """The same for the same words at the same point of the same conversation."""
+
+
+def turns(shape: Shape, messages: Sequence[Message], reply: Reply, place: Sequence[object]) -> list[Turn]:
+    """What was new in a call, without what a context had put in. `place` is where it would be stored."""
+    found: list[Turn] = []
+    at = _said_last(messages)
+    if at is not None and (text := without(text_of(messages[at])).strip()):
+        found.append(Turn("user", text, _key(place, messages[: at + 1])))
+    begun = text_of(messages[-1]) if shape.prefilled and messages and messages[-1].get("role") == "assistant" else ""
+    if reply.text.strip() and (text := without(begun + reply.text).strip()):
+        found.append(Turn("assistant", text, _key(place, [*messages, {"role": "assistant", "content": text}])))
+    return found
+
+
+def _said_last(messages: Sequence[Message]) -> int | None:
+    """Where the user's last message is, unless a tool has answered since or it has no words."""
+    for at in reversed(range(len(messages))):
+        message = messages[at]
+        role, kind = message.get("role"), message.get("type")
+        if role == "user":
+            return at if text_of(message).strip() else None
+        if role in ("tool", "function") or (isinstance(kind, str) and kind.endswith("_output")):
+            return None
+    return None
+
+
+def _key(place: Sequence[object], messages: Sequence[Message]) -> bytes:
+    """Prompts are no part of it: many hold the time of day."""
+    said = [
+        (message.get("role"), text_of(message), result_of(message))
+        for message in messages
+        if message.get("role") not in SYSTEM
+    ]
+    return hashlib.blake2b(msgspec.json.encode((place, said), enc_hook=str), digest_size=16).digest()
+
+
+def plain(value: Any) -> Any:
+    """A copy as dicts and lists, with the clients' own objects as they would be sent."""
+    if isinstance(value, str | bytes):
+        return value
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in cast("list[Any]", value)]
+    if hasattr(value, "model_dump"):
+        hidden = getattr(value, "__api_exclude__", None)
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=hidden, warnings=False)
+    return value
+
+
+def given(arguments: Mapping[str, Any], name: str | None) -> Any:
+    """An argument; None also where it is one of the clients' marks for one that is not given."""
+    value = arguments.get(name) if name is not None else None
+    return None if type(value).__name__ in ("NotGiven", "Omit") else value
