@@ -14,6 +14,8 @@ from recollect.policies.ranking import words
 
 _NOTES = 500
 _CALLS = 500
+_MEMORIES = 10_000
+_ASKED = 200
 _GOAL = 2.0
 """Milliseconds."""
 
@@ -60,5 +62,33 @@ def notes() -> None:
         shown("the score alone", timed(floor))
 
 
+def block() -> None:
+    """The default block: 10,000 memories and a conversation of 200 turns, against the recall inside it.
+
+    Both take turns. Once as it is, and once with a budget that makes older turns one message.
+    """
+    texts = sentences(_MEMORIES)
+    asked = questions(_ASKED, texts)
+    said = sentences(199, seed=7)
+    turns = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(said)]
+    talks = [[*turns, {"role": "user", "content": question}] for question in asked]
+    with tempfile.TemporaryDirectory() as folder, Memory(folder, embedder="none") as memory:
+        memory.remember_many({"content": text, "conversation": f"c{at // 20}"} for at, text in enumerate(texts))
+        for name, budget in (("all of it", None), ("older turns condensed", 4000)):
+            recall: list[float] = []
+            context: list[float] = []
+            for question, talk in zip(asked, talks, strict=True):
+                recall += timed(lambda _, question=question: memory.recall(question), 1)
+                context += timed(lambda _, talk=talk, budget=budget: memory.context(talk, budget=budget), 1)
+            low, high = statistics.median(recall), statistics.median(context)
+            most = 1.2 * low + 3.0
+            print(f"{_MEMORIES:,} memories, 200 turns, {name}:")
+            shown("  recall", sorted(recall))
+            verdict = "met" if high <= most else "NOT MET"
+            goal = f"  goal: 1.2 × recall + 3 ms = {most:.1f} ms, {verdict}" if budget is None else ""
+            shown("  context", sorted(context), goal)
+
+
 if __name__ == "__main__":
     notes()
+    block()

@@ -55,6 +55,7 @@ def forget(view: View, wish: Forget) -> Receipt:
     entries = [_delete(view, place, group, reason, wish.erase, whole) for place, group in groups.items()]
     note = _scrub(view, groups) if wish.erase else None
     view.notes.clear()  # this process keeps no copy either
+    view.summaries.clear()
     ids = tuple(ident for entry in entries for ident in entry.meta["deleted"])
     erased = wish.erase and note is None
     return Receipt(view.now(), len(ids), ids, reason, erased, tuple(entry.id for entry in entries), note)
@@ -125,4 +126,5 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
     )
     view.store.drop(view.address.tenant, workspace)
     view.notes.clear()
+    view.summaries.clear()
     return Receipt(view.now(), memories, (), reason, True, (entry.id,))

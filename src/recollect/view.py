@@ -22,7 +22,7 @@ from recollect.skills import Skills
 from recollect.stores.base import JournaledStore, Place
 
 if TYPE_CHECKING:
-    from recollect.llm import Llm
+    from recollect.llm import Condensed, Llm
 
 _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
@@ -79,6 +79,8 @@ class View(msgspec.Struct, frozen=True):
 
     notes: dict[Address, dict[tuple[str | None, str], Any]] = {}
     """What contexts have read for each address, so that they need not read it again."""
+    summaries: dict[Any, Condensed] = {}
+    """Turns of conversations, condensed."""
     skills: Skills = Skills()
     sources: tuple[Source, ...] = ()
     """What is consulted besides the memories and the audit log."""

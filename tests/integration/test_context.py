@@ -277,3 +277,29 @@ def test_counting_can_be_anothers(memory: Memory) -> None:
     made = memory.context([user("one two three")], count=lambda text: len(text.split()))
 
     assert made.report.tokens == 3 + 4  # four for who speaks
+
+
+def test_the_same_turns_are_condensed_once(tmp_path: Path) -> None:
+    class Slow:
+        name, asked = "slow", 0
+
+        def complete(self, messages: Any, *, max_tokens: int = 1024, temperature: float = 0.0) -> str:
+            self.asked += 1
+            return "They talked."
+
+        def stream(self, messages: Any, *, max_tokens: int = 1024, temperature: float = 0.0) -> Iterator[str]:
+            yield self.complete(messages)
+
+        def close(self) -> None: ...
+
+    slow = Slow()
+    talk = [user(f"Question {number}: " + "word " * 30) for number in range(40)]
+    with Memory(tmp_path / "m", llm=slow) as memory:
+        first = memory.context(talk, budget=1000)
+        again = memory.at(agent="bob").context(talk, budget=1000)
+        assert slow.asked == 1
+        assert again.messages == first.messages
+        memory.context([*talk, user("and now?")], budget=1000)
+
+    assert slow.asked == 2
+    assert first.report.condensed_by == "slow"

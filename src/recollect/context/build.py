@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
-from typing import Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +19,9 @@ from recollect.policies.injection import Block, Diary, NoInjection, Notes, Worki
 from recollect.tokens import Count, estimate
 from recollect.view import View
 
+if TYPE_CHECKING:
+    from recollect.llm import Condensed
+
 _STYLES: dict[type, Callable[[Request, Any], Drafted]] = {
     Block: block.draft,
     Notes: notes.draft,
@@ -26,6 +30,7 @@ _STYLES: dict[type, Callable[[Request, Any], Drafted]] = {
     NoInjection: lambda request, style: Drafted(()),
 }
 """What makes the sections of each style of injection."""
+_SUMMARIES = 64
 _LONGEST_QUERY = 2000
 """Letters of a message, from its end, that memories are looked for with."""
 
@@ -145,12 +150,9 @@ class _Assembly:
         older = [unit for unit in self._units[: -rules.keep] if unit.role not in SYSTEM]
         if not older:
             return
-        from recollect.llm import condense
-
         request, gone = self._request, {id(unit) for unit in older}
         said = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
-        made = condense(request.view.llm, said, rules.summary_tokens, count=request.count)
-        model = request.view.llm
+        made, model = _short(request, said, rules.summary_tokens), request.view.llm
         by = model.name if model is not None and made.by == "model" else made.by
         # Fenced, because what users said must not gain the rank of the message that it is now in.
         summary = Summary(f"Summary of {len(older)} earlier turns:\n{OPEN}\n{inside(made.text)}\n{CLOSE}", by)
@@ -182,16 +184,16 @@ class _Assembly:
 
     def _report(self) -> Report:
         count, talk = self._request.count, self._talk
-        results = sum(count(text) for unit in self._units for one in unit.messages if (text := result_of(one)))
+        given = [text for unit in self._units for one in unit.messages if (text := result_of(one))]
+        results = sum(map(count, given))
         turns = sum(self._sizes[id(unit)] for unit in self._units) - results
         summary = [Share("summary", count(self._summary.text), 1)] if self._summary else []
-        calls = sum(1 for unit in self._units for one in unit.messages if result_of(one))
         shares = [
             Share("system", self._system_tokens(), len(talk.system) or int(bool(self._prompt))),
             *(Share(one.name, one.tokens(count), len(one.items)) for one in self._sections),
             *summary,
             Share("turns", turns, len(self._units)),
-            Share("tool results", results, calls),
+            Share("tool results", results, len(given)),
         ]
         by = self._summary.by if self._summary else None
         used = [share for share in shares if share.items]
@@ -204,6 +206,23 @@ class _Assembly:
             sources = list(dict.fromkeys(one.section for one in cut))
             message = f"context truncated: {report.removed:,} tokens removed from {', '.join(sources)}"
             view.log(view.place, "warn", message, tokens=report.removed, sources=sources, budget=report.budget)
+
+
+def _short(request: Request, said: Sequence[str], tokens: int) -> Condensed:
+    """Once for the same turns: a model may be asked many times while a conversation stands still."""
+    from recollect.llm import condense
+
+    view, known = request.view, request.view.summaries
+    name = view.llm.name if view.llm is not None else ""
+    key = sha256("\0".join([name, str(tokens), *said]).encode("utf-8", "surrogatepass")).digest()
+    made = known.get((key, request.count))
+    if made is None:
+        made = condense(view.llm, said, tokens, count=request.count)
+        if not made.problem:
+            while len(known) >= _SUMMARIES:
+                known.pop(next(iter(known)), None)
+            known[key, request.count] = made
+    return made
 
 
 def _appended(content: Any, texts: Sequence[str]) -> Any:

@@ -19,6 +19,7 @@ _ANTHROPIC = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "image", "document")
 )
 _RESULTS = frozenset(("tool", "function"))
+_SPEAKERS = frozenset((*SYSTEM, "user", "assistant"))
 _PICTURES = frozenset(("image", "image_url", "input_image", "computer_screenshot"))
 _MORE = ("tool_calls", "function_call", "name", "arguments", "input", "action", "output", "summary")
 """What else a message has that a model reads, in one API or another."""
@@ -114,13 +115,25 @@ def _checked_system(system: Any) -> Any:
 
 
 def _anthropic(messages: Sequence[Message]) -> bool:
-    return any(part.get("type") in _ANTHROPIC for message in messages for part in _parts(message))
+    return any(
+        part.get("type") in _ANTHROPIC for message in messages if not _plain(message) for part in _parts(message)
+    )
+
+
+def _plain(message: Message) -> bool:
+    """Whether somebody said something and that is all, as in most messages, which need no closer look."""
+    return len(message) == 2 and isinstance(message.get("content"), str) and message.get("role") in _SPEAKERS
 
 
 def _units(messages: Sequence[Message]) -> Iterator[Unit]:
     starts: list[int] = []
     called: dict[str, int] = {}
+    before = True
     for number, message in enumerate(messages):
+        plain, before = before, _plain(message)
+        if before and plain:
+            starts.append(number)
+            continue
         if not number or not _belongs(message, messages[number - 1]):
             starts.append(number)
         for key in _answered(message):
@@ -195,6 +208,8 @@ def text_of(message: Message) -> str:
 
 def result_of(message: Message) -> str:
     """What a tool gave back, in words."""
+    if _plain(message):
+        return ""
     if message.get("role") in _RESULTS:
         return _words(message.get("content"))
     if _kind(message).endswith("_output"):
@@ -216,10 +231,11 @@ def _words(value: Any) -> str:
 
 def tokens_of(message: Message, count: Count) -> int:
     """Of all that is in it: words, calls, results and pictures."""
-    total = _MESSAGE_TOKENS
-    content = message.get("content")
+    total, content = _MESSAGE_TOKENS, message.get("content")
     if isinstance(content, str):
         total += count(content)
+    if _plain(message):
+        return total
     total += sum(_part_tokens(part, count) for part in _parts(message))
     return total + sum(_value_tokens(value, count) for name in _MORE if (value := message.get(name)) is not None)
 
