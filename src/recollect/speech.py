@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import re
 
-_PREFIX = re.compile(r"([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}): ")
+from recollect.textquery import LETTER
+
+_WORD = rf"(?=[^\W\d_])(?:{LETTER}|[.'’-])+"
+_PREFIX = re.compile(rf"({_WORD}(?: {_WORD}){{0,2}})(?:: |：)")
 HEAD = 80
 """Letters at the beginning of a text that a name may stand in."""
 
 
-def speaker(head: str) -> str | None:
-    """The name before a colon in small letters, as in `Alice: I moved`. Words that can begin with a capital must."""
-    found = _PREFIX.match(head)
-    if found is None:
+def prefix(text: str) -> tuple[str, int] | None:
+    """The name before a colon, as in `Alice: I moved`, and where what was said begins."""
+    found = _PREFIX.match(text)
+    # Regular expressions do not know capitals of every script, and many scripts have none.
+    if not found or any(word[0].islower() for word in found[1].split(" ")):
         return None
-    name = found[1]
-    return name.lower() if all(not word[0].islower() for word in name.split()) else None
+    return found[1], found.end()
+
+
+def speaker(head: str) -> str | None:
+    """The name before a colon, in small letters."""
+    found = prefix(head)
+    return found[0].lower() if found else None

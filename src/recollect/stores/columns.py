@@ -306,9 +306,9 @@ class Columns:
         speakers, column = self.speakers, self._data["speaker"]
         for at, (head, given) in enumerate(zip(batch.head, batch.said_by, strict=True), start):
             if isinstance(given, str):
-                if given:
-                    column[at] = speakers(given.lower())
-            elif ": " in head and (name := speaker(head)):
+                if told := " ".join(given.lower().split()):
+                    column[at] = speakers(told)
+            elif (": " in head or "：" in head) and (name := speaker(head)):
                 heard = name, int(self._data["conversation"][at]), int(self._data["who"][at])
                 first = self._heard.get(heard, -1)
                 if first == -1:
