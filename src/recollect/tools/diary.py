@@ -8,18 +8,13 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from recollect.engine import Memory
-from recollect.errors import RecollectError
-from recollect.record import Record
+from recollect.errors import AccessError
+from recollect.journal import MAX_CHARS, Journal
 from recollect.tools.base import Arguments, Fault, Result
 
 _WEEK = 7.0
-_LONGEST = 10_000
 # What is too long is refused in the document's own words, and after blanks at the ends were taken off.
-_SIZE = {"minLength": 1, "maxLength": _LONGEST}
-
-
-class _RefusedError(RecollectError):
-    """In the document's words."""
+_SIZE = {"minLength": 1, "maxLength": MAX_CHARS}
 
 
 class _Saving(Arguments, frozen=True):
@@ -27,20 +22,14 @@ class _Saving(Arguments, frozen=True):
 
     @staticmethod
     def refused(fault: Fault) -> Result:
-        words = fault.type == _RefusedError.__name__
-        return {"error": fault.message if words else f"Failed to save: {fault}"}
+        documented = fault.type == "AccessError" or fault.message.startswith("Content ")
+        return {"error": fault.message if documented else f"Failed to save: {fault}"}
 
 
-def _save(memory: Memory, kind: str, content: str) -> Record:
+def _journal(memory: Memory) -> Journal:
     if memory.address.agent is None:
-        raise _RefusedError("This tool only works in group conversations")
-    content = content.strip()
-    if not content:
-        raise _RefusedError("Content cannot be blank")
-    if len(content) > _LONGEST:
-        raise _RefusedError("Content too long (max 10,000 characters)")
-    # An agent's own memory goes with it into every channel.
-    return memory.remember(content, kind=kind, tier="workspace")
+        raise AccessError("This tool only works in group conversations")
+    return memory.journal
 
 
 class SaveToJournal(_Saving, frozen=True):
@@ -56,7 +45,7 @@ class SaveToJournal(_Saving, frozen=True):
     ]
 
     def run(self, memory: Memory) -> Result:
-        saved = _save(memory, "journal", self.content)
+        saved = _journal(memory).save(self.content)
         window = timedelta(days=memory.preset.retention.window_days.get("journal", _WEEK))
         return {
             "success": True,
@@ -78,7 +67,7 @@ class SaveToCore(_Saving, frozen=True):
     ]
 
     def run(self, memory: Memory) -> Result:
-        saved = _save(memory, "core", self.content)
+        saved = _journal(memory).save_core(self.content)
         return {
             "success": True,
             "memory_type": "core",
