@@ -1,7 +1,7 @@
 """The engine against the least SQLite work that could do the same, in one run.
 
 The floor is bare apsw: the statements that store or read the same row, text index entry and blob, with the same
-durability. Ours and the floor take turns, so that a noisy machine disturbs both alike.
+durability. Ours and the floor take turns, so that a noisy machine disturbs both alike. No model takes part.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from recollect.record import new_id, pack
 from recollect.retrieval.query import read
 from recollect.stores.segment import segment
 from recollect.stores.sqlite.match import expression
+
+os.environ["RECOLLECT_EMBEDDER"] = "none"
 
 _ROW = """INSERT INTO memories (id, tier, kind, lifetime, importance, created_at, accessed_at, access_count, checksum,
     schema_version, text) VALUES (?, 'workspace', 'fact', 'long_term', 0.5, ?, ?, 0, ?, 1, ?)"""

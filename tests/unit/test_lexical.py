@@ -1,7 +1,8 @@
 """BM25 over posting lists."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,10 @@ TEXTS = ["tea", "tea and green tea", "coffee", "green", "cocoa", "water", "juice
 
 def lengths(texts: list[str]) -> NDArray[np.float32]:
     return np.array([len(text) for text in texts], np.float32)
+
+
+def reading(texts: Any) -> Callable[[Sequence[int]], dict[int, str]]:
+    return lambda rows: {row: texts[row] for row in rows}
 
 
 def index(texts: list[str]) -> Callable[[str], NDArray[np.int64]]:
@@ -57,7 +62,7 @@ def test_scores_by_hand() -> None:
     scores = text_scores(["tea", "green", "tea", "nowhere"], index(TEXTS), brake)
     assert scores.dtype == np.float32
     assert scores[:3].tolist() == pytest.approx([idf * 2.2 / (1 + tea), 2 * idf * 2.2 / (1 + both), 0.0])
-    counted = text_scores(["tea", "green"], index(TEXTS), brake, TEXTS.__getitem__)
+    counted = text_scores(["tea", "green"], index(TEXTS), brake, reading(TEXTS))
     assert counted[1] == pytest.approx(idf * 2 * 2.2 / (2 + both) + idf * 2.2 / (1 + both))
     assert counted[0] == pytest.approx(scores[0])
 
@@ -73,14 +78,14 @@ def test_other_forms_of_a_word_are_counted_with_it() -> None:
 
     texts = ["House, houses, housing", "one house", *"abcdef"]
     brake = np.ones(8, np.float32)
-    scores = text_scores(["houses"], postings, brake, texts.__getitem__)
+    scores = text_scores(["houses"], postings, brake, reading(texts))
     idf = math.log(6.5 / 2.5)
     assert scores[:2].tolist() == pytest.approx([idf * 3 * 2.2 / 4, idf * 2.2 / 2])
 
 
 def test_what_the_index_finds_and_the_eye_does_not_keeps_its_score() -> None:
     texts = ["Krankenversicherung", *"abcdefg"]
-    scores = text_scores(["versicherung"], lambda _: np.array([0]), np.ones(8, np.float32), texts.__getitem__)
+    scores = text_scores(["versicherung"], lambda _: np.array([0]), np.ones(8, np.float32), reading(texts))
     assert scores[0] == pytest.approx(math.log(7.5 / 1.5) * 1.1)
 
 
@@ -88,19 +93,19 @@ def test_the_best_thirty_are_read_and_of_equals_the_first() -> None:
     texts = ["tea tea"] * 50 + ["milk"] * 200
     read: list[int] = []
 
-    def text_of(row: int) -> str:
-        read.append(row)
-        return texts[row]
+    def reader(rows: Sequence[int]) -> dict[int, str]:
+        read.extend(rows)
+        return {row: texts[row] for row in rows}
 
     brake = np.ones(250, np.float32)
     brake[40:45] = 0.5
-    text_scores(["tea"], index(texts), brake, text_of)
+    text_scores(["tea"], index(texts), brake, reader)
     assert sorted(read) == [*range(25), *range(40, 45)]
 
 
 def test_nothing_is_found_in_nothing() -> None:
-    assert text_scores(["tea"], index([]), np.zeros(0, np.float32), str).tolist() == []
-    assert text_scores([], index(TEXTS), np.ones(8, np.float32), str).tolist() == [0.0] * 8
+    assert text_scores(["tea"], index([]), np.zeros(0, np.float32), reading([])).tolist() == []
+    assert text_scores([], index(TEXTS), np.ones(8, np.float32), reading(TEXTS)).tolist() == [0.0] * 8
 
 
 words = st.sampled_from(["tea", "milk", "salt", "green"])
@@ -109,7 +114,7 @@ corpora = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=1, max_si
 
 @given(corpora, st.lists(words, max_size=5), st.booleans())
 def test_scores_are_those_of_the_formula(texts: list[str], terms: list[str], counted: bool) -> None:
-    scores = text_scores(terms, index(texts), brake_of(lengths(texts)), texts.__getitem__ if counted else None)
+    scores = text_scores(terms, index(texts), brake_of(lengths(texts)), reading(texts) if counted else None)
     assert scores.tolist() == pytest.approx([expected(terms, texts, i, counted) for i in range(len(texts))], rel=1e-5)
 
 
@@ -120,12 +125,12 @@ def test_hidden_is_the_same_as_not_being_there(
     visible = np.array(data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts))))
     rest = [text for text, seen in zip(texts, visible, strict=True) if seen]
 
-    def text_of(row: int) -> str:
-        assert visible[row]
-        return texts[row]
+    def reader(rows: Sequence[int]) -> dict[int, str]:
+        assert all(visible[row] for row in rows)
+        return {row: texts[row] for row in rows}
 
     brake = brake_of(lengths(texts), visible)
-    scores = text_scores(terms, index(texts), brake, text_of if counted else None, visible)
-    alone = text_scores(terms, index(rest), brake_of(lengths(rest)), rest.__getitem__ if counted else None)
+    scores = text_scores(terms, index(texts), brake, reader if counted else None, visible)
+    alone = text_scores(terms, index(rest), brake_of(lengths(rest)), reading(rest) if counted else None)
     assert scores[visible].tolist() == alone.tolist()
     assert not scores[~visible].any()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -79,14 +79,25 @@ class ByPosition(Protocol[T_co]):
     def __getitem__(self, position: int, /) -> T_co: ...
 
 
-class _Said(NamedTuple):
-    """The sentence of a memory that speaks of what was asked."""
+class _Said:
+    """The sentence of a memory that speaks of what was asked. What else it says is read when it matters."""
 
-    words: Set[str]
-    speaker: Set[str]
-    negated: bool
-    adds: bool
-    changed: bool
+    def __init__(self, words: Set[str], speaker: Set[str], sentence: str) -> None:
+        self.words = words
+        self.speaker = speaker
+        self._sentence = sentence
+
+    @cached_property
+    def negated(self) -> bool:
+        return _NOT.search(self._sentence) is not None
+
+    @cached_property
+    def adds(self) -> bool:
+        return _MORE.search(self._sentence) is not None
+
+    @cached_property
+    def changed(self) -> bool:
+        return _CHANGE.search(self._sentence) is not None
 
 
 class _Question(NamedTuple):
@@ -148,8 +159,10 @@ def _alike(rows: Sequence[int], vectors: ByPosition[NDArray[np.float32] | None] 
 def _replaces(old: _Said, new: _Said, question: _Question) -> bool:
     """Whether the newer answers the question anew: the same subject in the same frame, with another value."""
     a, b = old.words, new.words
-    least = _LEAST_SHARED_CHANGED if new.changed else _LEAST_SHARED
-    if new.adds or 2 * len(a & b) < least * (len(a) + len(b)):
+    shared = 2 * len(a & b) / ((len(a) + len(b)) or 1)
+    if shared < min(_LEAST_SHARED, _LEAST_SHARED_CHANGED) or new.adds:
+        return False
+    if shared < (_LEAST_SHARED_CHANGED if new.changed else _LEAST_SHARED):
         return False
     here, there, opposite = b - a - _EMPTY, a - b - _EMPTY, (a ^ b) in _opposites()
     if max(len(here), len(there)) > _MOST_VALUE:
@@ -178,8 +191,7 @@ def _said(text: str, question: _Question) -> _Said:
     sentences = [(_tokens(sentence), sentence) for sentence in _SENTENCE.split(text[start:])]
     words, sentence = max(sentences, key=lambda pair: len(question.words & pair[0]))
     speaker = _tokens(name)
-    negated, adds, changed = (bool(pattern.search(sentence)) for pattern in (_NOT, _MORE, _CHANGE))
-    return _Said(words | speaker, speaker, negated, adds, changed)
+    return _Said(words | speaker, speaker, sentence)
 
 
 def _tokens(text: str) -> frozenset[str]:

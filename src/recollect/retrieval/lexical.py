@@ -5,7 +5,7 @@ A store finds the memories that have a word much faster than it ranks them, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Postings = Callable[[str], NDArray[np.integer[Any]]]
+Texts = Callable[[Sequence[int]], Mapping[int, str]]
 """The positions of the memories that have a word, each once."""
 
 _K1, _B = 1.2, 0.75
@@ -34,12 +35,12 @@ def text_scores(
     terms: Iterable[str],
     postings: Postings,
     brake: Floats,
-    text_of: Callable[[int], str] | None = None,
+    texts: Texts | None = None,
     visible: Flags | None = None,
 ) -> Floats:
     """The score of every memory, each word counted once in it; 0 where none is found.
 
-    With `text_of` the best thirty are read to see how often they say it. That helps where words are all there is.
+    With `texts` the best thirty are read to see how often they say it. That helps where words are all there is.
     What is not `visible` does not score, and does not make a word less rare: nobody can tell that it is there.
     """
     count = len(brake) if visible is None else int(np.count_nonzero(visible))
@@ -53,14 +54,14 @@ def text_scores(
             idf = max(_LEAST_IDF, float(np.log((count - len(rows) + 0.5) / (len(rows) + 0.5))))
             scores[rows] += idf * (_K1 + 1.0) / (1.0 + brake[rows])
             found.append((_stem(term), idf))
-    if text_of is not None:
-        _sharpen(scores, found, brake, text_of)
+    if texts is not None:
+        _sharpen(scores, found, brake, texts)
     return scores
 
 
-def _sharpen(scores: Floats, found: Sequence[tuple[str, float]], brake: Floats, text_of: Callable[[int], str]) -> None:
-    for row in _best(scores, _SHARPEN):
-        text = " " + text_of(row).lower()
+def _sharpen(scores: Floats, found: Sequence[tuple[str, float]], brake: Floats, texts: Texts) -> None:
+    for row, read in texts(_best(scores, _SHARPEN)).items():
+        text = " " + read.lower()
         held = float(brake[row])
         said = ((text.count(" " + stem), idf) for stem, idf in found)
         exact = sum(idf * times * (_K1 + 1.0) / (times + held) for times, idf in said)

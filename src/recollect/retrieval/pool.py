@@ -139,13 +139,8 @@ class Pool:
         corpus, shown = one.corpus, one.shown
         if not wish.words:
             return shown.astype(np.float32) if wish.phrases or wish.patterns else np.zeros(len(shown), np.float32)
-        brake = one.brake()
-
-        def text_of(at: int) -> str:
-            return corpus.texts([at]).get(at, "")
-
-        read = text_of if sharpen else None
-        scores = lexical.text_scores(corpus.terms(wish), corpus.postings, brake, read, shown)
+        brake, texts = one.brake(), corpus.texts if sharpen else None
+        scores = lexical.text_scores(corpus.terms(wish), corpus.postings, brake, texts, shown)
         if np.count_nonzero(scores) < limit:
             loosely = corpus.terms(msgspec.structs.replace(wish, loose=True))
             loose = lexical.text_scores(loosely, corpus.postings, brake, None, shown)
