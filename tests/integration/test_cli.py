@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 from typing import Any
 
@@ -257,11 +256,9 @@ def test_long_work_shows_its_progress_on_a_terminal_only() -> None:
 
 
 def test_the_demo_tells_its_story_and_leaves_the_users_memory_alone(here: Path) -> None:
-    start = time.monotonic()
     done = recollect("demo", RECOLLECT_STORE=str(here / "mine"), RECOLLECT_AGENT="me", RECOLLECT_PRESET="atlas")
 
     assert done.returncode == 0
-    assert time.monotonic() - start < 10
     for line in ('$ recollect recall "which indentation does Alice want?"', "Alice prefers spaces", "intact", "Undid"):
         assert line in done.stdout
     assert list(here.iterdir()) == []
