@@ -242,3 +242,13 @@ def test_what_is_kept_goes_with_what_it_was_made_of() -> None:
     assert len(pool(where, one).lending(MEASURED)[0].share) == 21
     assert "zoe" in pool(where, one).speakers()
     assert "zoe" not in pool(Filter(view=Address(), now=NOW, until=EPOCH), one).speakers()
+
+
+def test_who_speaks_is_read_in_other_scripts_and_from_what_was_given() -> None:
+    one = in_conversation("a")
+    heads = ["田中：こんにちは", "田中：はい", "प्रिया: नमस्ते", "प्रिया: हाँ"]
+    turns = [memory(key, head=head, who=one) for key, head in enumerate(heads, 1)]
+
+    made = columns(*turns, memory(9, said_by="  Bob   Stone ", who=one), memory(10, said_by=" ", who=one))
+
+    assert said(made) == ["田中", "田中", "प्रिया", "प्रिया", "bob stone", ""]

@@ -354,3 +354,13 @@ def test_odd_messages_are_refused_or_read_whole(messages: list[Message]) -> None
     assert sum(unit.tokens(_length) for unit in talk.units) >= 4 * (len(messages) - len(talk.system))
     assert isinstance(talk.asked, str)
     assert all(isinstance(result_of(message), str) for message in messages)
+
+
+def test_a_result_without_an_id_is_still_a_result() -> None:
+    call = {"role": "assistant", "content": "let me see"}
+    result = {"role": "tool", "content": "42 degrees"}
+
+    (unit,) = parse([call, result]).units
+
+    assert unit.messages == (call, result)
+    assert (result_of(result), text_of(result)) == ("42 degrees", "")
