@@ -144,6 +144,27 @@ def test_a_session_never_outgrows_its_limit_by_what_is_derived_from_it(files: Fi
         assert used(files) <= LIMIT
 
 
+@pytest.mark.clause("LED-10", "LED-11")
+def test_what_is_read_and_refused_at_the_limit_costs_no_entry(files: Files, clock: Clock) -> None:
+    """Retrievals that wait to be counted must neither make the session larger nor come in the way of compaction."""
+    with session(files, clock) as memory:
+        kept = fill(memory, files, 1.0, importance=0.9)
+        for size in (3000, 20, 3000, 20, 20, 3000):
+            memory.sessions.query("s", {"text": "xxx*"})
+            memory.recall("xxx*", limit=1000)
+            try:
+                kept.append(memory.sessions.add("s", entry("owl " + "y" * size, "preference", importance=0.9)))
+            except SizeLimitError:
+                assert size > 20 or used(files) > LIMIT - 600
+            assert {line["id"] for line in files.log()} == set(kept)
+            assert used(files) <= LIMIT
+    with files.open(clock) as memory:
+        assert {hit.memory.id for hit in memory.sessions.query("s", {})} == set(kept)
+        assert memory.sessions.compact("s") <= LIMIT
+        assert {line["id"] for line in files.log()} == set(kept)
+        assert used(files) <= LIMIT
+
+
 def preads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Where files are read from, from now on."""
     read: list[int] = []

@@ -161,13 +161,15 @@ class SavedBook(Book):
         return self._unsaved_because if self.unsaved else ""
 
     def _check_room(self, parts: dict[str, bytes]) -> None:
+        if not self.has_room(parts):
+            limit = self.config.limit or 0
+            raise SizeLimitError(self.used(), _counted(parts), limit, self.auto_compact())
+
+    def has_room(self, parts: dict[str, bytes]) -> bool:
         limit = self.config.limit
         if limit is None or not parts.keys() & {self.format.file, CHANGES}:
-            return
-        adding = sum(len(data) for name, data in parts.items() if name not in (UNDO, AUDIT, VECTORS))
-        used = self.used()  # the sizes of the files are known: nobody else can write
-        if used + adding > limit:
-            raise SizeLimitError(used, adding, limit, self.auto_compact())
+            return True
+        return self.used() + _counted(parts) <= limit  # the sizes of the files are known: nobody else can write
 
     def auto_compact(self) -> bool:
         return self.config.storage.auto_compact
@@ -222,6 +224,8 @@ class SavedBook(Book):
             record = self.record(row)
             if record is None:
                 continue
+            stored = row.record  # retrievals that are not written yet stay so: compaction must not make a place larger
+            record = replace(record, access_count=stored.access_count, accessed_at=stored.accessed_at)
             version = max(row.version, row.vector_version)
             memories.append((row.start, self.format.line(record, version)))
             if rest := self.format.rest(record):
@@ -267,6 +271,11 @@ class SavedBook(Book):
 
     def drop_undo(self, seqs: Sequence[int]) -> None:
         """Where undo is kept, remove it."""
+
+
+def _counted(parts: dict[str, bytes]) -> int:
+    """The bytes that count towards the limit."""
+    return sum(len(data) for name, data in parts.items() if name not in (UNDO, AUDIT, VECTORS))
 
 
 _named = msgspec.json.Decoder(Named).decode

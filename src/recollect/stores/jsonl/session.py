@@ -221,7 +221,7 @@ class Session(SearchedBook):
     # Writing
 
     def end(self, error: BaseException | None) -> None:
-        wrote = error is None and self.staged is not None and bool(self.staged.lines)
+        wrote = error is None and self.staged is not None and bool(self.staged.lines or self._touches)
         super().end(error)
         if wrote and not self._depth:
             self._wrote = True

@@ -66,8 +66,9 @@ class StagedBook(SavedBook):
                 self._recover(left)
             self.refresh()
             self._prepare()
+            # Another memory may get the id of one that is gone.
+            self._touches = {ident: counted for ident, counted in self._touches.items() if ident in self.state.rows}
             self.staged = Staged()
-            self._stage_touches()
         except BaseException as error:
             self.staged = None
             self._release()
@@ -210,13 +211,16 @@ class StagedBook(SavedBook):
     def update(self, records: Sequence[Record]) -> None:
         for record in records:
             row = self._row(record.id)
-            old = row.record
+            old = self.touched(row.record)
             new = {name: value for name in CHANGEABLE if (value := getattr(record, name)) != getattr(old, name)}
             vector = self.vector(row)
             if not new and vector == record.embedding and old.embedding_model == record.embedding_model:
                 continue
             self._taking(record.id)
             version = self.state.version(record.id) + 1
+            if new.keys() & {"access_count", "accessed_at"} and (counted := self._touches.pop(record.id, None)):
+                assert self.staged is not None
+                self.staged.touches[record.id] = counted  # the new values go before, unless they are taken back
             if new:
                 self._change(row, Changed(**new), version)
             if vector != record.embedding or old.embedding_model != record.embedding_model:
@@ -278,21 +282,34 @@ class StagedBook(SavedBook):
         except (StoreError, OSError):
             self._log(logging.WARNING, "retrievals not counted yet")
 
-    def _stage_touches(self) -> None:
-        assert self.staged is not None
-        self.staged.touches, self._touches = self._touches, {}
-        for ident, (count, at) in self.staged.touches.items():
+    def _with_touches(self, staged: Staged, parts: dict[str, bytes]) -> dict[str, bytes]:
+        """Write the counted retrievals along with the rest, unless they would take the place over its limit.
+
+        Not before the end: a compaction in the same transaction gives every line another place.
+        """
+        if not self._touches:
+            return parts
+        mark, touches = staged.mark(), self._touches
+        for ident, (count, at) in touches.items():
             if row := self.state.rows.get(ident):
                 self._taking(ident)
                 old = row.record
                 changed = Changed(access_count=old.access_count + count, accessed_at=max(old.accessed_at, at))
                 self._change(row, changed, self.state.version(ident) + 1)
+        more = staged.parts()
+        if not self.has_room(more):
+            self.take_back(mark)
+            return parts
+        staged.touches.update(touches)
+        self._touches = {}
+        return more
 
     def _commit(self, staged: Staged) -> None:
         parts = staged.parts()
         try:
             if parts:
                 self._check_room(parts)
+            if parts := self._with_touches(staged, parts):
                 self._save(parts, staged)
         except BaseException:
             self._take_all_back(staged)
