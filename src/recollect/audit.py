@@ -9,9 +9,9 @@ import msgspec
 
 from recollect import validation
 from recollect.chain import GENESIS, Break, Entry, check
-from recollect.drafting import screen
 from recollect.record import render
 from recollect.stores.base import Place
+from recollect.verbs.draft import screen
 from recollect.view import View
 
 

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from msgspec.structs import replace
 
-from recollect import changes, forgetting, health, portability, querying, recalling, undoing, upkeep, validation
+from recollect import querying, recalling, upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
 from recollect.embedding import embedding_for
 from recollect.errors import AccessError
-from recollect.forgetting import Forget, Receipt
-from recollect.health import Diagnosis, Health
-from recollect.portability import Imported, Progress, Target
 from recollect.presets import Preset, load
 from recollect.querying import Query
 from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
@@ -31,6 +28,14 @@ from recollect.skills import load as load_skills
 from recollect.stores import open_store
 from recollect.stores.base import Damage, JournaledStore, StoreStats
 from recollect.upkeep import Maintained
+from recollect.verbs import diagnose as health
+from recollect.verbs import export as portability
+from recollect.verbs import forget as forgetting
+from recollect.verbs import remember as changes
+from recollect.verbs import undo as undoing
+from recollect.verbs.diagnose import Diagnosis, Health
+from recollect.verbs.export import Imported, Progress, Target
+from recollect.verbs.forget import Forget, Receipt
 from recollect.view import Conditions, View
 
 if TYPE_CHECKING:

@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 from typing import NamedTuple
 
-from recollect import changes, forgetting, validation
+from recollect import validation
 from recollect.errors import InputError, NotFoundError
-from recollect.forgetting import Forget, Receipt
 from recollect.policies.retention import in_window
 from recollect.record import Record
 from recollect.tokens import estimate
+from recollect.verbs import forget as forgetting
+from recollect.verbs import remember as changes
+from recollect.verbs.forget import Forget, Receipt
 from recollect.view import View
 
 CORE, JOURNAL, WHITEBOARD = "core", "journal", "whiteboard"

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import msgspec
 
-from recollect import changes, validation
+from recollect import validation
 from recollect.audit import AuditLog
 from recollect.context.fence import CLOSE, OPEN, inside
 from recollect.errors import InputError
@@ -29,6 +29,7 @@ from recollect.federation import noted
 from recollect.record import Record, Role, Tier
 from recollect.retrieval.hits import Hit
 from recollect.retrieval.recall import Question, Recall
+from recollect.verbs import remember as changes
 from recollect.view import View
 
 Outcome = Literal["success", "failure"]

@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from recollect import changes, validation
-from recollect.drafting import screen
+from recollect import validation
 from recollect.errors import InputError, NotFoundError
-from recollect.forgetting import Forget, forget
 from recollect.record import Record, render
 from recollect.stores.base import Place
+from recollect.verbs import remember as changes
+from recollect.verbs.draft import screen
+from recollect.verbs.forget import Forget, forget
 from recollect.view import View
 
 KIND = "scratchpad"

@@ -11,9 +11,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from recollect import changes, forgetting, querying, upkeep, validation
+from recollect import querying, upkeep, validation
 from recollect.errors import ConflictError, InputError, NotFoundError
-from recollect.forgetting import Forget
 from recollect.policies.decay import Decay
 from recollect.querying import Query
 from recollect.record import SCHEMA_VERSION, Record, parse_time
@@ -26,6 +25,9 @@ from recollect.stores.sessions import (
     SessionMetadata,
     SessionStore,
 )
+from recollect.verbs import forget as forgetting
+from recollect.verbs import remember as changes
+from recollect.verbs.forget import Forget
 from recollect.view import View
 
 MemoryType = Literal["conversation", "decision", "finding", "preference"]

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import msgspec
 
-from recollect.changes import archive, keep_quota, make_room
 from recollect.errors import AccessError
 from recollect.policies.retention import decayed, early
+from recollect.verbs.remember import archive, keep_quota, make_room
 from recollect.view import APART, View
 
 _UNDO_DAYS = 30

@@ -10,9 +10,9 @@ import pytest
 from conftest import Clock
 
 from recollect import InputError, Memory
-from recollect.health import Finding
 from recollect.policies.secrets import Screen
 from recollect.presets import Preset, load
+from recollect.verbs.diagnose import Finding
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -14,9 +14,9 @@ from recollect.cli.output import ID, QUIET, STRONG
 from recollect.cli.records import facts_of, headline
 from recollect.cli.sessions import opened
 from recollect.cli.target import Target, scoped
-from recollect.drafting import draft
 from recollect.errors import InputError, NotFoundError, RecollectError
 from recollect.record import utc_now
+from recollect.verbs.draft import draft
 
 if TYPE_CHECKING:
     from recollect.engine import Memory

@@ -17,8 +17,8 @@ from recollect.cli.target import Target, scoped
 if TYPE_CHECKING:
     from recollect.chain import Entry
     from recollect.engine import Memory
-    from recollect.forgetting import Receipt
     from recollect.record import Record
+    from recollect.verbs.forget import Receipt
 
 _SAMPLE = 5
 _EVERYTHING = 1_000_000

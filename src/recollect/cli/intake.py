@@ -12,9 +12,9 @@ import click
 import msgspec
 
 from recollect.cli.progress import progress
-from recollect.drafting import draft
 from recollect.errors import InputError, RecollectError
 from recollect.record import utc_now
+from recollect.verbs.draft import draft
 
 if TYPE_CHECKING:
     from recollect.engine import Memory

@@ -15,7 +15,7 @@ from recollect.cli.target import Target, scoped
 from recollect.record import STATES, utc_now
 
 if TYPE_CHECKING:
-    from recollect.health import Diagnosis
+    from recollect.verbs.diagnose import Diagnosis
 
 _MOST = 100_000
 

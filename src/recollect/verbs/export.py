@@ -13,13 +13,13 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import validation
-from recollect.changes import count as memories
-from recollect.changes import keep_quota
-from recollect.drafting import screen
 from recollect.errors import AccessError, ConflictError, InputError
 from recollect.filters import visible
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.stores.base import Place, by_place
+from recollect.verbs.draft import screen
+from recollect.verbs.remember import count as memories
+from recollect.verbs.remember import keep_quota
 from recollect.view import View
 
 Target = str | os.PathLike[str] | IO[bytes]

@@ -10,10 +10,10 @@ import msgspec
 
 from recollect import validation
 from recollect.chain import GENESIS, Entry
-from recollect.changes import again, ancestors, count, why
 from recollect.errors import AccessError, ConcurrencyError, InputError
 from recollect.record import Record, new_id, parse_time
 from recollect.stores.base import Place, by_place
+from recollect.verbs.remember import again, ancestors, count, why
 from recollect.view import View
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect import validation
-from recollect.drafting import draft, screen
 from recollect.errors import AccessError, ConflictError, InputError, SizeLimitError
 from recollect.filters import Filter
 from recollect.policies.ranking import Evidence
 from recollect.policies.retention import over_quota
 from recollect.record import Address, Record, new_id
 from recollect.stores.base import Place, by_place
+from recollect.verbs.draft import draft, screen
 from recollect.view import APART, View
 
 

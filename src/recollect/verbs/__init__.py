@@ -1,0 +1,1 @@
+"""The verbs: `memory.x()` is in `x.py`."""
