@@ -21,9 +21,9 @@ from corpus import questions, sentences
 
 from recollect import Memory
 from recollect.record import new_id, pack
-from recollect.retrieval.query import read
-from recollect.stores.segment import segment
-from recollect.stores.sqlite.match import expression
+from recollect.text.fts import expression
+from recollect.text.reading import read
+from recollect.text.segment import segment
 
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from corpus import sentences
 
-from recollect.tokens import counter, estimate
+from recollect.text.tokens import counter, estimate
 
 _ROOT = Path(__file__).parent.parent
 _PROSE = {

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from recollect.journal import Journal
     from recollect.llm import Llm
     from recollect.moments import Moments
-    from recollect.tokens import Count
+    from recollect.text.tokens import Count
 
 
 class Memory:
@@ -272,7 +272,7 @@ class Memory:
         Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. `budget` is the
         number of tokens that all of it may have: beyond it older turns are condensed, then fewer memories are shown.
         `query` is what to look for instead of the user's last message. `participants` are the others in a group.
-        `count` counts tokens: `recollect.tokens.estimate` unless told otherwise, `counter(model)` from there exactly.
+        `count` counts tokens: `recollect.text.tokens.estimate` unless told otherwise, exactly with its `counter(model)`.
         """
         from recollect.context.build import context
 

@@ -22,8 +22,8 @@ from recollect.presets import Preset
 from recollect.recalling import recall
 from recollect.record import EPOCH, Record
 from recollect.retrieval.hits import Explanation
-from recollect.retrieval.query import read
 from recollect.retrieval.sources import Bound, Found, Source
+from recollect.text.reading import read
 from recollect.view import View
 
 MEMORY, AUDIT = "memory", "audit"

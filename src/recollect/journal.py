@@ -12,7 +12,7 @@ from recollect import validation
 from recollect.errors import InputError, NotFoundError
 from recollect.policies.retention import in_window
 from recollect.record import Record
-from recollect.tokens import estimate
+from recollect.text.tokens import estimate
 from recollect.verbs import forget as forgetting
 from recollect.verbs import remember as changes
 from recollect.verbs.forget import Forget, Receipt

@@ -18,7 +18,7 @@ from recollect.policies.ranking import Evidence, Score
 from recollect.record import Record, parse_time
 from recollect.retrieval.hits import Hit, Hits
 from recollect.retrieval.recall import Question, Recall
-from recollect.retrieval.times import span
+from recollect.text.times import span
 from recollect.view import APART, View
 
 SortBy = Literal["relevance", "newest", "oldest", "importance"]

@@ -10,7 +10,7 @@ import pytest
 
 from recollect import InputError, Memory
 from recollect.context import Context, without
-from recollect.tokens import estimate
+from recollect.text.tokens import estimate
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

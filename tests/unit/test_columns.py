@@ -15,7 +15,7 @@ from recollect.retrieval.pool import Pool, part
 from recollect.stores.base import Place
 from recollect.stores.columns import NEVER, Batch, Columns, Ids, Vectors
 from recollect.stores.corpus import Corpus
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 LINKS = ("before", "after", "conversation", "key", "created", "expires", "importance", "archived", "length")
 NOW = EPOCH + timedelta(days=100)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.context.fence import CLOSE, OPEN, inside, without
+from recollect.text.fence import CLOSE, OPEN, inside, without
 
 HIDDEN = ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u0301", "\x00"]
 SPACES = ["", " ", "\t", "\n", "\r\n", "\u00a0", "\u2028", "\u3000", "\x1c"]

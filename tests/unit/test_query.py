@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.retrieval.query import read
+from recollect.text.reading import read
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.stores.segment import parts, segment, spaceless, terms
+from recollect.text.segment import parts, segment, spaceless, terms
 
 
 def indexed(text: str) -> set[str]:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.retrieval.speakers import asked, without_names
-from recollect.speech import prefix, speaker
+from recollect.text.asked import asked, without_names
+from recollect.text.speakers import prefix, speaker
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from model_server import ModelServer, model_server, says, status
 from recollect import InputError, ModelError
 from recollect.llm import Condensed, condense, open_llm, summarise, summary_by
 from recollect.llm.openai import OpenAiLlm
-from recollect.llm.sentences import sentences, spoken
+from recollect.text.sentences import sentences, spoken
 
 TURNS = """\
 Alice: Hi there! How are you?

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.errors import InputError
-from recollect.retrieval.times import Asked, asked_time, closeness, span
+from recollect.text.times import Asked, asked_time, closeness, span
 
 NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
 

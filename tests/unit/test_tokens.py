@@ -10,8 +10,8 @@ import tiktoken.registry
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import tokens
-from recollect.tokens import counter, estimate
+from recollect.text import tokens
+from recollect.text.tokens import counter, estimate
 
 KNOWN = [
     # text, tokens by cl100k_base, tokens by o200k_base

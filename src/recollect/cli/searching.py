@@ -80,7 +80,7 @@ def _asking(command: Callable[..., None]) -> Callable[..., None]:
 
 def _span(last: str) -> tuple[datetime | None, datetime | None]:
     """As times are said elsewhere, `last 3 days`; people leave out the first word, or type `3d`."""
-    from recollect.retrieval.times import span
+    from recollect.text.times import span
 
     if _DISTANCE.fullmatch(last.strip()):
         return times.past(last, "last"), None

@@ -10,7 +10,7 @@ from recollect.conformance.samples import NOW, TICK, ids, keep, sample, where
 from recollect.filters import Filter, visible
 from recollect.record import Address
 from recollect.stores.base import JournaledStore
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 Fields = dict[str, Any]
 

@@ -14,7 +14,7 @@ from recollect.conformance.samples import HERE, NOW, SECOND, TICK, found, ids, k
 from recollect.errors import ConflictError, NotFoundError
 from recollect.record import Address
 from recollect.stores.base import JournaledStore
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 FULL: dict[str, Any] = {
     "account": "alice",

@@ -18,8 +18,8 @@ from recollect.errors import ConflictError
 from recollect.filters import Filter, visible
 from recollect.record import LIFETIMES, ROLES, STATES, TIERS, Address, Record, pack
 from recollect.stores.base import JournaledStore, Match, Place
-from recollect.stores.segment import fold
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
+from recollect.text.segment import fold
 
 # Few names and times, so that memories meet in them.
 TENANTS = ("default", "default", "default", "acme")

@@ -13,7 +13,7 @@ from recollect.conformance.journal import entry
 from recollect.conformance.samples import HERE, NOW, PLACE, SECOND, SHARED, found, ids, keep, sample, where
 from recollect.record import Address
 from recollect.stores.base import JournaledStore, Place
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 
 class PlaceClaims:

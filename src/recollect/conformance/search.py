@@ -7,7 +7,7 @@ import pytest
 from recollect.conformance.samples import PLACE, keep, sample, where
 from recollect.record import Record, pack
 from recollect.stores.base import JournaledStore
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 
 def words(*words: str) -> TextQuery:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from recollect.conformance.samples import NOW, PLACE, SECOND, SHARED, failing, found, ids, keep, sample, where
 from recollect.errors import ConflictError
 from recollect.stores.base import JournaledStore, Place
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 PATIENCE = 60.0
 """Seconds to wait for another thread. Never waited for in full unless a claim is broken."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from recollect.context.fence import CLOSE, OPEN, inside
 from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, LeftOut, Section
 from recollect.policies.injection import Block
@@ -10,6 +9,7 @@ from recollect.policies.ranking import content_hash
 from recollect.recalling import recall
 from recollect.record import Record
 from recollect.retrieval.hits import Hits
+from recollect.text.fence import CLOSE, OPEN, inside
 
 _HEAD = (
     f"{OPEN}\nWhat you remember that may matter here, best first. "

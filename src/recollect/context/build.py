@@ -11,12 +11,12 @@ import msgspec
 
 from recollect import validation
 from recollect.context import block, diary, notes, working
-from recollect.context.fence import CLOSE, OPEN, inside
 from recollect.context.messages import SYSTEM, Message, Unit, parse, result_of
 from recollect.context.request import Request
 from recollect.context.sections import Context, Drafted, Item, LeftOut, Report, Section, Share
 from recollect.policies.injection import Block, Diary, NoInjection, Notes, Working
-from recollect.tokens import Count, estimate
+from recollect.text.fence import CLOSE, OPEN, inside
+from recollect.text.tokens import Count, estimate
 from recollect.view import View
 
 if TYPE_CHECKING:

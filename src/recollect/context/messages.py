@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 
 from recollect.errors import InputError
-from recollect.tokens import Count
+from recollect.text.tokens import Count
 
 Message = Mapping[str, Any]
 Style = Literal["openai", "anthropic"]

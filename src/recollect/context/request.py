@@ -9,7 +9,7 @@ import msgspec
 
 from recollect.context.messages import Talk
 from recollect.record import Record
-from recollect.tokens import Count
+from recollect.text.tokens import Count
 from recollect.view import View
 
 

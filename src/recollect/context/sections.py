@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from recollect.tokens import Count
+from recollect.text.tokens import Count
 
 Where = Literal["prompt", "block", "each"]
 """Joined to the system prompt, in a message of its own after it, or each item in one."""

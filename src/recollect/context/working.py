@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect import federation
-from recollect.context.fence import CLOSE, OPEN, inside
 from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, LeftOut, Section
 from recollect.federation import Result
 from recollect.policies.injection import Working
 from recollect.policies.ranking import content_hash
+from recollect.text.fence import CLOSE, OPEN, inside
 
 _KNOWLEDGE = "knowledge"
 """The source whose findings have a section of their own."""

@@ -12,8 +12,8 @@ import msgspec
 from recollect import validation
 from recollect.errors import ModelError
 from recollect.llm.base import Llm, Message
-from recollect.llm.sentences import sentences
 from recollect.llm.summary import summarise
+from recollect.text.sentences import sentences
 
 if TYPE_CHECKING:
     from recollect.llm.summary import Embed

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from recollect import validation
 from recollect.errors import ModelError
-from recollect.llm.sentences import sentences, spoken
 from recollect.policies.importance import Importance, assess
-from recollect.textquery import LETTER
+from recollect.text.query import LETTER
+from recollect.text.sentences import sentences, spoken
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

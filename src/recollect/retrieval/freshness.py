@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.speech import prefix
+from recollect.text.speakers import prefix
 
 _EMPTY = frozenset(
     """a an the is are was were be been am do does did has have had of in on at to for with by as and or it its this

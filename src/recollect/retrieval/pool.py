@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from recollect.filters import Filter
 from recollect.policies.ranking import Calibrated
-from recollect.retrieval import lexical, speakers
+from recollect.retrieval import lexical
 from recollect.retrieval.calibrated import Columns as Kept
 from recollect.retrieval.calibrated import Lending, lendings
-from recollect.retrieval.times import Asked, closeness
 from recollect.stores.base import Place
 from recollect.stores.columns import View
 from recollect.stores.corpus import Corpus
-from recollect.textquery import TextQuery
+from recollect.text import asked as speakers
+from recollect.text.query import TextQuery
+from recollect.text.times import Asked, closeness
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]

@@ -17,9 +17,9 @@ from recollect.policies.ranking import Calibrated, Evidence, Part, Score, conten
 from recollect.presets import Preset
 from recollect.record import Address, Record
 from recollect.retrieval.hits import Absence, Hit, Hits
-from recollect.retrieval.query import read
-from recollect.retrieval.times import Asked, asked_time
 from recollect.stores.base import Place, Store
+from recollect.text.reading import read
+from recollect.text.times import Asked, asked_time
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,7 +115,7 @@ class Recall:
     def _cosines(self, pool: Pool, named: set[str]) -> Floats | None:
         if self._model is None or self._embedding is None:
             return None
-        from recollect.retrieval.speakers import without_names
+        from recollect.text.asked import without_names
 
         vector = self._embedding.query(without_names(self._question.text, named))
         return None if vector is None else pool.cosines(vector)

@@ -19,7 +19,7 @@ from recollect.chain import Entry
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.record import Address, Record
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 
 class Place(NamedTuple):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recollect.filters import Filter, visible_at
 from recollect.record import EPOCH, Address, Tier, to_micros
-from recollect.speech import speaker
+from recollect.text.speakers import speaker
 
 NEVER = (1 << 63) - 1
 _GROWTH = 1.125

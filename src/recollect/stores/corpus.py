@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.stores.columns import Columns
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 Positions = NDArray[np.int64]
 

@@ -25,7 +25,7 @@ from recollect.stores.jsonl import files
 from recollect.stores.jsonl.book import GoneError
 from recollect.stores.jsonl.metrics import QUERY, Meter
 from recollect.stores.jsonl.searching import SearchedBook
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 if TYPE_CHECKING:
     from recollect.stores.corpus import Corpus

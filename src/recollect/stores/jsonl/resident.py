@@ -14,8 +14,8 @@ from recollect.stores.corpus import Corpus
 from recollect.stores.jsonl.searching import SearchedBook
 from recollect.stores.jsonl.state import Row
 from recollect.stores.jsonl.text import TextIndex, has_all, having
-from recollect.stores.sqlite.match import word_terms
-from recollect.textquery import TextQuery
+from recollect.text.fts import word_terms
+from recollect.text.query import TextQuery
 
 
 class Resident:

@@ -15,7 +15,7 @@ from recollect.stores.jsonl.book import UNREAD
 from recollect.stores.jsonl.logbook import Logbook
 from recollect.stores.jsonl.state import Row, State
 from recollect.stores.jsonl.text import TextIndex, has_all, having
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 
 class SearchedBook(Logbook):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from recollect.speech import HEAD
-from recollect.stores.segment import fold, segment
-from recollect.stores.sqlite.match import expression, word_pattern
-from recollect.textquery import TextQuery
+from recollect.text.fts import expression, word_pattern
+from recollect.text.query import TextQuery
+from recollect.text.segment import fold, segment
+from recollect.text.speakers import HEAD
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,7 +25,7 @@ from recollect.stores.base import NO_SETTINGS, Damage, Match, Place, Settings, S
 from recollect.stores.copies import Copies
 from recollect.stores.sqlite.database import BUSY_SECONDS, MovedError, create
 from recollect.stores.sqlite.memories import Memories
-from recollect.textquery import TextQuery
+from recollect.text.query import TextQuery
 
 if TYPE_CHECKING:
     from recollect.stores.corpus import Corpus

@@ -15,12 +15,12 @@ from recollect.errors import ConflictError, CorruptionError, NotFoundError, Stor
 from recollect.filters import Filter, visible
 from recollect.record import Address, Record, to_micros
 from recollect.stores.base import Damage, Match, Place
-from recollect.stores.segment import fold
 from recollect.stores.sqlite.database import UNREADABLE, MovedError
 from recollect.stores.sqlite.journal import LoggedDatabase
-from recollect.stores.sqlite.match import expression, word_pattern
 from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_changes, to_record, to_row
-from recollect.textquery import TextQuery
+from recollect.text.fts import expression, word_pattern
+from recollect.text.query import TextQuery
+from recollect.text.segment import fold
 
 _PAGE = 500
 _TOUCHES_KEPT = 256

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.record import Address
-from recollect.speech import HEAD
 from recollect.stores.base import Place
 from recollect.stores.columns import NEVER, Batch, Columns, Vectors, joined
 from recollect.stores.corpus import Corpus
 from recollect.stores.sqlite.database import UNREADABLE
-from recollect.stores.sqlite.match import expression, word_pattern, word_terms
 from recollect.stores.sqlite.memories import Memories
-from recollect.textquery import TextQuery
+from recollect.text.fts import expression, word_pattern, word_terms
+from recollect.text.query import TextQuery
+from recollect.text.speakers import HEAD
 
 # The text itself stays where it is: its beginning tells who speaks, and its length how much a neighbour may lend.
 _ROWS = f"""SELECT seq, id, created_at, coalesce(expires_at, {NEVER}), importance, archived_at IS NOT NULL,

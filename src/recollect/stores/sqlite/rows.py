@@ -10,7 +10,7 @@ import msgspec
 from recollect.filters import Filter
 from recollect.record import Address, Record, from_micros, to_micros
 from recollect.stores.base import Place
-from recollect.stores.segment import segment
+from recollect.text.segment import segment
 
 COLUMNS = (
     "id, tier, account, channel, conversation, agent, kind, role, source, lifetime, importance, created_at, "

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from itertools import pairwise
 
-from recollect.textquery import LETTER
+from recollect.text.query import LETTER
 
 _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from recollect.textquery import LETTER, TextQuery
+from recollect.text.query import LETTER, TextQuery
 
 _PHRASE = re.compile(r'"([^"]+)"|“([^“”]+)”')
 _TOKEN = re.compile(rf"(?:{LETTER}|[*?])+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from recollect.textquery import LETTER
+from recollect.text.query import LETTER
 
 _WORD = rf"(?=[^\W\d_])(?:{LETTER}|[.'’-])+"
 _PREFIX = re.compile(rf"({_WORD}(?: {_WORD}){{0,2}})(?:: |：)")

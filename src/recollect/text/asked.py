@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Set
 from functools import lru_cache
 
-from recollect.stores.segment import spaceless
-from recollect.textquery import LETTER
+from recollect.text.query import LETTER
+from recollect.text.segment import spaceless
 
 _QUERY_WORD = re.compile(rf"{LETTER}(?:{LETTER}|['’-])*")
 _QUERY_PART = re.compile(rf"(?:(?!_){LETTER})+")

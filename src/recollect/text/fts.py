@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from recollect.stores.segment import fold, normalize, parts, spaceless, terms
-from recollect.textquery import LETTER, TextQuery
+from recollect.text.query import LETTER, TextQuery
+from recollect.text.segment import fold, normalize, parts, spaceless, terms
 
 _MOST_TERMS = 64
 _LOOSE_FROM = 4
