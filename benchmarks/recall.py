@@ -116,7 +116,7 @@ def warm(root: Path, floor: Floor, asked: Sequence[str], count: int) -> None:
 
 def by_text(root: Path, floor: Floor, asked: Sequence[tuple[str, int]], count: int) -> None:
     """The best by words alone. A sentence's row is its number plus one."""
-    from recollect.retrieval.pool import Pool, part
+    from recollect.recall.pool import Pool, part
 
     place, where = Place("default", "default"), Filter(view=Address(), now=utc_now())
     folder = open_store(f"sqlite:{root}")

@@ -22,9 +22,9 @@ from recollect.errors import (
     StoreError,
     UnsavedWarning,
 )
-from recollect.querying import Query
+from recollect.recall.hits import Hit, Hits
+from recollect.recall.query import Query
 from recollect.record import Address, Record
-from recollect.retrieval.hits import Hit, Hits
 
 if TYPE_CHECKING:
     from recollect.adapters.wrapping import wrap

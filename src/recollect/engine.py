@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from msgspec.structs import replace
 
-from recollect import querying, recalling, upkeep, validation
+from recollect import upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
 from recollect.embedding import embedding_for
 from recollect.errors import AccessError
 from recollect.presets import Preset, load
-from recollect.querying import Query
+from recollect.recall import query as querying
+from recollect.recall import verb as recalling
+from recollect.recall.hits import Hits
+from recollect.recall.query import Query
+from recollect.recall.recall import Rerank
+from recollect.recall.sources import Source, checked
 from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
-from recollect.retrieval.hits import Hits
-from recollect.retrieval.recall import Rerank
-from recollect.retrieval.sources import Source, checked
 from recollect.scratchpad import Scratchpad
 from recollect.sessions import Sessions
 from recollect.skills import Folders, Skills
@@ -41,10 +43,10 @@ from recollect.view import Conditions, View
 if TYPE_CHECKING:
     from recollect.context import Context
     from recollect.embedders.base import Embedder
-    from recollect.federation import Consulted
     from recollect.journal import Journal
     from recollect.llm import Llm
     from recollect.moments import Moments
+    from recollect.recall.consult import Consulted
     from recollect.text.tokens import Count
 
 
@@ -297,7 +299,7 @@ class Memory:
         One that fails, or has not answered after `deadline` seconds, is named in `failures`, and the rest is returned.
         `sources` names the only ones to ask. Memories that are returned count as retrieved.
         """
-        from recollect.federation import consult
+        from recollect.recall.consult import consult
 
         return consult(self._view, query, limit=limit, sources=sources, deadline=deadline)
 

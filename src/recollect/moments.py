@@ -24,10 +24,10 @@ import msgspec
 from recollect import validation
 from recollect.audit import AuditLog
 from recollect.errors import InputError
-from recollect.federation import noted
+from recollect.recall.consult import noted
+from recollect.recall.hits import Hit
+from recollect.recall.recall import Question, Recall
 from recollect.record import Record, Role, Tier
-from recollect.retrieval.hits import Hit
-from recollect.retrieval.recall import Question, Recall
 from recollect.text.fence import CLOSE, OPEN, inside
 from recollect.verbs import remember as changes
 from recollect.view import View

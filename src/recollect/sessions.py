@@ -11,12 +11,13 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from recollect import querying, upkeep, validation
+from recollect import upkeep, validation
 from recollect.errors import ConflictError, InputError, NotFoundError
 from recollect.policies.decay import Decay
-from recollect.querying import Query
+from recollect.recall import query as querying
+from recollect.recall.hits import Hits
+from recollect.recall.query import Query
 from recollect.record import SCHEMA_VERSION, Record, parse_time
-from recollect.retrieval.hits import Hits
 from recollect.stores.base import Damage, Place
 from recollect.stores.sessions import (
     Preferences,

@@ -16,8 +16,8 @@ from recollect.errors import AccessError, InputError, NotFoundError, SecretError
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.presets import Preset
+from recollect.recall.sources import Source
 from recollect.record import Address, Record, Role, State, Tier, new_id, parse_time
-from recollect.retrieval.sources import Source
 from recollect.skills import Skills
 from recollect.stores.base import JournaledStore, Place
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from recollect import Memory
 from recollect.context import Context, without
-from recollect.retrieval.sources import Found
+from recollect.recall.sources import Found
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ import pytest
 from conftest import Clock
 
 from recollect import Memory
-from recollect.federation import Consulted
-from recollect.retrieval.sources import Found, Source
+from recollect.recall.consult import Consulted
+from recollect.recall.sources import Found, Source
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -87,7 +87,8 @@ def test_a_source_that_fails_is_reported_and_the_others_answer(atlas: Atlas, bro
 def test_a_failing_memory_or_audit_log_does_not_fail_the_call_either(
     atlas: Atlas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect import StoreError, audit, federation
+    from recollect import StoreError, audit
+    from recollect.recall import consult as federation
 
     def broken(*arguments: object, **options: object) -> None:
         raise StoreError("the disk failed")

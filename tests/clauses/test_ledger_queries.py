@@ -12,7 +12,7 @@ from conftest import Clock
 from ledger_files import NOW, Files, entry
 
 from recollect import InputError, Memory
-from recollect.querying import Query
+from recollect.recall.query import Query
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from notebook_files import SAMPLE, Notes, parse
 from recollect import Memory, tools
 from recollect.errors import PresetError
 from recollect.presets import Preset, load, names
-from recollect.retrieval.sources import Found
+from recollect.recall.sources import Found
 
 NOT_STORED = {"ok": False, "error": "text appears to contain a secret — not stored"}
 STORES = pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])

@@ -21,7 +21,7 @@ from recollect.cli.app import cli
 from recollect.evaluation import datasets
 from recollect.evaluation.datasets import DatasetError
 from recollect.evaluation.run import Setup, opened
-from recollect.retrieval.hits import Hits
+from recollect.recall.hits import Hits
 from recollect.stores.base import StoreStats
 
 Run = Callable[..., Result]

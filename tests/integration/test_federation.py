@@ -11,8 +11,8 @@ import pytest
 from conftest import Clock
 
 from recollect import Address, AsyncMemory, InputError, Memory, NotFoundError
-from recollect.federation import Consulted, Failure
-from recollect.retrieval.sources import Found, Source
+from recollect.recall.consult import Consulted, Failure
+from recollect.recall.sources import Found, Source
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recollect.retrieval.calibrated import Columns, Scores, Weights, lendings, score
+from recollect.recall.calibrated import Columns, Scores, Weights, lendings, score
 
 NAN = float("nan")
 NEVER = float("-inf")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from recollect.filters import Filter
+from recollect.recall.calibrated import MEASURED, lendings
+from recollect.recall.pool import Pool, part
 from recollect.record import EPOCH, Address, to_micros
-from recollect.retrieval.calibrated import MEASURED, lendings
-from recollect.retrieval.pool import Pool, part
 from recollect.stores.base import Place
 from recollect.stores.columns import NEVER, Batch, Columns, Ids, Vectors
 from recollect.stores.corpus import Corpus

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.retrieval.freshness import freshen
+from recollect.recall.freshness import freshen
 
 CONTRADICTIONS = [
     # names

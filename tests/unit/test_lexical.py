@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recollect.retrieval.lexical import brake_of, text_scores
+from recollect.recall.lexical import brake_of, text_scores
 
 TEXTS = ["tea", "tea and green tea", "coffee", "green", "cocoa", "water", "juice", "salt"]
 

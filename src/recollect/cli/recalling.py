@@ -18,7 +18,7 @@ from recollect.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.policies.ranking import Part
-    from recollect.retrieval.hits import Explanation, Hit, Hits
+    from recollect.recall.hits import Explanation, Hit, Hits
 
 _BAR = 20
 _SHOWN_CHARS = 600

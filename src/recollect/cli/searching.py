@@ -20,8 +20,8 @@ from recollect.cli.target import Target, scoped
 from recollect.record import utc_now
 
 if TYPE_CHECKING:
-    from recollect.querying import Query
-    from recollect.retrieval.hits import Hit, Hits
+    from recollect.recall.hits import Hit, Hits
+    from recollect.recall.query import Query
 
 _SORTS = ("relevance", "newest", "oldest", "importance")
 _MOST = 100_000
@@ -90,7 +90,7 @@ def _span(last: str) -> tuple[datetime | None, datetime | None]:
 
 
 def _query(words: tuple[str, ...], wish: dict[str, Any]) -> Query:
-    from recollect.querying import Query
+    from recollect.recall.query import Query
 
     return Query(text=" ".join(words) or None, **wish)
 

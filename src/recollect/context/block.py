@@ -6,9 +6,9 @@ from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, LeftOut, Section
 from recollect.policies.injection import Block
 from recollect.policies.ranking import content_hash
-from recollect.recalling import recall
+from recollect.recall.hits import Hits
+from recollect.recall.verb import recall
 from recollect.record import Record
-from recollect.retrieval.hits import Hits
 from recollect.text.fence import CLOSE, OPEN, inside
 
 _HEAD = (

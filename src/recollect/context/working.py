@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect import federation
 from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, LeftOut, Section
-from recollect.federation import Result
 from recollect.policies.injection import Working
 from recollect.policies.ranking import content_hash
+from recollect.recall import consult as federation
+from recollect.recall.consult import Result
 from recollect.text.fence import CLOSE, OPEN, inside
 
 _KNOWLEDGE = "knowledge"

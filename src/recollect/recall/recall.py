@@ -15,8 +15,8 @@ from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Calibrated, Evidence, Part, Score, content_hash
 from recollect.presets import Preset
+from recollect.recall.hits import Absence, Hit, Hits
 from recollect.record import Address, Record
-from recollect.retrieval.hits import Absence, Hit, Hits
 from recollect.stores.base import Place, Store
 from recollect.text.reading import read
 from recollect.text.times import Asked, asked_time
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from recollect.retrieval.pool import Pool
+    from recollect.recall.pool import Pool
 
     Floats = NDArray[np.float32]
 
@@ -86,7 +86,7 @@ class Recall:
             return self._rank(self._pool(stack))
 
     def _pool(self, stack: ExitStack) -> Pool:
-        from recollect.retrieval.pool import Pool, part
+        from recollect.recall.pool import Pool, part
 
         model = self._model
         parts: list[Any] = []
@@ -125,7 +125,7 @@ class Recall:
     ) -> list[Hit]:
         import numpy as np
 
-        from recollect.retrieval.calibrated import score
+        from recollect.recall.calibrated import score
 
         question = self._question
         asked = asked_time(question.text, question.now, question.zone)
@@ -341,7 +341,7 @@ def _best(values: Floats, count: int) -> list[int]:
 
 def _freshened(query: str, found: list[Hit], pool: Pool, places: dict[str, int]) -> list[Hit]:
     """Newer facts before older ones that they replace. The score says so, and stays the order."""
-    from recollect.retrieval.freshness import freshen
+    from recollect.recall.freshness import freshen
 
     ranked = list(range(len(found)))
     order, moved = freshen(

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from recollect.filters import Filter
 from recollect.policies.ranking import Calibrated
-from recollect.retrieval import lexical
-from recollect.retrieval.calibrated import Columns as Kept
-from recollect.retrieval.calibrated import Lending, lendings
+from recollect.recall import lexical
+from recollect.recall.calibrated import Columns as Kept
+from recollect.recall.calibrated import Lending, lendings
 from recollect.stores.base import Place
 from recollect.stores.columns import View
 from recollect.stores.corpus import Corpus

@@ -19,10 +19,10 @@ from recollect.errors import InputError, NotFoundError
 from recollect.policies.ranking import Evidence, Part, Score, WeightedSum, dedupe
 from recollect.policies.secrets import Screen, find
 from recollect.presets import Preset
-from recollect.recalling import recall
+from recollect.recall.hits import Explanation
+from recollect.recall.sources import Bound, Found, Source
+from recollect.recall.verb import recall
 from recollect.record import EPOCH, Record
-from recollect.retrieval.hits import Explanation
-from recollect.retrieval.sources import Bound, Found, Source
 from recollect.text.reading import read
 from recollect.view import View
 

@@ -15,9 +15,9 @@ from recollect.errors import InputError
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, Score
+from recollect.recall.hits import Hit, Hits
+from recollect.recall.recall import Question, Recall
 from recollect.record import Record, parse_time
-from recollect.retrieval.hits import Hit, Hits
-from recollect.retrieval.recall import Question, Recall
 from recollect.text.times import span
 from recollect.view import APART, View
 

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect import validation
+from recollect.recall.hits import Hits
+from recollect.recall.recall import Question, Recall, Rerank, past
 from recollect.record import parse_time
-from recollect.retrieval.hits import Hits
-from recollect.retrieval.recall import Question, Recall, Rerank, past
 from recollect.view import APART, View
 
 
