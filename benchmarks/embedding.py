@@ -21,9 +21,9 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime
 from corpus import sentences
 
-from recollect.embedders import available
-from recollect.embedders.local import BATCH_TOKENS, LocalEmbedder, batches, padded
-from recollect.embedders.wordpiece import WordPiece
+from recollect.models.embedders import available
+from recollect.models.embedders.local import BATCH_TOKENS, LocalEmbedder, batches, padded
+from recollect.models.embedders.wordpiece import WordPiece
 
 _THREADS = 2
 _SHARES = 20

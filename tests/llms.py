@@ -10,10 +10,10 @@ import pytest
 from model_server import ModelServer
 
 from recollect import ModelError
-from recollect.llm import Message
-from recollect.llm.anthropic import AnthropicLlm
-from recollect.llm.chat import Chat
-from recollect.llm.openai import OpenAiLlm
+from recollect.models.llm import Message
+from recollect.models.llm.anthropic import AnthropicLlm
+from recollect.models.llm.chat import Chat
+from recollect.models.llm.openai import OpenAiLlm
 
 QUESTION = [Message("user", "where is the office?")]
 KINDS: dict[str, tuple[type[Chat], str]] = {"openai": (OpenAiLlm, "/v1"), "anthropic": (AnthropicLlm, "")}

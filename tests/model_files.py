@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.embedders import available
-from recollect.embedders.local import LocalEmbedder
-from recollect.embedders.pull import pull
+from recollect.models.embedders import available
+from recollect.models.embedders.local import LocalEmbedder
+from recollect.models.embedders.pull import pull
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from recollect import upkeep, validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
-from recollect.embedding import embedding_for
 from recollect.errors import AccessError
+from recollect.models.vectors import embedding_for
 from recollect.presets import Preset, load
 from recollect.recall import query as querying
 from recollect.recall import verb as recalling
@@ -42,9 +42,9 @@ from recollect.view import Conditions, View
 
 if TYPE_CHECKING:
     from recollect.context import Context
-    from recollect.embedders.base import Embedder
     from recollect.journal import Journal
-    from recollect.llm import Llm
+    from recollect.models.embedders.base import Embedder
+    from recollect.models.llm import Llm
     from recollect.moments import Moments
     from recollect.recall.consult import Consulted
     from recollect.text.tokens import Count
@@ -82,7 +82,7 @@ class Memory:
         embedding = embedding_for(opened, embedder) if rules.recall.embed else None
         model = None
         if llm is not None or os.environ.get("RECOLLECT_LLM"):  # most have none, and need not wait for the import
-            from recollect.llm import llm_for
+            from recollect.models.llm import llm_for
 
             model = llm_for(llm)
         self._view = View(opened, rules, clock, embedding=embedding, llm=model, room={}, skills=known, sources=further)

@@ -131,7 +131,7 @@ class Journal:
 
         Each entry is condensed once. There is one new memory, or none; more for more than 256 entries.
         """
-        from recollect.llm import condense
+        from recollect.models.llm import condense
 
         view, made = self._view, list[Record]()
         waiting = self._unconsolidated()

@@ -11,9 +11,9 @@ import msgspec
 
 from recollect import validation
 from recollect.chain import Entry
-from recollect.embedding import Embedding
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
 from recollect.filters import Filter
+from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
 from recollect.presets import Preset
 from recollect.recall.sources import Source
@@ -22,7 +22,7 @@ from recollect.skills import Skills
 from recollect.stores.base import JournaledStore, Place
 
 if TYPE_CHECKING:
-    from recollect.llm import Condensed, Llm
+    from recollect.models.llm import Condensed, Llm
 
 _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")

@@ -13,7 +13,7 @@ from conftest import Clock, Script
 from msgspec.structs import replace
 
 from recollect import AccessError, InputError, Memory, NotFoundError, SecretError
-from recollect.llm import Message
+from recollect.models.llm import Message
 from recollect.policies.retention import Retention
 from recollect.presets import load
 

@@ -325,7 +325,7 @@ from recollect import Memory
 with Memory(sys.argv[1], preset="aegis") as memory:
     memory.remember("the database is PostgreSQL")
     print(memory.recall("which database?")[0].memory.content)
-    print([name for name in ("onnxruntime", "httpx", "torch", "recollect.embedders") if name in sys.modules])
+    print([name for name in ("onnxruntime", "httpx", "torch", "recollect.models.embedders") if name in sys.modules])
 """
     assert run(script, f"notebook:{notes.folder}").splitlines() == ["the database is PostgreSQL", "[]"]
 

@@ -10,7 +10,7 @@ import pytest
 from concepts import FILLER, Broken, Concepts, Floats, parts, texts
 
 from recollect import Memory, NotFoundError
-from recollect.embedding import EVERY, FIRST, RUN, Embedding
+from recollect.models.vectors import EVERY, FIRST, RUN, Embedding
 from recollect.stores import open_store
 from recollect.stores.base import Place
 

@@ -18,8 +18,8 @@ import pytest
 from web import Request, Server, closed_port, serving
 
 from recollect import ModelError
-from recollect.embedders import manifest
-from recollect.embedders.pull import pull, remove
+from recollect.models.embedders import manifest
+from recollect.models.embedders.pull import pull, remove
 
 pytest_plugins = ["model_files"]
 

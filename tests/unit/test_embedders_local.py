@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from recollect import InputError, ModelError
-from recollect.embedders import available, local, manifest, open_embedder
-from recollect.embedders.local import LocalEmbedder, batches
+from recollect.models.embedders import available, local, manifest, open_embedder
+from recollect.models.embedders.local import LocalEmbedder, batches
 
 pytest_plugins = ["model_files"]
 
@@ -201,7 +201,7 @@ def test_it_can_be_closed_and_used_again(installed: Path) -> None:
 def test_a_forked_process_can_use_what_its_parent_loaded(installed: Path, run: Callable[..., str]) -> None:
     script = """
 import os, signal, sys
-from recollect.embedders.local import LocalEmbedder
+from recollect.models.embedders.local import LocalEmbedder
 embedder = LocalEmbedder.named(threads=2)
 texts = [f"the cat number {n} sat on the mat and looked at the dog for a while" for n in range(64)]
 before = embedder.embed_documents(texts)
@@ -222,7 +222,7 @@ def test_nothing_heavy_is_imported_before_it_is_used(installed: Path, run: Calla
     script = """
 import json, sys
 import recollect
-from recollect.embedders import available, open_embedder
+from recollect.models.embedders import available, open_embedder
 assert available() and open_embedder("none") is None
 embedder = open_embedder("local")
 assert embedder.model and embedder.dimensions == 384
@@ -240,7 +240,7 @@ def test_nothing_is_reported_to_anyone(installed: Path, tmp_path: Path, run: Cal
     keep = {name: os.environ[name] for name in kept if name in os.environ}
     script = """
 import os
-from recollect.embedders.local import LocalEmbedder
+from recollect.models.embedders.local import LocalEmbedder
 LocalEmbedder.named(threads=1).embed_query("tea")
 print(os.environ["ORT_DISABLE_TELEMETRY"])
 """

@@ -16,9 +16,9 @@ import pytest
 from web import Request, Server, closed_port, serving
 
 from recollect import InputError, ModelError
-from recollect.embedders import open_embedder
-from recollect.embedders.remote import RemoteEmbedder
-from recollect.endpoint import wait_asked
+from recollect.models.embedders import open_embedder
+from recollect.models.embedders.remote import RemoteEmbedder
+from recollect.models.endpoint import wait_asked
 
 KEY = "sk-Secret0123456789"
 
@@ -221,7 +221,7 @@ def test_a_forked_process_has_connections_of_its_own(
 ) -> None:
     script = """
 import os, sys
-from recollect.embedders import open_embedder
+from recollect.models.embedders import open_embedder
 embedder = open_embedder(sys.argv[1])
 before = embedder.embed_query("tea").tolist()
 child = os.fork()

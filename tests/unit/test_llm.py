@@ -14,9 +14,9 @@ from llms import ANTHROPIC_ONLY, KINDS, OPENAI_ONLY, QUESTION, Connect, connecti
 from model_server import Behaviour, ModelServer, Tool, cut, fails_midway, model_server, raw, says, status
 
 from recollect import InputError, ModelError
-from recollect.llm import Message
-from recollect.llm.anthropic import AnthropicLlm
-from recollect.llm.openai import OpenAiLlm
+from recollect.models.llm import Message
+from recollect.models.llm.anthropic import AnthropicLlm
+from recollect.models.llm.openai import OpenAiLlm
 
 KEY = "sk-Secret0123456789"
 
@@ -227,7 +227,7 @@ def test_a_forked_process_has_connections_of_its_own(
 ) -> None:
     script = """
 import os, sys
-from recollect.llm import Message, llm_for
+from recollect.models.llm import Message, llm_for
 llm = llm_for(sys.argv[1])
 ask = lambda: llm.complete([Message("user", "tea?")])
 before = ask()

@@ -11,7 +11,7 @@ import pytest
 from model_server import ModelServer, model_server, says
 
 from recollect import InputError, ModelError
-from recollect.llm import Llm, Message, llm_for, open_llm
+from recollect.models.llm import Llm, Message, llm_for, open_llm
 
 QUESTION = [Message("user", "where is the office?")]
 
@@ -149,10 +149,10 @@ def test_without_httpx_it_says_what_to_install_when_it_is_asked(monkeypatch: pyt
 def test_naming_a_model_imports_and_connects_nothing() -> None:
     script = """
 import json, sys
-from recollect.llm import llm_for, summarise
+from recollect.models.llm import llm_for, summarise
 llm_for("openai:m").close()
 print(json.dumps(sorted(sys.modules)))
 """
     modules = set(json.loads(subprocess.check_output([sys.executable, "-c", script])))
-    assert "recollect.llm.spec" in modules
-    assert not modules & {"numpy", "httpx", "recollect.endpoint", "recollect.llm.openai", "asyncio"}
+    assert "recollect.models.llm.spec" in modules
+    assert not modules & {"numpy", "httpx", "recollect.models.endpoint", "recollect.models.llm.openai", "asyncio"}

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from model_server import ModelServer, model_server, says, status
 
 from recollect import InputError, ModelError
-from recollect.llm import Condensed, condense, open_llm, summarise, summary_by
-from recollect.llm.openai import OpenAiLlm
+from recollect.models.llm import Condensed, condense, open_llm, summarise, summary_by
+from recollect.models.llm.openai import OpenAiLlm
 from recollect.text.sentences import sentences, spoken
 
 TURNS = """\
@@ -211,7 +211,7 @@ def test_the_budget_is_kept_and_every_line_was_said(turns: list[str], budget: in
 def test_every_process_gives_the_same_summary() -> None:
     script = """
 import json, sys
-from recollect.llm import summarise
+from recollect.models.llm import summarise
 print(summarise(json.loads(sys.argv[1]), budget=60, count=lambda text: len(text.split())))
 assert "numpy" not in sys.modules
 """

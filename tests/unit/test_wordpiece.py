@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from recollect.embedders.wordpiece import WordPiece, supports
+from recollect.models.embedders.wordpiece import WordPiece, supports
 
 pytest_plugins = ["model_files"]
 

@@ -12,10 +12,10 @@ from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import CAREFUL, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.progress import progress
 from recollect.cli.target import Target, scoped
-from recollect.embedders import manifest
+from recollect.models.embedders import manifest
 
 if TYPE_CHECKING:
-    from recollect.embedders.manifest import Model
+    from recollect.models.embedders.manifest import Model
 
 _LOOKS = {"installed": GOOD, "damaged": CAREFUL, "missing": QUIET}
 _WORDS = {"installed": "installed", "damaged": "damaged", "missing": "not installed"}
@@ -60,7 +60,7 @@ def pull(target: Target, name: str, source: str | None) -> None:
       recollect models pull
       recollect models pull --from bot_brain-0.8.0-py3-none-any.whl
     """
-    from recollect.embedders.pull import pull
+    from recollect.models.embedders.pull import pull
 
     model = manifest.find(name)
     with progress(f"Fetching {name} ({text.size(model.size)}), percent", 100) as told:
@@ -110,7 +110,7 @@ def remove(target: Target, name: str) -> None:
     Example:
       recollect models remove
     """
-    from recollect.embedders.pull import remove
+    from recollect.models.embedders.pull import remove
 
     removed = remove(name)
     if target.json:

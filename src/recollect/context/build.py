@@ -20,7 +20,7 @@ from recollect.text.tokens import Count, estimate
 from recollect.view import View
 
 if TYPE_CHECKING:
-    from recollect.llm import Condensed
+    from recollect.models.llm import Condensed
 
 _STYLES: dict[type, Callable[[Request, Any], Drafted]] = {
     Block: block.draft,
@@ -210,7 +210,7 @@ class _Assembly:
 
 def _short(request: Request, said: Sequence[str], tokens: int) -> Condensed:
     """Once for the same turns: a model may be asked many times while a conversation stands still."""
-    from recollect.llm import condense
+    from recollect.models.llm import condense
 
     view, known = request.view, request.view.summaries
     name = view.llm.name if view.llm is not None else ""

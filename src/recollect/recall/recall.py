@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect.embedding import Embedding
 from recollect.errors import ConcurrencyError
 from recollect.filters import Filter
+from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Calibrated, Evidence, Part, Score, content_hash
 from recollect.presets import Preset

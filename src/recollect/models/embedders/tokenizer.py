@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from recollect.embedders.wordpiece import WordPiece, pad_id, supports
 from recollect.errors import ModelError
+from recollect.models.embedders.wordpiece import WordPiece, pad_id, supports
 
 
 class Tokenizer(Protocol):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recollect import validation
-from recollect.embedders.base import listed, normalized
-from recollect.endpoint import Endpoint, Service
 from recollect.errors import InputError
+from recollect.models.embedders.base import listed, normalized
+from recollect.models.endpoint import Endpoint, Service
 
 if TYPE_CHECKING:
-    from recollect.embedders.base import Floats
+    from recollect.models.embedders.base import Floats
 
 
 class _Item(msgspec.Struct):

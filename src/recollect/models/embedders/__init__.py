@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from recollect.embedders import manifest
-from recollect.embedders.base import Embedder
 from recollect.errors import InputError
+from recollect.models.embedders import manifest
+from recollect.models.embedders.base import Embedder
 
 __all__ = ["Embedder", "available", "open_embedder"]
 
@@ -23,11 +23,11 @@ def open_embedder(spec: str, **options: Any) -> Embedder | None:
     if spec == "none":
         return None
     if kind == "local":
-        from recollect.embedders.local import LocalEmbedder
+        from recollect.models.embedders.local import LocalEmbedder
 
         return LocalEmbedder(rest, **options) if rest else LocalEmbedder.named(**options)
     if kind in ("http", "https"):
-        from recollect.embedders.remote import RemoteEmbedder
+        from recollect.models.embedders.remote import RemoteEmbedder
 
         url, _, model = spec.partition("#")
         return RemoteEmbedder(url, options.pop("model", model), **options)

@@ -11,12 +11,12 @@ import msgspec
 
 from recollect import validation
 from recollect.errors import ModelError
-from recollect.llm.base import Llm, Message
-from recollect.llm.summary import summarise
+from recollect.models.llm.base import Llm, Message
+from recollect.models.llm.summary import summarise
 from recollect.text.sentences import sentences
 
 if TYPE_CHECKING:
-    from recollect.llm.summary import Embed
+    from recollect.models.llm.summary import Embed
 
 log = logging.getLogger("recollect.llm")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from recollect.endpoint import PassingError, Service, one_line
-from recollect.llm.base import Role
-from recollect.llm.chat import Chat
+from recollect.models.endpoint import PassingError, Service, one_line
+from recollect.models.llm.base import Role
+from recollect.models.llm.chat import Chat
 
 OPENAI = "https://api.openai.com/v1"
 _PASSING = ("server_error", "overloaded", "rate_limit", "timeout")

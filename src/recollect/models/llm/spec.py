@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from recollect.errors import InputError
-from recollect.llm.base import LONGEST_NAME, Llm, Message
+from recollect.models.llm.base import LONGEST_NAME, Llm, Message
 
 _FORMS = "none, openai:MODEL, anthropic:MODEL, https://host/v1#model or anthropic+https://host#model"
 
@@ -31,10 +31,10 @@ def open_llm(spec: str, **options: Any) -> Llm | None:
     if named is None:
         return None
     if named.protocol == "anthropic":
-        from recollect.llm.anthropic import ANTHROPIC, AnthropicLlm
+        from recollect.models.llm.anthropic import ANTHROPIC, AnthropicLlm
 
         return AnthropicLlm(named.url or ANTHROPIC, named.model, **options)
-    from recollect.llm.openai import OPENAI, OpenAiLlm
+    from recollect.models.llm.openai import OPENAI, OpenAiLlm
 
     return OpenAiLlm(named.url or OPENAI, named.model, **options)
 

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect import forking, validation
-from recollect.embedders import manifest
-from recollect.embedders.base import listed, normalized
-from recollect.embedders.manifest import Pooling
-from recollect.embedders.tokenizer import load_tokenizer
 from recollect.errors import InputError, ModelError
+from recollect.models.embedders import manifest
+from recollect.models.embedders.base import listed, normalized
+from recollect.models.embedders.manifest import Pooling
+from recollect.models.embedders.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from recollect.embedders.base import Floats
+    from recollect.models.embedders.base import Floats
 
 BATCH_TOKENS = 256
 """Larger batches are no faster on a processor, and need more memory."""

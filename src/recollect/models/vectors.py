@@ -20,7 +20,7 @@ from recollect.record import Address, Record
 from recollect.stores.base import JournaledStore, Place
 
 if TYPE_CHECKING:
-    from recollect.embedders.base import Embedder, Floats
+    from recollect.models.embedders.base import Embedder, Floats
     from recollect.stores.columns import Columns
 
 _BATCH = 32
@@ -31,7 +31,7 @@ _PATIENCE = 30.0
 FIRST, EVERY, RUN = 60.0, 1800.0, 50
 """Backfill of whatever nobody asked for: seconds until the first run, between runs, and memories a run."""
 
-log = logging.getLogger("recollect.embedding")
+log = logging.getLogger("recollect.models.vectors")
 
 
 def embedding_for(store: JournaledStore, wanted: str | Embedder | None) -> Embedding | None:
@@ -40,7 +40,7 @@ def embedding_for(store: JournaledStore, wanted: str | Embedder | None) -> Embed
     if spec == "none":
         return None
     if isinstance(spec, str):
-        from recollect.embedders import available, open_embedder
+        from recollect.models.embedders import available, open_embedder
 
         if not spec:
             if available() is None:

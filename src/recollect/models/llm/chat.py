@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from recollect import validation
-from recollect.endpoint import Endpoint, RefusedError, Service
 from recollect.errors import InputError
-from recollect.llm.base import LONGEST_NAME, Message, Role
+from recollect.models.endpoint import Endpoint, RefusedError, Service
+from recollect.models.llm.base import LONGEST_NAME, Message, Role
 
 _MOST_TOKENS = 1_000_000
 _RENAMED = {"max_tokens": "max_completion_tokens"}

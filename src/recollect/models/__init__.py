@@ -1,0 +1,1 @@
+"""Models that make vectors and models that write, here and elsewhere."""
