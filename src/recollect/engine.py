@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from msgspec.structs import replace
 
-from recollect import upkeep, validation
+from recollect import validation
 from recollect.audit import AuditLog
 from recollect.chain import Entry
 from recollect.errors import AccessError
+from recollect.facets.scratchpad import Scratchpad
+from recollect.facets.sessions import Sessions
+from recollect.maintenance import jobs as upkeep
+from recollect.maintenance.jobs import Maintained
 from recollect.models.vectors import embedding_for
 from recollect.presets import Preset, load
 from recollect.recall import query as querying
@@ -23,13 +27,10 @@ from recollect.recall.query import Query
 from recollect.recall.recall import Rerank
 from recollect.recall.sources import Source, checked
 from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
-from recollect.scratchpad import Scratchpad
-from recollect.sessions import Sessions
 from recollect.skills import Folders, Skills
 from recollect.skills import load as load_skills
 from recollect.stores import open_store
 from recollect.stores.base import Damage, JournaledStore, StoreStats
-from recollect.upkeep import Maintained
 from recollect.verbs import diagnose as health
 from recollect.verbs import export as portability
 from recollect.verbs import forget as forgetting
@@ -42,10 +43,10 @@ from recollect.view import Conditions, View
 
 if TYPE_CHECKING:
     from recollect.context import Context
-    from recollect.journal import Journal
+    from recollect.facets.journal import Journal
+    from recollect.facets.moments import Moments
     from recollect.models.embedders.base import Embedder
     from recollect.models.llm import Llm
-    from recollect.moments import Moments
     from recollect.recall.consult import Consulted
     from recollect.text.tokens import Count
 
@@ -112,7 +113,7 @@ class Memory:
     @property
     def journal(self) -> Journal:
         """The view's agent's journal and core memories, and the whiteboard that agents share."""
-        from recollect.journal import Journal
+        from recollect.facets.journal import Journal
 
         return Journal(self._view)
 
@@ -129,7 +130,7 @@ class Memory:
     @property
     def moments(self) -> Moments:
         """What was learnt for the moments of decision: tasks, tools, decisions, content and delegation."""
-        from recollect.moments import Moments
+        from recollect.facets.moments import Moments
 
         return Moments(self._view)
 

@@ -15,7 +15,7 @@ from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
 
 if TYPE_CHECKING:
-    from recollect.upkeep import Maintained
+    from recollect.maintenance.jobs import Maintained
     from recollect.verbs.diagnose import Finding, Health
 
 _LOOKS = {"error": BAD, "warning": CAREFUL, "info": QUIET}

@@ -22,7 +22,7 @@ from recollect.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.engine import Memory
-    from recollect.sessions import SessionStats
+    from recollect.facets.sessions import SessionStats
     from recollect.stores.base import Damage
     from recollect.stores.sessions import SessionDecay, SessionMetadata
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, Section
-from recollect.journal import CORE, Part, private, shared
+from recollect.facets.journal import CORE, Part, private, shared
 from recollect.policies.injection import Diary
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from recollect.engine import Memory
 from recollect.errors import AccessError
-from recollect.journal import MAX_CHARS, Journal
+from recollect.facets.journal import MAX_CHARS, Journal
 from recollect.tools.base import Arguments, Fault, Result
 
 _WEEK = 7.0

@@ -11,8 +11,9 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from recollect import upkeep, validation
+from recollect import validation
 from recollect.errors import ConflictError, InputError, NotFoundError
+from recollect.maintenance import jobs as upkeep
 from recollect.policies.decay import Decay
 from recollect.recall import query as querying
 from recollect.recall.hits import Hits

@@ -1,0 +1,1 @@
+"""The facets: `memory.x` is in `x.py`."""

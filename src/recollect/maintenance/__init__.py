@@ -1,0 +1,1 @@
+"""What is done to memories as time goes by."""
