@@ -29,7 +29,7 @@ from recollect import Memory  # noqa: E402
 from recollect.filters import Filter  # noqa: E402
 from recollect.record import Address, utc_now  # noqa: E402
 from recollect.stores import open_store  # noqa: E402
-from recollect.stores.base import Place  # noqa: E402
+from recollect.stores.port import Place  # noqa: E402
 from recollect.text.fts import expression  # noqa: E402
 from recollect.text.reading import read  # noqa: E402
 

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from recollect.audit import AuditLog, Verified
-from recollect.chain import Entry
 from recollect.engine import Memory
 from recollect.presets import Preset
 from recollect.record import Address
+from recollect.stores.audit import Entry
 
 P = ParamSpec("P")
 R = TypeVar("R")

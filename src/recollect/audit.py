@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from recollect import validation
-from recollect.chain import GENESIS, Break, Entry, check
 from recollect.record import render
-from recollect.stores.base import Place
+from recollect.stores.audit import GENESIS, Break, Entry, check
+from recollect.stores.port import Place
 from recollect.verbs.draft import screen
 from recollect.view import View
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.audit import AuditLog
-from recollect.chain import Entry
 from recollect.errors import AccessError
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
@@ -30,7 +29,8 @@ from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_n
 from recollect.skills import Folders, Skills
 from recollect.skills import load as load_skills
 from recollect.stores import open_store
-from recollect.stores.base import Damage, JournaledStore, StoreStats
+from recollect.stores.audit import Entry
+from recollect.stores.port import Damage, JournaledStore, StoreStats
 from recollect.verbs import diagnose as health
 from recollect.verbs import export as portability
 from recollect.verbs import forget as forgetting

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from recollect import validation
-from recollect.chain import Entry
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
 from recollect.filters import Filter
 from recollect.models.vectors import Embedding
@@ -19,7 +18,8 @@ from recollect.presets import Preset
 from recollect.recall.sources import Source
 from recollect.record import Address, Record, Role, State, Tier, new_id, parse_time
 from recollect.skills import Skills
-from recollect.stores.base import JournaledStore, Place
+from recollect.stores.audit import Entry
+from recollect.stores.port import JournaledStore, Place
 
 if TYPE_CHECKING:
     from recollect.models.llm import Condensed, Llm

@@ -20,7 +20,7 @@ from recollect.context import Context
 from recollect.policies import injection
 from recollect.policies.retention import Retention
 from recollect.presets import Preset, load
-from recollect.stores.jsonl import files
+from recollect.stores.files import files
 
 GUIDANCE = """\
 You have persistent memory tools. Use memory_store when:

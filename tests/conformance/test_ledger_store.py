@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from recollect.conformance import StoreConformance, StoreMachine
-from recollect.stores.base import JournaledStore
-from recollect.stores.jsonl.ledger import Ledger
+from recollect.stores.files.ledger import Ledger
+from recollect.stores.port import JournaledStore
 
 
 class TestLedger(StoreConformance):

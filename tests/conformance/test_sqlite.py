@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from recollect.conformance import StoreConformance, StoreMachine
-from recollect.stores.base import JournaledStore
+from recollect.stores.port import JournaledStore
 from recollect.stores.sqlite.folder import SqliteFolder
 
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from recollect import AccessError, InputError, Memory, SecretError
-from recollect.chain import Entry
+from recollect.stores.audit import Entry
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from concepts import FILLER, Broken, Concepts, Floats, parts, texts
 from recollect import Memory, NotFoundError
 from recollect.models.vectors import EVERY, FIRST, RUN, Embedding
 from recollect.stores import open_store
-from recollect.stores.base import Place
+from recollect.stores.port import Place
 
 
 @pytest.fixture(params=["sqlite", "ledger", "notebook"])

@@ -17,9 +17,9 @@ from recollect import CorruptionError, Memory
 from recollect.conformance.samples import DeliberateError, sample
 from recollect.record import Record, pack
 from recollect.stores import open_store
-from recollect.stores.base import JournaledStore, Place
 from recollect.stores.copies import Copies
 from recollect.stores.corpus import Corpus
+from recollect.stores.port import JournaledStore, Place
 from recollect.stores.sqlite.folder import SqliteFolder
 
 PLACE = Place("default", "default")

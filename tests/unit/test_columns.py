@@ -12,9 +12,9 @@ from recollect.filters import Filter
 from recollect.recall.calibrated import MEASURED, lendings
 from recollect.recall.pool import Pool, part
 from recollect.record import EPOCH, Address, to_micros
-from recollect.stores.base import Place
 from recollect.stores.columns import NEVER, Batch, Columns, Ids, Vectors
 from recollect.stores.corpus import Corpus
+from recollect.stores.port import Place
 from recollect.text.query import TextQuery
 
 LINKS = ("before", "after", "conversation", "key", "created", "expires", "importance", "archived", "length")

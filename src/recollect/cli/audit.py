@@ -14,7 +14,7 @@ from recollect.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.audit import Verified
-    from recollect.chain import Entry
+    from recollect.stores.audit import Entry
 
 
 @click.group(

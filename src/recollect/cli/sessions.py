@@ -23,7 +23,7 @@ from recollect.record import utc_now
 if TYPE_CHECKING:
     from recollect.engine import Memory
     from recollect.facets.sessions import SessionStats
-    from recollect.stores.base import Damage
+    from recollect.stores.port import Damage
     from recollect.stores.sessions import SessionDecay, SessionMetadata
 
 PRESET = "ledger"
@@ -295,7 +295,7 @@ def export(target: Target, session: str, form: str | None, file: str | None) -> 
     Example:
       recollect sessions export sess_20260110_alice --format json -o alice.json
     """
-    from recollect.stores.jsonl import files
+    from recollect.stores.files import files
 
     if target.json and file is None and form == "jsonl":
         raise click.UsageError("--json prints one JSON document, and jsonl is many: give -o, or leave --json out.")

@@ -21,7 +21,7 @@ from recollect.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.engine import Memory
-    from recollect.stores.base import JournaledStore
+    from recollect.stores.port import JournaledStore
 
 DEFAULT_STORE = "./memory"
 _KINDS = ("sqlite", "ledger", "notebook")

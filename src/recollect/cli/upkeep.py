@@ -17,7 +17,7 @@ from recollect.errors import NotFoundError, StoreError
 
 if TYPE_CHECKING:
     from recollect.engine import Memory
-    from recollect.stores.base import Damage, JournaledStore, Place
+    from recollect.stores.port import Damage, JournaledStore, Place
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ def verify(target: Target) -> None:
 
 
 def _places(store: JournaledStore, target: Target) -> list[Place]:
-    from recollect.stores.base import Place
+    from recollect.stores.port import Place
 
     tenants = store.tenants() if target.tenant is None else [target.tenant]
     places: list[Place] = []
@@ -62,8 +62,8 @@ def _places(store: JournaledStore, target: Target) -> list[Place]:
 
 
 def _damage(store: JournaledStore, place: Place) -> list[Damage]:
-    from recollect.chain import check
-    from recollect.stores.base import Damage
+    from recollect.stores.audit import check
+    from recollect.stores.port import Damage
 
     found: list[Damage] = []
     try:

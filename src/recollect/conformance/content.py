@@ -10,7 +10,7 @@ import pytest
 
 from recollect.conformance.samples import found, keep, sample
 from recollect.record import Record, pack
-from recollect.stores.base import JournaledStore
+from recollect.stores.port import JournaledStore
 
 TEXTS: dict[str, str] = {
     "letters with marks": "Žluťoučký kůň, naïve façade, cafe\u0301 and café",

@@ -9,7 +9,7 @@ import pytest
 from recollect.conformance.samples import NOW, TICK, ids, keep, sample, where
 from recollect.filters import Filter, visible
 from recollect.record import Address
-from recollect.stores.base import JournaledStore
+from recollect.stores.port import JournaledStore
 from recollect.text.query import TextQuery
 
 Fields = dict[str, Any]

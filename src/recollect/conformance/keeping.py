@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from recollect.conformance.samples import HERE, NOW, SECOND, TICK, found, ids, keep, sample, where
 from recollect.errors import ConflictError, NotFoundError
 from recollect.record import Address
-from recollect.stores.base import JournaledStore
+from recollect.stores.port import JournaledStore
 from recollect.text.query import TextQuery
 
 FULL: dict[str, Any] = {

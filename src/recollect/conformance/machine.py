@@ -17,7 +17,7 @@ from recollect.conformance.samples import NOW, TICK, failing, sample
 from recollect.errors import ConflictError
 from recollect.filters import Filter, visible
 from recollect.record import LIFETIMES, ROLES, STATES, TIERS, Address, Record, pack
-from recollect.stores.base import JournaledStore, Match, Place
+from recollect.stores.port import JournaledStore, Match, Place
 from recollect.text.query import TextQuery
 from recollect.text.segment import fold
 

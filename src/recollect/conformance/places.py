@@ -9,10 +9,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from recollect.conformance.journal import entry
+from recollect.conformance.audit import entry
 from recollect.conformance.samples import HERE, NOW, PLACE, SECOND, SHARED, found, ids, keep, sample, where
 from recollect.record import Address
-from recollect.stores.base import JournaledStore, Place
+from recollect.stores.port import JournaledStore, Place
 from recollect.text.query import TextQuery
 
 

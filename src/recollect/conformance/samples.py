@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from recollect.filters import Filter
 from recollect.record import Address, Record, new_id
-from recollect.stores.base import JournaledStore, Place
+from recollect.stores.port import JournaledStore, Place
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HERE = Address()

@@ -6,7 +6,7 @@ import pytest
 
 from recollect.conformance.samples import PLACE, keep, sample, where
 from recollect.record import Record, pack
-from recollect.stores.base import JournaledStore
+from recollect.stores.port import JournaledStore
 from recollect.text.query import TextQuery
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from recollect.conformance.audit import JournalClaims
 from recollect.conformance.content import ContentClaims
 from recollect.conformance.filters import FilterClaims
-from recollect.conformance.journal import JournalClaims
 from recollect.conformance.keeping import KeepingClaims
 from recollect.conformance.places import PlaceClaims
 from recollect.conformance.search import SearchClaims
 from recollect.conformance.transactions import TransactionClaims
-from recollect.stores.base import JournaledStore
+from recollect.stores.port import JournaledStore
 
 
 class StoreConformance(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from recollect.conformance.samples import NOW, PLACE, SECOND, SHARED, failing, found, ids, keep, sample, where
 from recollect.errors import ConflictError
-from recollect.stores.base import JournaledStore, Place
+from recollect.stores.port import JournaledStore, Place
 from recollect.text.query import TextQuery
 
 PATIENCE = 60.0

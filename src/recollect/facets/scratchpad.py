@@ -10,7 +10,7 @@ import msgspec
 from recollect import validation
 from recollect.errors import InputError, NotFoundError
 from recollect.record import Record, render
-from recollect.stores.base import Place
+from recollect.stores.port import Place
 from recollect.verbs import remember as changes
 from recollect.verbs.draft import screen
 from recollect.verbs.forget import Forget, forget

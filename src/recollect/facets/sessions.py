@@ -19,7 +19,7 @@ from recollect.recall import query as querying
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query
 from recollect.record import SCHEMA_VERSION, Record, parse_time
-from recollect.stores.base import Damage, Place
+from recollect.stores.port import Damage, Place
 from recollect.stores.sessions import (
     Preferences,
     SessionCompaction,

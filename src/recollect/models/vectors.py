@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from recollect.errors import ModelError, StoreError
 from recollect.record import Address, Record
-from recollect.stores.base import JournaledStore, Place
+from recollect.stores.port import JournaledStore, Place
 
 if TYPE_CHECKING:
     from recollect.models.embedders.base import Embedder, Floats

@@ -14,7 +14,6 @@ import msgspec
 
 from recollect import forking, validation
 from recollect.audit import AuditLog
-from recollect.chain import Entry
 from recollect.errors import InputError, NotFoundError
 from recollect.policies.ranking import Evidence, Part, Score, WeightedSum, dedupe
 from recollect.policies.secrets import Screen, find
@@ -23,6 +22,7 @@ from recollect.recall.hits import Explanation
 from recollect.recall.sources import Bound, Found, Source
 from recollect.recall.verb import recall
 from recollect.record import EPOCH, Record
+from recollect.stores.audit import Entry
 from recollect.text.reading import read
 from recollect.view import View
 

@@ -14,9 +14,9 @@ from recollect.policies.ranking import Calibrated
 from recollect.recall import lexical
 from recollect.recall.calibrated import Columns as Kept
 from recollect.recall.calibrated import Lending, lendings
-from recollect.stores.base import Place
 from recollect.stores.columns import View
 from recollect.stores.corpus import Corpus
+from recollect.stores.port import Place
 from recollect.text import asked as speakers
 from recollect.text.query import TextQuery
 from recollect.text.times import Asked, closeness

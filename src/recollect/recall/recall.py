@@ -17,7 +17,7 @@ from recollect.policies.ranking import Calibrated, Evidence, Part, Score, conten
 from recollect.presets import Preset
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.record import Address, Record
-from recollect.stores.base import Place, Store
+from recollect.stores.port import Place, Store
 from recollect.text.reading import read
 from recollect.text.times import Asked, asked_time
 

@@ -6,12 +6,12 @@ import os
 from importlib import import_module
 
 from recollect.errors import InputError
-from recollect.stores.base import JournaledStore
+from recollect.stores.port import JournaledStore
 
 _KINDS = {
     "sqlite": ("recollect.stores.sqlite.folder", "SqliteFolder"),
-    "ledger": ("recollect.stores.jsonl.ledger", "Ledger"),
-    "notebook": ("recollect.stores.jsonl.notebook", "Notebook"),
+    "ledger": ("recollect.stores.files.ledger", "Ledger"),
+    "notebook": ("recollect.stores.files.notebook", "Notebook"),
 }
 """Loaded when one is opened: whoever uses one kind of store should not wait for the others."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 import msgspec
 
-from recollect.stores.base import Place
+from recollect.stores.port import Place
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Hours = Annotated[float, msgspec.Meta(gt=0.0)]

@@ -10,13 +10,13 @@ import msgspec
 
 from recollect import validation
 from recollect.audit import AuditLog
-from recollect.chain import Entry
 from recollect.errors import CorruptionError
 from recollect.policies.decay import strength
 from recollect.policies.ranking import content_hash
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
 from recollect.record import Record, State, render
+from recollect.stores.audit import Entry
 from recollect.verbs.remember import successors
 from recollect.view import View
 

@@ -16,7 +16,7 @@ from recollect import validation
 from recollect.errors import AccessError, ConflictError, InputError
 from recollect.filters import visible
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
-from recollect.stores.base import Place, by_place
+from recollect.stores.port import Place, by_place
 from recollect.verbs.draft import screen
 from recollect.verbs.remember import count as memories
 from recollect.verbs.remember import keep_quota

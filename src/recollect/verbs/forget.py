@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from recollect import validation
-from recollect.chain import GENESIS, Entry
 from recollect.errors import AccessError, ConcurrencyError, InputError
 from recollect.record import Record, new_id, parse_time
-from recollect.stores.base import Place, by_place
+from recollect.stores.audit import GENESIS, Entry
+from recollect.stores.port import Place, by_place
 from recollect.verbs.remember import again, ancestors, count, why
 from recollect.view import View
 

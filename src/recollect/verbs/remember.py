@@ -14,7 +14,7 @@ from recollect.filters import Filter
 from recollect.policies.ranking import Evidence
 from recollect.policies.retention import over_quota
 from recollect.record import Address, Record, new_id
-from recollect.stores.base import Place, by_place
+from recollect.stores.port import Place, by_place
 from recollect.verbs.draft import draft, screen
 from recollect.view import APART, View
 

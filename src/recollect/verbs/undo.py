@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from recollect import validation
-from recollect.chain import Entry
 from recollect.errors import ConflictError, NotFoundError
 from recollect.filters import visible
-from recollect.stores.base import Place
+from recollect.stores.audit import Entry
+from recollect.stores.port import Place
 from recollect.view import View
 
 _CHANGES = ("created", "changed", "deleted")

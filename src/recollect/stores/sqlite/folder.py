@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from recollect.chain import Entry
 from recollect.errors import CorruptionError, StoreError
 from recollect.filters import Filter
 from recollect.record import Address, Record, new_id
-from recollect.stores.base import NO_SETTINGS, Damage, Match, Place, Settings, StoreStats, by_place
+from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
+from recollect.stores.port import NO_SETTINGS, Damage, Match, Place, Settings, StoreStats, by_place
 from recollect.stores.sqlite.database import BUSY_SECONDS, MovedError, create
 from recollect.stores.sqlite.memories import Memories
 from recollect.text.query import TextQuery

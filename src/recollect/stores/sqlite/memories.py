@@ -14,9 +14,9 @@ import apsw
 from recollect.errors import ConflictError, CorruptionError, NotFoundError, StoreError
 from recollect.filters import Filter, visible
 from recollect.record import Address, Record, to_micros
-from recollect.stores.base import Damage, Match, Place
+from recollect.stores.port import Damage, Match, Place
+from recollect.stores.sqlite.audit import LoggedDatabase
 from recollect.stores.sqlite.database import UNREADABLE, MovedError
-from recollect.stores.sqlite.journal import LoggedDatabase
 from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_changes, to_record, to_row
 from recollect.text.fts import expression, word_pattern
 from recollect.text.query import TextQuery

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.record import Address
-from recollect.stores.base import Place
 from recollect.stores.columns import NEVER, Batch, Columns, Vectors, joined
 from recollect.stores.corpus import Corpus
+from recollect.stores.port import Place
 from recollect.stores.sqlite.database import UNREADABLE
 from recollect.stores.sqlite.memories import Memories
 from recollect.text.fts import expression, word_pattern, word_terms

@@ -9,7 +9,7 @@ import msgspec
 
 from recollect.filters import Filter
 from recollect.record import Address, Record, from_micros, to_micros
-from recollect.stores.base import Place
+from recollect.stores.port import Place
 from recollect.text.segment import segment
 
 COLUMNS = (

@@ -15,10 +15,10 @@ import msgspec
 if TYPE_CHECKING:
     from recollect.stores.corpus import Corpus
 
-from recollect.chain import Entry
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.record import Address, Record
+from recollect.stores.audit import Entry
 from recollect.text.query import TextQuery
 
 

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from recollect.errors import SchemaError
 from recollect.record import SCHEMA_VERSION, Record
-from recollect.stores.base import Damage, Place
-from recollect.stores.jsonl.files import Line
-from recollect.stores.jsonl.formats import Format
-from recollect.stores.jsonl.lines import Change, Tombstone, Vector
+from recollect.stores.files.files import Line
+from recollect.stores.files.formats import Format
+from recollect.stores.files.lines import Change, Tombstone, Vector
+from recollect.stores.port import Damage, Place
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OverflowError, RecursionError)
 FOREVER = 1 << 62

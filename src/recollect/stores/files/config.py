@@ -9,7 +9,7 @@ import msgspec
 
 from recollect.errors import InputError
 from recollect.policies.decay import Decay, HalfLife, NoDecay
-from recollect.stores.jsonl.lock import Patience
+from recollect.stores.files.lock import Patience
 
 Positive = Annotated[float, msgspec.Meta(gt=0.0)]
 Share = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]

@@ -16,10 +16,10 @@ import msgspec
 from recollect.errors import SchemaError
 from recollect.policies.decay import Decay, hours_between
 from recollect.record import SCHEMA_VERSION, Lifetime, Record, Role, Tier
-from recollect.stores.base import Damage
-from recollect.stores.jsonl.files import AppendOnly, Identity
-from recollect.stores.jsonl.formats import Addresses
-from recollect.stores.jsonl.state import Row, State
+from recollect.stores.files.files import AppendOnly, Identity
+from recollect.stores.files.formats import Addresses
+from recollect.stores.files.state import Row, State
+from recollect.stores.port import Damage
 from recollect.stores.sessions import SessionMetadata
 
 INDEX, METADATA = "index.json", "metadata.json"

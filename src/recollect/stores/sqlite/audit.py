@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from recollect.chain import GENESIS, Entry, seal
 from recollect.record import Record, from_micros, to_micros
+from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.sqlite.database import UNREADABLE, Database, MovedError
 
 _encode = msgspec.json.Encoder().encode

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from recollect.stores.base import Place, Settings
-from recollect.stores.jsonl.agent_file import AgentSettings
-from recollect.stores.jsonl.config import Config, Storage
-from recollect.stores.jsonl.folder import JsonlFolder, folders, holds_something
-from recollect.stores.jsonl.formats import NotebookFormat
-from recollect.stores.jsonl.searching import SearchedBook
+from recollect.stores.files.agent_file import AgentSettings
+from recollect.stores.files.config import Config, Storage
+from recollect.stores.files.folder import JsonlFolder, folders, holds_something
+from recollect.stores.files.formats import NotebookFormat
+from recollect.stores.files.searching import SearchedBook
+from recollect.stores.port import Place, Settings
 
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
 

@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.record import SCHEMA_VERSION, Address, Lifetime, Record, Role, Tier
-from recollect.stores.base import Place
-from recollect.stores.jsonl.lines import Changed, intact, sealed
+from recollect.stores.files.lines import Changed, intact, sealed
+from recollect.stores.port import Place
 
 _USUAL = {
     "kind": "fact",

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.errors import ConcurrencyError, StoreError
-from recollect.stores.jsonl.files import problem
+from recollect.stores.files.files import problem
 
 _SIZE = 1024
 """The file never changes its size: that would make every fsync in the folder slower."""

@@ -10,16 +10,16 @@ from typing import Any
 
 import msgspec
 
-from recollect.chain import GENESIS, Entry, seal
 from recollect.errors import StoreError
 from recollect.record import Record, new_id, utc_now
-from recollect.stores.jsonl import files
-from recollect.stores.jsonl.book import AUDIT, TOMBSTONES, UNDO
-from recollect.stores.jsonl.files import MISSING, Identity
-from recollect.stores.jsonl.lines import Audited, Named, Undo, UndoHead, UndoIds
-from recollect.stores.jsonl.lock import Note
-from recollect.stores.jsonl.staging import StagedBook
-from recollect.stores.jsonl.state import FOREVER, UNREADABLE
+from recollect.stores.audit import GENESIS, Entry, seal
+from recollect.stores.files import files
+from recollect.stores.files.book import AUDIT, TOMBSTONES, UNDO
+from recollect.stores.files.files import MISSING, Identity
+from recollect.stores.files.lines import Audited, Named, Undo, UndoHead, UndoIds
+from recollect.stores.files.lock import Note
+from recollect.stores.files.staging import StagedBook
+from recollect.stores.files.state import FOREVER, UNREADABLE
 
 _encode = msgspec.json.Encoder().encode
 _entry = msgspec.json.Decoder(Entry).decode

@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from recollect.record import utc_now
-from recollect.stores.jsonl import files
+from recollect.stores.files import files
 
 _FOLDER, _GLOBAL, _TOPICS = "indices", "global_index.json", "topic_index.json"
 _VERSION = 1

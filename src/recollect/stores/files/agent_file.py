@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from recollect.stores.base import NO_SETTINGS, Settings
-from recollect.stores.jsonl import files
-from recollect.stores.jsonl.config import convert
+from recollect.stores.files import files
+from recollect.stores.files.config import convert
+from recollect.stores.port import NO_SETTINGS, Settings
 
 _TICK = 100_000_000
 """Nanoseconds: longer than a step of the clock of any file system, except FAT's."""

@@ -9,12 +9,12 @@ from operator import attrgetter
 
 from recollect.filters import Filter
 from recollect.record import Record
-from recollect.stores.base import Damage, Match
-from recollect.stores.jsonl import files
-from recollect.stores.jsonl.book import UNREAD
-from recollect.stores.jsonl.logbook import Logbook
-from recollect.stores.jsonl.state import Row, State
-from recollect.stores.jsonl.text import TextIndex, has_all, having
+from recollect.stores.files import files
+from recollect.stores.files.book import UNREAD
+from recollect.stores.files.logbook import Logbook
+from recollect.stores.files.state import Row, State
+from recollect.stores.files.text import TextIndex, has_all, having
+from recollect.stores.port import Damage, Match
 from recollect.text.query import TextQuery
 
 

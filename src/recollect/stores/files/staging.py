@@ -19,13 +19,13 @@ from recollect.errors import (
     StoreError,
 )
 from recollect.record import SCHEMA_VERSION, Record, utc_now
-from recollect.stores.jsonl import files
-from recollect.stores.jsonl.book import CHANGES, TOMBSTONES, VECTORS, Staged
-from recollect.stores.jsonl.lines import CHANGEABLE, Change, Changed, Tombstone, Vector
-from recollect.stores.jsonl.lock import Note
-from recollect.stores.jsonl.metrics import CONTENTION
-from recollect.stores.jsonl.saving import SavedBook
-from recollect.stores.jsonl.state import PENDING, Row
+from recollect.stores.files import files
+from recollect.stores.files.book import CHANGES, TOMBSTONES, VECTORS, Staged
+from recollect.stores.files.lines import CHANGEABLE, Change, Changed, Tombstone, Vector
+from recollect.stores.files.lock import Note
+from recollect.stores.files.metrics import CONTENTION
+from recollect.stores.files.saving import SavedBook
+from recollect.stores.files.state import PENDING, Row
 
 _encode = msgspec.json.Encoder().encode
 _TRIES = 50

@@ -15,21 +15,21 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from recollect.chain import Entry
 from recollect.errors import StoreError
 from recollect.filters import Filter, visible
 from recollect.record import Address, Record, new_id
-from recollect.stores.base import NO_SETTINGS, Damage, Match, Place, Settings, StoreStats, by_place
+from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
-from recollect.stores.jsonl import files
-from recollect.stores.jsonl.book import GoneError
-from recollect.stores.jsonl.metrics import QUERY, Meter
-from recollect.stores.jsonl.searching import SearchedBook
+from recollect.stores.files import files
+from recollect.stores.files.book import GoneError
+from recollect.stores.files.metrics import QUERY, Meter
+from recollect.stores.files.searching import SearchedBook
+from recollect.stores.port import NO_SETTINGS, Damage, Match, Place, Settings, StoreStats, by_place
 from recollect.text.query import TextQuery
 
 if TYPE_CHECKING:
     from recollect.stores.corpus import Corpus
-    from recollect.stores.jsonl.resident import Resident
+    from recollect.stores.files.resident import Resident
 
 _TRASH = ".trash-"
 _PAGE = 500
@@ -196,7 +196,7 @@ class JsonlFolder:
     @contextmanager
     def corpus(self, place: Place, model: str | None) -> Generator[Corpus]:
         book = self.book(place)
-        from recollect.stores.jsonl.resident import Resident  # numpy takes longer to import than all of this package
+        from recollect.stores.files.resident import Resident  # numpy takes longer to import than all of this package
 
         with self.residents.lent(book, Resident) as resident, resident.corpus(model) as corpus:
             yield corpus

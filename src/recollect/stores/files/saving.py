@@ -18,8 +18,8 @@ from recollect.errors import (
     StoreError,
     UnsavedWarning,
 )
-from recollect.stores.jsonl import files
-from recollect.stores.jsonl.book import (
+from recollect.stores.files import files
+from recollect.stores.files.book import (
     AUDIT,
     CHANGES,
     COUNTER,
@@ -31,10 +31,10 @@ from recollect.stores.jsonl.book import (
     Book,
     Staged,
 )
-from recollect.stores.jsonl.lines import Change, Named, Vector
-from recollect.stores.jsonl.lock import Note
-from recollect.stores.jsonl.metrics import COMPACTION, WRITE
-from recollect.stores.jsonl.state import PENDING
+from recollect.stores.files.lines import Change, Named, Vector
+from recollect.stores.files.lock import Note
+from recollect.stores.files.metrics import COMPACTION, WRITE
+from recollect.stores.files.state import PENDING
 
 _encode = msgspec.json.Encoder().encode
 

@@ -8,14 +8,14 @@ from datetime import datetime
 
 from recollect.errors import StoreError
 from recollect.record import SCHEMA_VERSION
-from recollect.stores.base import Place, Settings
-from recollect.stores.jsonl import config, files, indices
-from recollect.stores.jsonl.folder import JsonlFolder, folders, holds_something
-from recollect.stores.jsonl.formats import LedgerFormat
-from recollect.stores.jsonl.indices import SessionPart
-from recollect.stores.jsonl.searching import SearchedBook
-from recollect.stores.jsonl.session import COUNTED, Session
-from recollect.stores.jsonl.snapshots import METADATA
+from recollect.stores.files import config, files, indices
+from recollect.stores.files.folder import JsonlFolder, folders, holds_something
+from recollect.stores.files.formats import LedgerFormat
+from recollect.stores.files.indices import SessionPart
+from recollect.stores.files.searching import SearchedBook
+from recollect.stores.files.session import COUNTED, Session
+from recollect.stores.files.snapshots import METADATA
+from recollect.stores.port import Place, Settings
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
 
 

@@ -15,14 +15,14 @@ from recollect.errors import (
     StoreError,
 )
 from recollect.record import Record, digest
-from recollect.stores.base import Damage, Place
-from recollect.stores.jsonl import files
-from recollect.stores.jsonl.config import Config
-from recollect.stores.jsonl.files import MISSING, AppendOnly, Identity
-from recollect.stores.jsonl.formats import Format
-from recollect.stores.jsonl.lock import Lock, Note
-from recollect.stores.jsonl.metrics import CORRUPTION, Meter
-from recollect.stores.jsonl.state import PENDING, UNREADABLE, Row, State, decode_vector
+from recollect.stores.files import files
+from recollect.stores.files.config import Config
+from recollect.stores.files.files import MISSING, AppendOnly, Identity
+from recollect.stores.files.formats import Format
+from recollect.stores.files.lock import Lock, Note
+from recollect.stores.files.metrics import CORRUPTION, Meter
+from recollect.stores.files.state import PENDING, UNREADABLE, Row, State, decode_vector
+from recollect.stores.port import Damage, Place
 
 CHANGES, VECTORS, TOMBSTONES = "changes.jsonl", "vectors.jsonl", "tombstones.jsonl"
 UNDO, AUDIT = "undo.jsonl", "audit.jsonl"

@@ -16,14 +16,14 @@ from msgspec.structs import replace
 from recollect.errors import ConflictError, SizeLimitError
 from recollect.policies.decay import Decay, HalfLife, NoDecay
 from recollect.record import utc_now
-from recollect.stores.jsonl import files, snapshots
-from recollect.stores.jsonl.book import CHANGES, TOMBSTONES
-from recollect.stores.jsonl.config import LEDGER_DECAY
-from recollect.stores.jsonl.files import MISSING, Identity
-from recollect.stores.jsonl.formats import LedgerFormat
-from recollect.stores.jsonl.indices import SessionPart
-from recollect.stores.jsonl.searching import SearchedBook
-from recollect.stores.jsonl.snapshots import INDEX, METADATA, Covered
+from recollect.stores.files import files, snapshots
+from recollect.stores.files.book import CHANGES, TOMBSTONES
+from recollect.stores.files.config import LEDGER_DECAY
+from recollect.stores.files.files import MISSING, Identity
+from recollect.stores.files.formats import LedgerFormat
+from recollect.stores.files.indices import SessionPart
+from recollect.stores.files.searching import SearchedBook
+from recollect.stores.files.snapshots import INDEX, METADATA, Covered
 from recollect.stores.sessions import SessionDecay, SessionMetadata
 
 _SMALL_TAIL = 65_536

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from recollect.record import to_micros
 from recollect.stores.columns import Batch, Columns, Vectors, micros
 from recollect.stores.corpus import Corpus
-from recollect.stores.jsonl.searching import SearchedBook
-from recollect.stores.jsonl.state import Row
-from recollect.stores.jsonl.text import TextIndex, has_all, having
+from recollect.stores.files.searching import SearchedBook
+from recollect.stores.files.state import Row
+from recollect.stores.files.text import TextIndex, has_all, having
 from recollect.text.fts import word_terms
 from recollect.text.query import TextQuery
 

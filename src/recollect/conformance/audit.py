@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from recollect.chain import Entry, check
 from recollect.conformance.keeping import FULL
 from recollect.conformance.samples import NOW, PLACE, SECOND, SHARED, TICK, failing, keep, sample
 from recollect.record import new_id
-from recollect.stores.base import JournaledStore, Place
+from recollect.stores.audit import Entry, check
+from recollect.stores.port import JournaledStore, Place
 
 
 def entry(message: str = "did something", *, at: datetime = NOW, actor: str | None = "atlas", **meta: Any) -> Entry:
