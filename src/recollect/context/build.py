@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recollect import validation
-from recollect.context import block, diary, notes, working
 from recollect.context.messages import SYSTEM, Message, Unit, parse, result_of
 from recollect.context.request import Request
 from recollect.context.sections import Context, Drafted, Item, LeftOut, Report, Section, Share
+from recollect.context.styles import block, working
+from recollect.context.styles import journal as diary
+from recollect.context.styles import notebook as notes
 from recollect.policies.injection import Block, Diary, NoInjection, Notes, Working
 from recollect.text.fence import CLOSE, OPEN, inside
 from recollect.text.tokens import Count, estimate

@@ -13,10 +13,10 @@ from recollect.errors import AccessError, InputError, NotFoundError, PresetError
 from recollect.policies.secrets import find
 from recollect.presets import Preset
 from recollect.tools.base import Arguments, Fault, read, schema
-from recollect.tools.diary import SaveToCore, SaveToJournal
-from recollect.tools.notes import MemoryDelete, MemorySearch, MemoryStore
+from recollect.tools.journal import SaveToCore, SaveToJournal
+from recollect.tools.notebook import MemoryDelete, MemorySearch, MemoryStore
+from recollect.tools.scratchpad import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
 from recollect.tools.verbs import Forget, Recall, Remember, SearchMyMemories
-from recollect.tools.working import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
 
 __all__ = ["Tool", "all", "anthropic", "call", "mcp", "of", "openai"]
 
