@@ -27,7 +27,7 @@ from recollect.recall.query import Query
 from recollect.record import Address, Record
 
 if TYPE_CHECKING:
-    from recollect.adapters.wrapping import wrap
+    from recollect.adapters.clients.wrapping import wrap
     from recollect.aio import AsyncMemory
 
 __all__ = [
@@ -65,5 +65,5 @@ def __getattr__(name: str) -> Any:
     if name == "AsyncMemory":
         return import_module("recollect.aio").AsyncMemory
     if name == "wrap":
-        return import_module("recollect.adapters.wrapping").wrap
+        return import_module("recollect.adapters.clients.wrapping").wrap
     raise AttributeError(f"module 'recollect' has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.adapters.turns import Heard, Shape
+from recollect.adapters.clients.turns import Heard, Shape
 
 
 def _message(result: Any) -> Heard:

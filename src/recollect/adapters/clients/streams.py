@@ -11,8 +11,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from recollect.adapters.calls import Call
-from recollect.adapters.turns import Reply
+from recollect.adapters.clients.calls import Call
+from recollect.adapters.clients.turns import Reply
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from recollect import validation
-from recollect.adapters.turns import Heard, Reply, Shape, Turn, given, plain, turns
+from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, given, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
 from recollect.engine import Memory

@@ -7,10 +7,10 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from recollect.adapters import anthropic, openai
-from recollect.adapters.calls import Call, OnError, Wrapping, options
-from recollect.adapters.streams import AsyncManager, AsyncStream, Manager, Stream, threaded
-from recollect.adapters.turns import Reply, Shape
+from recollect.adapters.clients import anthropic, openai
+from recollect.adapters.clients.calls import Call, OnError, Wrapping, options
+from recollect.adapters.clients.streams import AsyncManager, AsyncStream, Manager, Stream, threaded
+from recollect.adapters.clients.turns import Reply, Shape
 from recollect.aio import AsyncMemory
 from recollect.engine import Memory
 from recollect.errors import InputError
