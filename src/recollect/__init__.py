@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from recollect.engine import Memory
 from recollect.errors import (
     AccessError,
     ConcurrencyError,
@@ -22,6 +21,7 @@ from recollect.errors import (
     StoreError,
     UnsavedWarning,
 )
+from recollect.memory import Memory
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.query import Query
 from recollect.record import Address, Record

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from recollect.audit import AuditLog, Verified
-from recollect.engine import Memory
+from recollect.memory import Memory
 from recollect.presets import Preset
 from recollect.record import Address
 from recollect.stores.audit import Entry

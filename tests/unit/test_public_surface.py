@@ -67,7 +67,7 @@ def test_importing_recollect_imports_nothing_that_is_slow() -> None:
     script = "import sys, json; import recollect; print(json.dumps(sorted(sys.modules)))"
     modules = set(json.loads(subprocess.check_output([sys.executable, "-c", script])))
     unwanted = {"numpy", "asyncio", "rich", "click", "tomllib", "concurrent.futures", "tempfile", "recollect.cli"}
-    assert "recollect.engine" in modules
+    assert "recollect.memory" in modules
     assert not modules & unwanted
 
 

@@ -87,7 +87,7 @@ class _Story:
 
     def _remember(self) -> str:
         """This process is the agent. Returns the short id of what will be revised."""
-        from recollect.engine import Memory
+        from recollect.memory import Memory
 
         with Memory(self._folder / "memory") as memory:
             records = [

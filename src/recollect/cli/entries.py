@@ -19,7 +19,7 @@ from recollect.record import utc_now
 from recollect.verbs.draft import draft
 
 if TYPE_CHECKING:
-    from recollect.engine import Memory
+    from recollect.memory import Memory
 
 TYPES = ("conversation", "decision", "finding", "preference")
 _FIELDS = frozenset(("type", "content", "importance", "tags", "references", "timestamp"))

@@ -15,7 +15,7 @@ from recollect.cli.records import empty_hint, headline, records_table
 from recollect.cli.target import Target, scoped
 
 if TYPE_CHECKING:
-    from recollect.engine import Memory
+    from recollect.memory import Memory
     from recollect.record import Record
     from recollect.stores.audit import Entry
     from recollect.verbs.forget import Receipt

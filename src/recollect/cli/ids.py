@@ -9,7 +9,7 @@ from recollect.cli.text import count
 from recollect.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
-    from recollect.engine import Memory
+    from recollect.memory import Memory
 
 _FULL = 32
 _LEAST = 4

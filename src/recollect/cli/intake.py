@@ -17,7 +17,7 @@ from recollect.record import utc_now
 from recollect.verbs.draft import draft
 
 if TYPE_CHECKING:
-    from recollect.engine import Memory
+    from recollect.memory import Memory
 
 _BATCH = 1000
 

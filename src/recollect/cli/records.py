@@ -12,7 +12,7 @@ from recollect.cli.output import ID, QUIET, Column, Styled
 from recollect.record import Record, utc_now
 
 if TYPE_CHECKING:
-    from recollect.engine import Memory
+    from recollect.memory import Memory
 
 _NARROW, _WIDE = 60, 100
 

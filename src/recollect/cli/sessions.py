@@ -21,8 +21,8 @@ from recollect.errors import InputError, StoreError
 from recollect.record import utc_now
 
 if TYPE_CHECKING:
-    from recollect.engine import Memory
     from recollect.facets.sessions import SessionStats
+    from recollect.memory import Memory
     from recollect.stores.port import Damage
     from recollect.stores.sessions import SessionDecay, SessionMetadata
 

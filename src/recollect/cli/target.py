@@ -20,7 +20,7 @@ from recollect.cli.output import note
 from recollect.errors import AccessError, InputError
 
 if TYPE_CHECKING:
-    from recollect.engine import Memory
+    from recollect.memory import Memory
     from recollect.stores.port import JournaledStore
 
 DEFAULT_STORE = "./memory"
@@ -123,7 +123,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         `found` is for who needs the store, too; `preset` is for when none was asked for. Damage that was skipped is
         `told` at the end, but not in JSON.
         """
-        from recollect.engine import Memory
+        from recollect.memory import Memory
 
         store, home = found or self.find()
         starting = home is not None and not home.there(self.location)

@@ -16,7 +16,7 @@ from recollect.cli.target import Target, scoped
 from recollect.errors import NotFoundError, StoreError
 
 if TYPE_CHECKING:
-    from recollect.engine import Memory
+    from recollect.memory import Memory
     from recollect.stores.port import Damage, JournaledStore, Place
 
 T = TypeVar("T")

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from recollect.engine import Memory
 from recollect.errors import InputError, ModelError
 from recollect.evaluation.datasets import Corpus, Dataset, Question, Turn
 from recollect.evaluation.measures import CUTS
+from recollect.memory import Memory
 from recollect.record import Record, utc_now
 
 Told = Callable[[int], None]

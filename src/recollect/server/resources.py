@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from recollect.engine import Memory
 from recollect.errors import InputError, NotFoundError
+from recollect.memory import Memory
 from recollect.record import Record, utc_now
 
 SCHEME = "recollect://"

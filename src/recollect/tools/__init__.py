@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from recollect.engine import Memory
 from recollect.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError
+from recollect.memory import Memory
 from recollect.policies.secrets import find
 from recollect.presets import Preset
 from recollect.tools.base import Arguments, Fault, read, schema

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 
 from recollect import validation
-from recollect.engine import Memory
 from recollect.errors import InputError
+from recollect.memory import Memory
 
 Result = dict[str, Any]
 Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=32)]

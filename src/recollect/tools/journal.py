@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from recollect.engine import Memory
 from recollect.errors import AccessError
 from recollect.facets.journal import MAX_CHARS, Journal
+from recollect.memory import Memory
 from recollect.tools.base import Arguments, Fault, Result
 
 _WEEK = 7.0

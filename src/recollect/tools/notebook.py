@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from recollect.engine import Memory
+from recollect.memory import Memory
 from recollect.tools.base import Arguments, Fault, Result, Tag
 
 _MOST = 20

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from recollect.engine import Memory
+from recollect.memory import Memory
 from recollect.tools.base import Arguments, Result
 
 _LONGEST = 2000

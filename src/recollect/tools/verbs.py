@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from recollect.engine import Memory
 from recollect.errors import InputError
+from recollect.memory import Memory
 from recollect.tools.base import Arguments, Result, Tag
 from recollect.view import APART
 

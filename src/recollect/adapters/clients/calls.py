@@ -14,8 +14,8 @@ from recollect import validation
 from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, given, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
-from recollect.engine import Memory
 from recollect.errors import InputError, RecollectError
+from recollect.memory import Memory
 
 OnError = Literal["warn", "raise"]
 

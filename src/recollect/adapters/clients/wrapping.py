@@ -12,8 +12,8 @@ from recollect.adapters.clients.calls import Call, OnError, Wrapping, options
 from recollect.adapters.clients.streams import AsyncManager, AsyncStream, Manager, Stream, threaded
 from recollect.adapters.clients.turns import Reply, Shape
 from recollect.aio import AsyncMemory
-from recollect.engine import Memory
 from recollect.errors import InputError
+from recollect.memory import Memory
 
 C = TypeVar("C")
 
