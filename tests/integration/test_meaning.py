@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concepts import FILLER, Broken, Concepts, Floats, parts, texts
+from support.concepts import FILLER, Broken, Concepts, Floats, parts, texts
 
 from recollect import Memory, NotFoundError
 from recollect.models.vectors import EVERY, FIRST, RUN, Embedding

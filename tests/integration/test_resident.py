@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from concepts import texts
+from support.concepts import texts
 from msgspec.structs import replace
 
 from recollect import CorruptionError, Memory

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concepts import FILLER, Angles, Concepts, parts, texts
+from support.concepts import FILLER, Angles, Concepts, parts, texts
 from msgspec.structs import replace
 
 from recollect import Memory

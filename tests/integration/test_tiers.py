@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from concepts import Concepts, Floats, texts
+from support.concepts import Concepts, Floats, texts
 
 from recollect import Memory
 from recollect.record import TIERS
