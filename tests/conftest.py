@@ -16,6 +16,8 @@ from recollect import Memory
 
 # A model may be installed where tests run. Those that are about meaning ask for one themselves.
 os.environ["RECOLLECT_EMBEDDER"] = "none"
+# Scripts that tests start import from tests/support as the tests do.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parent)]))
 
 
 class Clock:

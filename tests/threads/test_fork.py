@@ -1,0 +1,82 @@
+"""A program may fork at any time: the child's memory works at once, whatever threads of the parent were doing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from support.watchdog import STACKS, ended
+
+from recollect import Memory
+
+if TYPE_CHECKING:
+    from conftest import Script
+
+    Start = Callable[..., Script]
+
+FORK = (
+    STACKS
+    + """
+import os, signal, sys, threading, time
+from recollect import Memory
+from support.concepts import Concepts
+
+class Slow(Concepts):
+    def embed_documents(self, texts):
+        busy.set()
+        time.sleep(0.3)
+        return super().embed_documents(texts)
+
+faulthandler.register(signal.SIGALRM, chain=True)
+busy, done = threading.Event(), threading.Event()
+model = Slow() if sys.argv[2] == "embeds" else "none"
+memory = Memory(sys.argv[1], embedder=model)
+ann = memory.at(workspace="shop", account="ann")
+ann.remember("Ann has a dog", kind="preference", tier="account")
+for n in range(5):
+    ann.remember(f"dog {n} in the shop")
+
+def recall():
+    while not done.is_set():
+        ann.recall("dog")
+
+if model == "none":
+    ann.recall("dog")  # what is imported late is imported now: Python cannot fork in the middle of that
+threads = [threading.Thread(target=recall, daemon=True) for _ in range(2 * (sys.argv[2] == "recalls"))]
+for thread in threads:
+    thread.start()
+if model != "none":
+    assert busy.wait(5)
+for n in range(3):
+    begin = time.monotonic()
+    child = os.fork()
+    if not child:
+        signal.alarm(6)  # the parent's watchdog stayed behind
+        try:
+            assert len(ann.recall("dog", limit=50)) >= 6
+            ann.remember(f"dog {n} of the child")
+            assert ann.list()[0].text == f"dog {n} of the child"
+            os._exit(0)
+        except BaseException as problem:
+            import traceback
+            traceback.print_exc()
+            os._exit(3)
+    forked = time.monotonic() - begin
+    assert forked < 5, forked
+    assert os.waitpid(child, 0)[1] == 0
+    ann.remember(f"dog {n} of the parent")
+done.set()
+for thread in threads:
+    thread.join()
+assert len(ann.recall("dog", limit=50)) == 12
+memory.close()
+"""
+)
+
+
+@pytest.mark.parametrize("parent", ["embeds", "recalls"])
+def test_a_child_forked_while_the_parent_is_busy_recalls_at_once(url: str, parent: str, start: Start) -> None:
+    ended(start(FORK, url, parent, start_new_session=True), 25)
+    with Memory(url) as memory:
+        assert len(memory.at(workspace="shop", account="ann").list()) == 12
