@@ -22,7 +22,7 @@ types: .venv/developed
 	@$(BIN)/pyright --project pyproject.toml
 
 clauses: .venv/tested
-	@$(BIN)/python tests/clauses/clause_report.py
+	@$(BIN)/python tests/support/clause_report.py
 
 bench: .venv/installed
 	@$(BIN)/python benchmarks/engine.py

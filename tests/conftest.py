@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.common import Clock, Script
 
 from recollect import Memory
 
@@ -18,22 +17,6 @@ from recollect import Memory
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 # Scripts that tests start import from tests/support as the tests do.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parent)]))
-
-
-class Clock:
-    """Says what it was told to say."""
-
-    def __init__(self, now: datetime) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, **by: float) -> None:
-        self.now += timedelta(**by)
-
-    def back(self, **by: float) -> None:
-        self.now -= timedelta(**by)
 
 
 @pytest.fixture
@@ -50,32 +33,6 @@ def store_url(tmp_path: Path) -> str:
 def memory(store_url: str, clock: Clock) -> Iterator[Memory]:
     with Memory(store_url, clock=clock) as memory:
         yield memory
-
-
-class Script(subprocess.Popen[str]):
-    """A script in a Python of its own; its `sys.argv[1:]` are the arguments. `before` is what starts that Python."""
-
-    def __init__(self, script: str, *arguments: object, before: tuple[str, ...] = (), **options: Any) -> None:
-        command = [*before, sys.executable, "-c", script, *map(str, arguments)]
-        pipe = subprocess.PIPE
-        super().__init__(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, **options)
-
-    def tell(self, line: str) -> None:
-        assert self.stdin is not None
-        self.stdin.write(f"{line}\n")
-        self.stdin.flush()
-
-    def line(self) -> str:
-        assert self.stdout is not None
-        return self.stdout.readline().rstrip("\n")
-
-    def finish(self) -> str:
-        """Wait for its end, which must be a good one. Returns what it still printed."""
-        assert self.stdout is not None
-        assert self.stderr is not None
-        printed, problem = self.stdout.read(), self.stderr.read()
-        assert self.wait(120) == 0, problem
-        return printed
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, Script
 from msgspec.structs import replace
-from notebook_files import SAMPLE, Notes
+from support.common import Clock, Script
+from support.notebook_files import SAMPLE, Notes
 
 from recollect import InputError, Memory
 from recollect.context import Context

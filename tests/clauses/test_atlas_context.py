@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from support.common import Clock
 
 from recollect import Memory
 from recollect.context import Context, without

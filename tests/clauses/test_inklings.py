@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
-from conftest import Clock
+from support.common import Clock
 
 from recollect import InputError, Memory
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from support.common import Clock
 
 from recollect import InputError, Memory
 from recollect.policies.retention import in_window

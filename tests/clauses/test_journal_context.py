@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, Script
 from msgspec.structs import replace
+from support.common import Clock, Script
 
 from recollect import AccessError, InputError, Memory, NotFoundError, SecretError
 from recollect.models.llm import Message

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
+from support.common import Clock
 
 from recollect import InputError, Memory
 

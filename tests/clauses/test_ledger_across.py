@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
-from ledger_files import Files, entry
+from support.common import Clock
+from support.ledger_files import Files, entry
 
 from recollect import Memory
 

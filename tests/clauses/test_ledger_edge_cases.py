@@ -8,8 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Clock, Script
-from ledger_files import NOW, SAMPLE, Files, entry
+from support.common import Clock, Script
+from support.ledger_files import NOW, SAMPLE, Files, entry
 
 from recollect import InputError, Memory, NotFoundError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_files import SAMPLE, Files, checksum, entry
+from support.ledger_files import SAMPLE, Files, checksum, entry
 
 from recollect import ConflictError, InputError
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
-from ledger_files import NOW, Files, entry
+from support.common import Clock
+from support.ledger_files import NOW, Files, entry
 
 from recollect import DiskFullError, InputError, Memory, SizeLimitError
 

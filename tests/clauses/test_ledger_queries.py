@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
-from ledger_files import NOW, Files, entry
+from support.common import Clock
+from support.ledger_files import NOW, Files, entry
 
 from recollect import InputError, Memory
 from recollect.recall.query import Query

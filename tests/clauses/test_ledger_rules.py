@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
-from ledger_files import SAMPLE, Files, checksum, entry
+from support.common import Clock
+from support.ledger_files import SAMPLE, Files, checksum, entry
 
 from recollect import InputError, NotFoundError, SchemaError
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 
-from clause_report import TESTS, known
+from support.clause_report import TESTS, known
 
 _MARK = re.compile(r"mark\.clause\(([^)]*)\)")
 
@@ -28,6 +28,6 @@ def test_the_list_of_clauses_is_the_one_that_was_asked_for() -> None:
 
 
 def test_the_report_counts_the_tests_of_each_clause() -> None:
-    report = subprocess.run([sys.executable, TESTS / "clauses" / "clause_report.py"], capture_output=True, text=True)
+    report = subprocess.run([sys.executable, TESTS / "support" / "clause_report.py"], capture_output=True, text=True)
     assert report.returncode == 0, report.stdout + report.stderr
     assert re.search(r"^ATL-18 +[1-9]\d* tests", report.stdout, re.MULTILINE)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, Script
-from notebook_files import SAMPLE, Notes, parse
+from support.common import Clock, Script
+from support.notebook_files import SAMPLE, Notes, parse
 
 from recollect import InputError, Memory, NotFoundError, SecretError
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
-from notebook_files import SAMPLE, Notes, parse
+from support.common import Clock
+from support.notebook_files import SAMPLE, Notes, parse
 
 from recollect import Memory, tools
 from recollect.errors import PresetError

@@ -13,7 +13,7 @@ from recollect.policies.decay import strength
 from recollect.record import new_id
 
 if TYPE_CHECKING:
-    from conftest import Clock
+    from support.common import Clock
 
 LAST = datetime(9999, 12, 30, tzinfo=UTC)
 PRESETS = ("recollect", "atlas", "aegis", "inklings", "ledger", "journal")

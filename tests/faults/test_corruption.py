@@ -11,13 +11,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import disks
 import pytest
+from support import disks
 
 from recollect import CorruptionError, Memory, RecollectError
 
 if TYPE_CHECKING:
-    from conftest import Script
+    from support.common import Script
 
 VERBS: dict[str, Callable[[Memory, str], object]] = {
     "recall": lambda memory, ident: memory.recall("heron"),

@@ -14,7 +14,7 @@ import pytest
 from recollect import Memory, StoreError
 
 if TYPE_CHECKING:
-    from conftest import Script
+    from support.common import Script
 
 
 def test_opening_and_asking_create_nothing(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import disks
 import pytest
+from support import disks
 
 BODY = """
 from collections import Counter

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonl import KINDS, Kept, copied
+from support.jsonl import KINDS, Kept, copied
 
 from recollect import Memory, SchemaError
 

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import disks
 import pytest
-from jsonl import KINDS, PRESETS, Kept, assert_sound
+from support import disks
+from support.jsonl import KINDS, PRESETS, Kept, assert_sound
 
 from recollect import InputError, Memory
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from jsonl import KINDS, Kept, Model, Server, assert_sound, copied, quick_folder, seen
+from support.jsonl import KINDS, Kept, Model, Server, assert_sound, copied, quick_folder, seen
 
 pytestmark = [pytest.mark.clause("LED-11"), pytest.mark.clause("LED-12"), pytest.mark.clause("AEG-12")]
 

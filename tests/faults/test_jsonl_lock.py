@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from jsonl import KINDS, Kept, assert_sound
+from support.jsonl import KINDS, Kept, assert_sound
 
 from recollect import Memory
 from recollect.errors import ConcurrencyError
 
 if TYPE_CHECKING:
-    from conftest import Script
+    from support.common import Script
 
     Start = Callable[..., Script]
 

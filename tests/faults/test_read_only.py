@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import disks
 import pytest
+from support import disks
 
 from recollect import Memory
 
 if TYPE_CHECKING:
-    from conftest import Script
+    from support.common import Script
 
 # Whoever is root may write everywhere, so it becomes nobody, once all that it needs from its own folders is loaded.
 BECOME_NOBODY = """

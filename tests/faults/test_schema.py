@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
-import disks
 import pytest
+from support import disks
 
 from recollect import Memory, ReadOnlyError, SchemaError
 from recollect.conformance.samples import sample
@@ -20,7 +20,7 @@ from recollect.stores.sqlite.database import SCHEMA
 from recollect.stores.sqlite.rows import INSERT, to_row
 
 if TYPE_CHECKING:
-    from conftest import Script
+    from support.common import Script
 
 FIRST = files("recollect.stores.sqlite").joinpath("migrations", "001_memories.sql").read_text()
 OURS = 0x7265636C

@@ -13,7 +13,7 @@ WORKSPACES = ("shop", "barn")
 
 
 def number_apart(memory: Memory, first: int = 400) -> None:
-    """Have a notebook's account count from there: m-1 is then one memory, whether of the workspace or of the account."""
+    """Have a notebook's account count from there: an id then means one memory, of the workspace or the account."""
     ann = memory.at(account="ann", workspace="shop")
     if ann.remember("passing", kind="preference", tier="account", tags=["x"]).id.startswith("m-"):
         item = {"content": "passing", "kind": "preference", "tier": "account", "tags": ["x"]}

@@ -30,7 +30,7 @@ _lost: set[int | None] = set()
 
 
 def together(*works: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Do all of it at the same time, each in a thread of its own. An error in one is an error here, and so is a hang."""
+    """Do all of it at once, each in a thread of its own. An error in one is an error here, and so is a hang."""
     problems: list[BaseException] = []
     begin = threading.Barrier(len(works))
 

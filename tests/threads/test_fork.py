@@ -11,7 +11,7 @@ from support.watchdog import STACKS, ended
 from recollect import Memory
 
 if TYPE_CHECKING:
-    from conftest import Script
+    from support.common import Script
 
     Start = Callable[..., Script]
 

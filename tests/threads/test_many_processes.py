@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from support.crowd import Agent, check
 from support.watchdog import STACKS, ended, opened, took
 
-
 if TYPE_CHECKING:
-    from conftest import Script
+    from support.common import Script
 
     Start = Callable[..., Script]
 

@@ -58,7 +58,7 @@ class SlowFor(Concepts):
 def test_vectors_of_one_tenant_do_not_hold_up_a_recall_of_another(store: str, url: str) -> None:
     parts = {"workspace": "own"} if store != "sqlite" else {"tenant": "own"}  # plain files have one tenant
     with opened(url, embedder=(model := SlowFor())) as memory:
-        mine, theirs = memory.at(**parts), memory.at(**{name: "theirs" for name in parts})
+        mine, theirs = memory.at(**parts), memory.at(**dict.fromkeys(parts, "theirs"))
         mine.remember("a dog")
         assert mine.recall("puppy")
         theirs.remember("a snail")

@@ -1,0 +1,779 @@
+"""OpenAI's own client, wrapped, against a real server: what reaches the model, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import openai
+import pydantic
+import pytest
+from support.model_server import ModelServer, Tool, cut, fails_midway, hang, model_server, raw, says, status
+from support.wrap_server import kept, responses_server, tool_result
+
+import recollect
+from recollect import AsyncMemory, DiskFullError, InputError, Memory, SecretError
+
+DOG = "My dog is called Bello"
+ASKED = "What is my dog called?"
+SECRET = "my key is sk-proj-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9fG1hJ3"
+
+
+def user(text: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with model_server() as server:
+        yield server
+
+
+@pytest.fixture
+def plain(server: ModelServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def client(plain: openai.OpenAI, memory: Memory) -> Any:
+    return recollect.wrap(plain, memory)
+
+
+def say(client: Any, text: Any, **options: Any) -> Any:
+    return client.chat.completions.create(model="m", messages=[user(text)], **options)
+
+
+def awaited(server: ModelServer, memory: Any, work: Any, **options: Any) -> Any:
+    """Run `work` with a wrapped async client."""
+
+    async def main() -> Any:
+        plain = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+        async with recollect.wrap(plain, memory, **options) as client:
+            return await work(client)
+
+    return asyncio.run(main())
+
+
+def injected(body: dict[str, Any]) -> str:
+    return "\n".join(one["content"] for one in body["messages"] if one["role"] == "system")
+
+
+# What reaches the model
+
+
+def test_what_was_told_in_one_call_is_in_the_next_request(client: Any, server: ModelServer) -> None:
+    say(client, DOG)
+    assert server.bodies[0]["messages"] == [user(DOG)]
+    say(client, ASKED)
+    assert DOG in injected(server.bodies[1])
+    assert server.bodies[1]["messages"][-1] == user(ASKED)
+    assert set(server.bodies[1]) == {"model", "messages"}
+
+
+def test_what_was_told_is_in_the_next_request_of_an_async_client(server: ModelServer, memory: Memory) -> None:
+    async def work(client: Any) -> None:
+        await client.chat.completions.create(model="m", messages=[user(DOG)])
+        await client.chat.completions.create(model="m", messages=[user(ASKED)])
+
+    awaited(server, AsyncMemory(memory), work)
+    assert DOG in injected(server.bodies[1])
+    assert kept(memory)[:2] == [("user", DOG), ("assistant", f"You said: {DOG}")]
+
+
+def test_a_budget_condenses_older_turns(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
+    client = recollect.wrap(plain, memory, budget=1000)
+    talk = [user(f"number {n} " + "word " * 40) if n % 2 else {"role": "assistant", "content": "ok"} for n in range(60)]
+    client.chat.completions.create(model="m", messages=[*talk, user(ASKED)])
+    assert len(server.bodies[0]["messages"]) < len(talk)
+    assert server.bodies[0]["messages"][-1] == user(ASKED)
+
+
+def test_the_presets_put_memory_in_as_they_do(tmp_path: Path, plain: openai.OpenAI, server: ModelServer) -> None:
+    marks = {"aegis": "[Memories]", "journal": "# Your Private Memory", "atlas": DOG, "recollect": "<memories>"}
+    for preset, mark in marks.items():
+        with Memory(tmp_path / preset, preset=preset) as memory:
+            memory.remember(DOG)
+            say(recollect.wrap(plain, memory), ASKED)
+        assert mark in injected(server.bodies[-1]), preset
+        assert DOG in injected(server.bodies[-1]), preset
+
+
+def test_a_preset_that_puts_nothing_in_sends_what_the_caller_sends(
+    tmp_path: Path, plain: openai.OpenAI, server: ModelServer
+) -> None:
+    with Memory(tmp_path / "ledger", preset="ledger") as memory:
+        client = recollect.wrap(plain, memory.at(conversation="s1"))
+        say(client, DOG)
+        say(client, ASKED)
+        assert server.bodies[1]["messages"] == [user(ASKED)]
+        assert ("user", DOG) in kept(memory)
+
+
+def test_what_the_caller_passes_is_never_changed(client: Any) -> None:
+    say(client, DOG)
+    parts = [{"type": "text", "text": ASKED}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
+    messages = [{"role": "system", "content": "be kind"}, user(parts)]
+    options = {"store": True, "query": "dog"}
+    before = copy.deepcopy((messages, options))
+    client.chat.completions.create(model="m", messages=messages, recollect=options)
+    assert (messages, options) == before
+
+
+def test_messages_may_be_the_clients_own_objects_or_read_only_once(client: Any, server: ModelServer) -> None:
+    server.then(says("", Tool("weather", {"city": "Oslo"})), says("Rain"))
+    first = say(client, "How is the weather in Oslo?").choices[0].message
+    talk = [user("How is the weather in Oslo?"), first, tool_result("rain")]
+    client.chat.completions.create(model="m", messages=(one for one in talk))
+    sent = server.bodies[1]["messages"]
+    assert [one["role"] for one in sent if one["role"] != "system"] == ["user", "assistant", "tool"]
+    assert next(one for one in sent if one["role"] == "assistant")["tool_calls"][0]["function"]["name"] == "weather"
+
+
+# What is kept
+
+
+def test_a_turn_is_kept_with_who_said_it_and_where_it_came_from(client: Any, memory: Memory) -> None:
+    say(client, DOG)
+    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    for record in memory.list():
+        assert (record.kind, record.source, record.metadata) == ("conversation", "openai", {"model": "m"})
+
+
+def test_a_turn_is_one_write(client: Any, memory: Memory) -> None:
+    say(client, DOG)
+    assert [entry.action for entry in memory.audit.search()] == ["remember"]
+
+
+def test_a_turn_is_kept_in_the_views_conversation(plain: openai.OpenAI, memory: Memory) -> None:
+    say(recollect.wrap(plain, memory.at(agent="a", conversation="c1"), kind="finding"), DOG)
+    assert {(one.address.conversation, one.address.agent, one.kind) for one in memory.list()} == {
+        ("c1", "a", "finding")
+    }
+
+
+def test_what_was_put_in_is_never_kept(client: Any, memory: Memory, server: ModelServer) -> None:
+    talk: list[dict[str, Any]] = []
+    for number in range(20):
+        echo = injected(server.bodies[-1]) if server.bodies else ""
+        server.then(says(f"{echo}\nBello, for the {number}th time"))
+        talk.append(user(f"{echo}\n\n{ASKED} Asked {number} times"))
+        answer = client.chat.completions.create(model="m", messages=talk)
+        talk.append({"role": "assistant", "content": answer.choices[0].message.content})
+        talk = talk[-4:]
+    found = kept(memory)
+    assert len(found) == 40
+    assert not [content for _, content in found if "<memories>" in content or "Refer to a memory" in content]
+    assert any("<memories>" in injected(body) for body in server.bodies)
+
+
+def test_only_words_are_kept_of_a_message_with_pictures(client: Any, memory: Memory) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    say(client, [{"type": "text", "text": "This is Bello"}, picture])
+    assert kept(memory)[0] == ("user", "This is Bello")
+    say(client, [picture])
+    assert [role for role, _ in kept(memory)] == ["user", "assistant", "assistant"]
+
+
+@pytest.mark.parametrize("message", [{"content": None, "refusal": "I cannot"}, {"content": ""}, {"content": "  "}])
+def test_an_answer_without_words_is_not_kept(
+    client: Any, memory: Memory, server: ModelServer, message: dict[str, Any]
+) -> None:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    server.then(raw(json.dumps(body)))
+    say(client, DOG)
+    assert kept(memory) == [("user", DOG)]
+
+
+def test_of_several_choices_the_first_is_kept(client: Any, memory: Memory, server: ModelServer) -> None:
+    choices = [
+        {"index": n, "message": {"role": "assistant", "content": f"answer {n}"}, "finish_reason": "stop"}
+        for n in range(2)
+    ]
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
+    server.then(raw(json.dumps(body)))
+    say(client, DOG, n=2)
+    assert kept(memory) == [("user", DOG), ("assistant", "answer 0")]
+
+
+def test_of_several_choices_in_a_stream_the_first_is_kept(client: Any, memory: Memory, server: ModelServer) -> None:
+    said = [(0, "one ", None), (1, "other", None), (1, None, "stop"), (0, "two", None), (0, None, "stop")]
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    chunks = [
+        {**head, "choices": [{"index": index, "delta": {"content": text}, "finish_reason": why}]}
+        for index, text, why in said
+    ]
+    stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    server.then(raw(f"{stream}data: [DONE]\n\n", content_type="text/event-stream"))
+    assert len(list(say(client, DOG, n=2, stream=True))) == 5
+    assert kept(memory) == [("user", DOG), ("assistant", "one two")]
+
+
+def test_a_loop_of_tool_calls_keeps_each_turn_once(client: Any, memory: Memory, server: ModelServer) -> None:
+    server.then(says("", Tool("find", {"n": 1})), says("Looking further", Tool("find", {"n": 2})), says("It is Bello"))
+    talk: list[Any] = [{"role": "system", "content": "be kind"}, user(ASKED)]
+    for number in range(3):
+        message = client.chat.completions.create(model="m", messages=talk).choices[0].message
+        talk += [message, *([tool_result(f"found {number}")] if message.tool_calls else [])]
+    assert kept(memory) == [("user", ASKED), ("assistant", "Looking further"), ("assistant", "It is Bello")]
+
+
+def test_what_was_said_before_a_tools_result_is_not_new(client: Any, memory: Memory, server: ModelServer) -> None:
+    server.then(says("It is Bello"))
+    call = {"id": "call_1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    asks = {"role": "assistant", "content": None, "tool_calls": [call]}
+    client.chat.completions.create(model="m", messages=[user(ASKED), asks, tool_result("found")])
+    assert kept(memory) == [("assistant", "It is Bello")]
+
+
+def test_a_message_that_is_sent_again_is_kept_once(client: Any, memory: Memory, server: ModelServer) -> None:
+    for _ in range(2):
+        say(client, DOG)
+    server.then(says("Another answer"))
+    client.chat.completions.create(model="m", messages=[{"role": "system", "content": "it is noon"}, user(DOG)])
+    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}"), ("assistant", "Another answer")]
+
+
+def test_the_same_words_at_another_point_are_kept_again(client: Any, memory: Memory, server: ModelServer) -> None:
+    server.then(says("Sure?"), says("Really?"))
+    talk: list[Any] = [user("yes")]
+    talk.append(client.chat.completions.create(model="m", messages=talk).choices[0].message)
+    client.chat.completions.create(model="m", messages=[*talk, user("yes")])
+    assert kept(memory) == [("user", "yes"), ("assistant", "Sure?"), ("user", "yes"), ("assistant", "Really?")]
+
+
+def test_the_same_words_are_kept_in_each_memory(client: Any, memory: Memory, tmp_path: Path) -> None:
+    with Memory(tmp_path / "other") as other:
+        say(client, DOG)
+        say(client, DOG, recollect={"memory": other})
+        say(client, DOG, recollect={"memory": memory.at(channel="ops")})
+        assert len(kept(memory)) == 4
+        assert len(kept(other)) == 2
+
+
+# Failures of the model
+
+
+def test_a_call_that_fails_keeps_nothing_and_says_why(client: Any, memory: Memory, server: ModelServer) -> None:
+    server.then(status(500))
+    with pytest.raises(openai.InternalServerError):
+        say(client, DOG)
+    assert kept(memory) == []
+    say(client, DOG)
+    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+
+
+def test_the_clients_own_retries_keep_a_turn_once(client: Any, memory: Memory, server: ModelServer) -> None:
+    server.then(status(500, retry_after_ms="1"), status(503, retry_after_ms="1"))
+    say(client.with_options(max_retries=2), DOG)
+    assert len(server.requests) == 3
+    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+
+
+# Streams
+
+
+def test_a_stream_is_kept_when_it_is_over(client: Any, memory: Memory) -> None:
+    stream = say(client, DOG, stream=True, stream_options={"include_usage": True})
+    texts = [chunk.choices[0].delta.content for chunk in stream if chunk.choices]
+    assert "".join(filter(None, texts)) == f"You said: {DOG}"
+    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert memory.list(role="assistant")[0].metadata == {"model": "m"}
+    assert stream.response.status_code == 200
+    assert not hasattr(stream, "text_stream")
+
+
+def test_a_stream_is_kept_although_the_caller_adds_to_the_list_meanwhile(client: Any, memory: Memory) -> None:
+    talk: list[Any] = [user(DOG)]
+    for _ in client.chat.completions.create(model="m", messages=talk, stream=True):
+        talk.append(user("too early"))
+    assert kept(memory)[0] == ("user", DOG)
+
+
+@pytest.mark.parametrize("end", ["close", "with", "error in with"])
+def test_what_came_of_a_stream_is_kept_if_it_is_closed_early(client: Any, memory: Memory, end: str) -> None:
+    stream = say(client, DOG, stream=True)
+    if end == "close":
+        [next(stream) for _ in range(3)]
+        stream.close()
+    else:
+        with suppress(KeyError), stream:
+            [next(stream) for _ in range(3)]
+            if end == "error in with":
+                raise KeyError
+    assert kept(memory) == [("user", DOG), ("assistant", "You said:")]
+    assert memory.list(role="assistant")[0].metadata == {"model": "m", "partial": True}
+    assert memory.list(role="user")[0].metadata == {"model": "m"}
+
+
+def test_a_stream_closed_before_a_word_came_leaves_nothing(client: Any, memory: Memory) -> None:
+    with say(client, DOG, stream=True):
+        pass
+    assert kept(memory) == []
+
+
+def test_a_stream_left_at_its_last_word_is_whole(client: Any, memory: Memory) -> None:
+    for chunk in say(client, DOG, stream=True):
+        if chunk.choices[0].finish_reason:
+            break
+    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert "partial" not in memory.list(role="assistant")[0].metadata
+
+
+def test_a_stream_that_is_let_go_is_kept_with_the_next_call(client: Any, memory: Memory, server: ModelServer) -> None:
+    for number, _ in enumerate(say(client, DOG, stream=True)):
+        if number == 3:
+            break
+    gc.collect()
+    say(client, ASKED)
+    assert kept(memory)[:2] == [("user", DOG), ("assistant", "You said: My")]
+    assert DOG in injected(server.bodies[1])
+
+
+@pytest.mark.parametrize("behaviour", [cut("It is Bello", 2), fails_midway("It is Bello", 2)])
+def test_what_came_of_a_stream_is_kept_if_it_breaks(
+    client: Any, memory: Memory, server: ModelServer, behaviour: Any
+) -> None:
+    server.then(behaviour)
+    stream = say(client, ASKED, stream=True)
+    with pytest.raises(openai.APIError):
+        list(stream)
+    assert kept(memory) == [("user", ASKED), ("assistant", "It is")]
+    assert memory.list(role="assistant")[0].metadata == {"model": "m", "partial": True}
+    say(client, ASKED)
+    assert [role for role, _ in kept(memory)] == ["user", "assistant", "assistant"]
+
+
+def test_a_stream_that_breaks_before_a_word_came_leaves_nothing(
+    client: Any, memory: Memory, server: ModelServer
+) -> None:
+    server.then(cut("It is Bello", 0))
+    with pytest.raises(openai.APIError):
+        list(say(client, ASKED, stream=True))
+    assert kept(memory) == []
+
+
+def test_a_stream_that_ends_without_an_end_is_partial(client: Any, memory: Memory, server: ModelServer) -> None:
+    server.then(cut("It is Bello", 2, cleanly=True))
+    list(say(client, ASKED, stream=True))
+    assert memory.list(role="assistant")[0].metadata["partial"] is True
+
+
+def test_a_stream_of_tool_calls_keeps_what_the_user_said(client: Any, memory: Memory, server: ModelServer) -> None:
+    server.then(says("", Tool("find", {"n": 1})))
+    list(say(client, ASKED, stream=True))
+    assert kept(memory) == [("user", ASKED)]
+
+
+def test_the_stream_helper_keeps_the_turn(client: Any, memory: Memory, server: ModelServer) -> None:
+    say(client, DOG)
+    with client.chat.completions.stream(model="m", messages=[user(ASKED)]) as stream:
+        kinds = {event.type for event in stream}
+    assert "content.delta" in kinds
+    assert stream.get_final_completion().choices[0].message.content == f"You said: {ASKED}"
+    with client.beta.chat.completions.stream(model="m", messages=[user("And yours?")]) as stream:
+        assert stream.until_done().get_final_completion().choices[0].message.content == "You said: And yours?"
+    assert DOG in injected(server.bodies[1])
+    assert [content for role, content in kept(memory) if role == "user"] == [DOG, ASKED, "And yours?"]
+    assert len(kept(memory)) == 6
+
+
+def test_the_stream_helper_closed_early_keeps_what_came(client: Any, memory: Memory) -> None:
+    with client.chat.completions.stream(model="m", messages=[user(DOG)]) as stream:
+        for event in stream:
+            if event.type == "content.delta" and event.snapshot.strip() == "You said:":
+                break
+    assert kept(memory) == [("user", DOG), ("assistant", "You said:")]
+
+
+def test_a_parsed_answer_is_kept(client: Any, memory: Memory, server: ModelServer) -> None:
+    class Dog(pydantic.BaseModel):
+        name: str
+
+    server.then(says('{"name": "Bello"}'))
+    answer = client.chat.completions.parse(model="m", messages=[user(ASKED)], response_format=Dog)
+    assert answer.choices[0].message.parsed == Dog(name="Bello")
+    assert kept(memory) == [("user", ASKED), ("assistant", '{"name": "Bello"}')]
+
+
+def test_async_streams_are_kept(server: ModelServer, memory: Memory) -> None:
+    async def work(client: Any) -> None:
+        stream = await client.chat.completions.create(model="m", messages=[user(DOG)], stream=True)
+        assert [chunk async for chunk in stream]
+        async with await client.chat.completions.create(model="m", messages=[user("early")], stream=True) as stream:
+            [await anext(stream) for _ in range(3)]
+        server.then(cut("It is Bello", 2))
+        stream = await client.chat.completions.create(model="m", messages=[user("cut")], stream=True)
+        with pytest.raises(openai.APIError):
+            [chunk async for chunk in stream]
+        async with client.chat.completions.stream(model="m", messages=[user("helper")]) as stream:
+            assert (await stream.get_final_completion()).choices[0].message.content == "You said: helper"
+
+    awaited(server, memory, work)
+    assert kept(memory) == [
+        ("user", DOG),
+        ("assistant", f"You said: {DOG}"),
+        ("user", "early"),
+        ("assistant", "You said:"),
+        ("user", "cut"),
+        ("assistant", "It is"),
+        ("user", "helper"),
+        ("assistant", "You said: helper"),
+    ]
+    assert [one.content for one in memory.list() if "partial" in one.metadata] == ["It is", "You said:"]
+
+
+def test_a_cancelled_async_stream_keeps_what_came(server: ModelServer, memory: Memory) -> None:
+    server.then(hang("It is Bello", 2, 3))
+
+    async def read(client: Any, came: asyncio.Event) -> None:
+        stream = await client.chat.completions.create(model="m", messages=[user(ASKED)], stream=True)
+        async for chunk in stream:
+            if chunk.choices[0].delta.content == "is ":
+                came.set()
+
+    async def work(client: Any) -> None:
+        came = asyncio.Event()
+        task = asyncio.create_task(read(client, came))
+        await came.wait()
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    awaited(server, memory, work)
+    assert kept(memory) == [("user", ASKED), ("assistant", "It is")]
+
+
+def test_what_is_being_kept_is_kept_although_nobody_waits_any_more(server: ModelServer, memory: Memory) -> None:
+    async def work(client: Any) -> None:
+        loop, busy = asyncio.get_running_loop(), threading.Event()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        stream = await client.chat.completions.create(model="m", messages=[user(DOG)], stream=True)
+        [await anext(stream) for _ in range(3)]
+        other = loop.run_in_executor(None, busy.wait)
+        closing = asyncio.create_task(stream.close())
+        while not stream.response.is_closed:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        busy.set()
+        await other
+        assert await asyncio.to_thread(kept, memory) == [("user", DOG), ("assistant", "You said:")]
+
+    awaited(server, memory, work)
+
+
+def test_the_event_loop_never_waits_for_the_memory(server: ModelServer, memory: Memory) -> None:
+    threads: set[int] = set()
+    here = threading.get_ident()
+
+    def clock() -> Any:
+        threads.add(threading.get_ident())
+        return real()
+
+    real = memory._view.clock
+    watched = Memory(memory._view.store, clock=clock)
+
+    async def work(client: Any) -> None:
+        await client.chat.completions.create(model="m", messages=[user(DOG)])
+        [chunk async for chunk in await client.chat.completions.create(model="m", messages=[user(ASKED)], stream=True)]
+        async with client.chat.completions.stream(model="m", messages=[user(ASKED)]) as stream:
+            await stream.until_done()
+
+    awaited(server, watched, work)
+    assert threads
+    assert here not in threads
+
+
+# Failures of the memory
+
+
+def test_a_secret_is_not_kept_and_the_call_goes_through(
+    client: Any, memory: Memory, server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.then(says("Noted"))
+    assert say(client, SECRET).choices[0].message.content == "Noted"
+    assert server.bodies[0]["messages"][-1] == user(SECRET)
+    assert kept(memory) == [("assistant", "Noted")]
+    assert [record.name for record in caplog.records if record.levelno == logging.WARNING] == ["recollect.wrap"]
+    assert "secret" in caplog.text
+    assert "sk-proj" not in caplog.text
+
+
+class Broken(Memory):
+    """The disk is full, or worse."""
+
+    failing = True
+
+    def remember_many(self, items: Any) -> Any:
+        if self.failing:
+            raise DiskFullError("no space left")
+        return super().remember_many(items)
+
+    def context(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("a bug")
+
+
+def test_a_memory_that_fails_never_breaks_a_call(
+    plain: openai.OpenAI, tmp_path: Path, caplog: pytest.LogCaptureFixture, server: ModelServer
+) -> None:
+    with Broken(tmp_path / "broken") as broken:
+        client = recollect.wrap(plain, broken)
+        assert say(client, DOG).choices[0].message.content == f"You said: {DOG}"
+        assert list(say(client, DOG, stream=True))
+        assert server.bodies[0]["messages"] == [user(DOG)]
+        assert "no space left" in caplog.text
+        assert "a bug" in caplog.text
+        broken.failing = False
+        say(client, DOG)
+        assert kept(broken) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+
+
+def test_on_request_a_memory_that_fails_raises(plain: openai.OpenAI, tmp_path: Path, server: ModelServer) -> None:
+    with Broken(tmp_path / "broken") as broken:
+        client = recollect.wrap(plain, broken, on_error="raise")
+        with pytest.raises(RuntimeError, match="a bug"):
+            say(client, DOG)
+        assert server.requests == []
+        with pytest.raises(DiskFullError):
+            say(client, DOG, recollect={"inject": False})
+        with pytest.raises(DiskFullError):
+            list(say(client, DOG, recollect={"inject": False}, stream=True))
+        server.then(cut("It is Bello", 2))
+        with pytest.raises(openai.APIError):  # the model's own comes first
+            list(say(client, DOG, recollect={"inject": False}, stream=True))
+    with Memory(tmp_path / "sound") as memory:
+        server.then(says("Noted"))
+        with pytest.raises(SecretError):
+            say(recollect.wrap(plain, memory, on_error="raise"), SECRET)
+        assert kept(memory) == [("assistant", "Noted")]
+
+
+@pytest.mark.parametrize("messages", ["hello", [3], [["x"]]])
+def test_what_no_model_takes_goes_to_the_client_as_it_is(
+    client: Any, memory: Memory, server: ModelServer, messages: Any
+) -> None:
+    memory.remember("hello")
+    server.then(status(400))
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model="m", messages=messages)
+    assert server.bodies[0]["messages"] == messages
+    with pytest.raises(TypeError):
+        client.chat.completions.create(model="m")
+
+
+# Options, and the rest of the client
+
+
+def test_a_call_has_options_of_its_own(client: Any, memory: Memory, server: ModelServer, tmp_path: Path) -> None:
+    say(client, DOG)
+    say(client, ASKED, recollect={"inject": False})
+    assert server.bodies[-1]["messages"] == [user(ASKED)]
+    say(client, "And now?", recollect={"store": False, "query": "dog"})
+    assert DOG in injected(server.bodies[-1])
+    assert ("user", "And now?") not in kept(memory)
+    with Memory(tmp_path / "other") as other:
+        say(client, ASKED, recollect={"memory": other})
+        assert injected(server.bodies[-1]) == ""
+        assert kept(other)[0] == ("user", ASKED)
+    assert all("recollect" not in body for body in server.bodies)
+    assert client.recollect.last.memories == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"sotre": False}, "'sotre' is not an option; known: memory, budget, inject"),
+        ({"store": "no"}, "store: must be True or False"),
+        ({"memory": "m"}, "memory: must be a Memory or an AsyncMemory, not str"),
+        ({"budget": 0}, "budget: 0 must be a whole number"),
+        ({"on_error": "ignore"}, "on_error: 'ignore' must be one of warn, raise"),
+        ([1], "recollect: must be a dict of options, not list"),
+    ],
+)
+def test_an_option_that_is_wrong_is_refused(client: Any, server: ModelServer, options: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        say(client, DOG, recollect=options)
+    assert server.requests == []
+
+
+def test_what_cannot_be_wrapped_is_refused(plain: openai.OpenAI, client: Any, memory: Memory) -> None:
+    for wrong in (object(), openai, plain.chat, Memory):
+        with pytest.raises(InputError, match="must be OpenAI, AsyncOpenAI, Anthropic or AsyncAnthropic"):
+            recollect.wrap(wrong, memory)
+    with pytest.raises(InputError, match="is wrapped already"):
+        recollect.wrap(client, memory)
+    with pytest.raises(InputError, match="kind: 'A kind'"):
+        recollect.wrap(plain, memory, kind="A kind")
+    with pytest.raises(InputError, match="memory: must be a Memory"):
+        recollect.wrap(plain, None)  # type: ignore[arg-type]
+
+
+def test_wrapping_imports_nobodys_package(run: Callable[..., str]) -> None:
+    script = "import sys, recollect; recollect.wrap; print({'openai', 'anthropic', 'httpx'} & set(sys.modules))"
+    assert run(script) == "set()\n"
+
+
+def test_a_wrapped_client_is_like_the_client(client: Any, plain: openai.OpenAI, memory: Memory) -> None:
+    assert client.base_url == plain.base_url
+    assert client.models is plain.models
+    assert client.chat.completions.with_raw_response is plain.chat.completions.with_raw_response
+    client.api_key = "another"
+    assert plain.api_key == "another"
+    assert set(dir(plain)) == set(dir(client))
+    assert repr(client).startswith("<recollect.wrap of <openai.OpenAI")
+    assert "<Memory recollect>" in repr(client)
+    assert client.chat.completions.create.__doc__ == plain.chat.completions.create.__doc__
+    with pytest.raises(AttributeError, match="nothing_such"):
+        _ = client.chat.completions.nothing_such
+    assert client.recollect.memory is memory
+    assert client.recollect.last is None
+    assert copy.copy(client).recollect is client.recollect
+
+
+def test_a_copy_of_a_wrapped_client_is_wrapped(client: Any, memory: Memory, server: ModelServer) -> None:
+    say(client, DOG)
+    for copied in (client.with_options(timeout=20), client.copy(max_retries=1)):
+        say(copied, DOG)  # which is known to be kept
+        say(copied, ASKED)
+        assert DOG in injected(server.bodies[-1])
+        assert copied.recollect is client.recollect
+    assert len(kept(memory)) == 4
+
+
+def test_azures_clients_are_wrapped_too(server: ModelServer, memory: Memory) -> None:
+    with openai.AzureOpenAI(azure_endpoint=server.url, api_key="any", api_version="2024-10-21") as azure:
+        client = recollect.wrap(azure, memory)
+        say(client, DOG)
+        say(client, ASKED)
+    assert DOG in injected(server.bodies[1])
+
+
+def test_the_last_context_can_be_looked_at(client: Any, memory: Memory) -> None:
+    say(client, DOG)
+    say(client, ASKED)
+    last = client.recollect.last
+    assert DOG in last.text
+    assert set(last.memories) <= {record.id for record in memory.list()}
+    assert last.report.tokens > 0
+
+
+def test_many_threads_share_a_client(client: Any, memory: Memory, server: ModelServer) -> None:
+    def work(number: int) -> None:
+        text = f"thread {number} has a dog called D{number}"
+        for _ in range(2):  # sent twice, kept once
+            if number % 2:
+                answer = say(client, text).choices[0].message.content
+            else:
+                answer = "".join(one.choices[0].delta.content or "" for one in say(client, text, stream=True))
+            assert answer == f"You said: {text}"
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(24)))
+    texts = [f"thread {number} has a dog called D{number}" for number in range(24)]
+    assert sorted(kept(memory)) == sorted(
+        [("user", one) for one in texts] + [("assistant", f"You said: {one}") for one in texts]
+    )
+
+
+def test_threads_that_say_the_same_at_once_keep_it_once(client: Any, memory: Memory) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: say(client, DOG), range(16)))
+    assert sorted(kept(memory)) == [("assistant", f"You said: {DOG}"), ("user", DOG)]
+
+
+# Responses
+
+
+def answering(url: str, memory: Memory) -> Any:
+    return recollect.wrap(openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0), memory)
+
+
+def test_responses_are_given_memory_in_their_instructions(memory: Memory) -> None:
+    with responses_server() as server, answering(server.url, memory) as client:
+        assert client.responses.create(model="m", input=DOG).output_text == "It is noted"
+        client.responses.create(model="m", input=ASKED, instructions="Be kind")
+        talk: list[Any] = [user(ASKED), *client.responses.create(model="m", input=[user(ASKED)]).output, user("Sure?")]
+        client.responses.create(model="m", input=talk)
+        bodies = [json.loads(request.body) for request in server.requests]
+    assert bodies[0] == {"model": "m", "input": DOG}
+    assert bodies[1]["input"] == ASKED
+    assert bodies[1]["instructions"].startswith("Be kind\n\n<memories>")
+    assert DOG in bodies[1]["instructions"]
+    assert [one["role"] for one in bodies[3]["input"]] == ["user", "assistant", "user"]
+    assert [one for one in kept(memory) if one[0] == "user"] == [("user", DOG), ("user", ASKED), ("user", "Sure?")]
+    assert ("assistant", "It is noted") in kept(memory)
+
+
+def test_what_the_server_keeps_of_a_conversation_counts(memory: Memory) -> None:
+    with responses_server() as server, answering(server.url, memory) as client:
+        for before in ("resp_1", "resp_1", "resp_2"):
+            client.responses.create(model="m", input="yes", previous_response_id=before)
+    assert [role for role, _ in kept(memory)] == ["user", "assistant"] * 2
+
+
+def test_a_tools_output_is_not_what_the_user_said(memory: Memory) -> None:
+    output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
+    with responses_server() as server, answering(server.url, memory) as client:
+        client.responses.create(model="m", input=[output], previous_response_id="resp_1")
+    assert kept(memory) == [("assistant", "It is noted")]
+
+
+def test_streamed_responses_are_kept(memory: Memory) -> None:
+    with responses_server() as server, answering(server.url, memory) as client:
+        assert list(client.responses.create(model="m", input=DOG, stream=True))
+        with client.responses.stream(model="m", input=ASKED) as stream:
+            assert stream.get_final_response().output_text == "It is noted"
+        with client.responses.create(model="m", input="early", stream=True) as stream:
+            for event in stream:
+                if event.type == "response.output_text.delta":
+                    break
+    assert kept(memory) == [
+        ("user", DOG),
+        ("assistant", "It is noted"),
+        ("user", ASKED),
+        ("assistant", "It is noted"),
+        ("user", "early"),
+        ("assistant", "It"),
+    ]
+
+
+def test_streamed_responses_that_break_keep_what_came(memory: Memory) -> None:
+    with responses_server(cut=True) as server, answering(server.url, memory) as client:
+        stream = client.responses.create(model="m", input=DOG, stream=True)
+        with pytest.raises(openai.APIError):
+            list(stream)
+    assert kept(memory) == [("user", DOG), ("assistant", "It is")]
+
+
+def test_responses_that_failed_leave_nothing(memory: Memory) -> None:
+    with responses_server(fails=True) as server, answering(server.url, memory) as client:
+        assert client.responses.create(model="m", input=DOG).status == "failed"
+        assert list(client.responses.create(model="m", input=DOG, stream=True))
+    assert kept(memory) == []
+
+
+def test_async_responses_are_kept(memory: Memory) -> None:
+    async def main(url: str) -> None:
+        async with recollect.wrap(openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="any"), memory) as client:
+            assert (await client.responses.create(model="m", input=DOG)).output_text == "It is noted"
+            async with client.responses.stream(model="m", input=ASKED) as stream:
+                assert (await stream.get_final_response()).output_text == "It is noted"
+
+    with responses_server() as server:
+        asyncio.run(main(server.url))
+        assert DOG in json.loads(server.requests[1].body)["instructions"]
+    assert [content for role, content in kept(memory) if role == "user"] == [DOG, ASKED]

@@ -1,0 +1,168 @@
+"""What a score is made of: every part by hand, who and when lift what, and nothing of others in it."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from support.concepts import FILLER, Angles, Concepts, parts, texts
+
+from recollect import Memory
+from recollect.presets import load
+
+
+@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"{request.param}:{tmp_path / 'memory'}"
+
+
+@pytest.mark.clause("ATL-19")
+@pytest.mark.parametrize("preset", ["recollect", "atlas", "inklings"])
+@pytest.mark.parametrize("model", [Concepts(), "none"])
+def test_the_parts_make_the_score(tmp_path: Path, clock: Any, preset: str, model: Any) -> None:
+    with Memory(tmp_path, preset=preset, embedder=model, clock=clock) as memory:
+        for n, text in enumerate([*FILLER, "Ada: my car", "Ada: an automobile", "Ben: tea", "Ben: my vehicle"]):
+            memory.remember(text, conversation=f"c{n // 5}", created_at=clock() - timedelta(hours=30 * (14 - n) / 3))
+        hits = memory.recall("Which car did Ada buy last week?", limit=20)
+        assert hits
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        for hit in hits:
+            explained = hit.explain()
+            shares = [part.share for part in explained.parts]
+            assert (math.prod if explained.how == "product" else sum)(shares) == pytest.approx(hit.score)
+            if explained.how == "sum":
+                assert all(part.share == pytest.approx(part.weight * part.value) for part in explained.parts)
+
+
+@pytest.mark.clause("INK-13")
+@pytest.mark.clause("INK-14")
+def test_inklings_is_reciprocal_ranks_times_strength(tmp_path: Path, clock: Any) -> None:
+    angles = {"kestrel at dawn": 0, "a plover": 30, "a kestrel that was seen far away": 65, "some dotterel": 35}
+    with Memory(tmp_path, preset="inklings", embedder=Angles(angles), clock=clock) as memory:
+        for text in angles:
+            memory.remember(text, importance=0.3 if text == "some dotterel" else 0.5)
+        clock.forward(hours=10)
+        hits = memory.recall("kestrel", touch=False)
+        strength = 0.5 * 0.998**10
+        # By words 1 and 3 of these, by meaning 1, 2 and 4; the dotterel says what the plover says.
+        expected = {
+            "kestrel at dawn": strength * (1 / 61 + 1 / 61),
+            "a kestrel that was seen far away": strength * (1 / 62 + 1 / 64),
+            "a plover": strength / 62,
+        }
+        assert {hit.memory.text: hit.score for hit in hits} == pytest.approx(expected)
+        assert parts(hits[0])["decay"] == pytest.approx(0.998**10)
+        memory.revise(hits[2].memory.id, importance=0.1)
+        assert "some dotterel" in texts(memory.recall("kestrel")), "of those that mean the same the best is recalled"
+
+
+@pytest.mark.clause("ATL-09")
+@pytest.mark.clause("ATL-10")
+@pytest.mark.clause("ATL-20")
+def test_atlas_is_a_weighted_sum_over_a_threshold(tmp_path: Path, clock: Any) -> None:
+    angles = {"kestrel near": 30, "plover within": 45, "kestrel beyond": 46, "ruff archived": 1, "knot expired": 2}
+    with Memory(tmp_path, preset="atlas", embedder=Angles(angles), clock=clock) as memory:
+        own = memory.at(agent="own")
+        memory.at(agent="other").remember("kestrel of another")
+        memory.at(tenant="other").remember("kestrel of another tenant")
+        told = {text: own.remember(text, importance=0.4) for text in angles if text != "knot expired"}
+        own.remember("knot expired", expires_at=clock() + timedelta(hours=1))
+        own.archive(told["ruff archived"].id)
+        clock.forward(hours=84)
+        hits = own.recall("kestrel", limit=10)
+        assert texts(hits) == ["kestrel near", "plover within"]
+        for hit, angle in zip(hits, (30, 45), strict=True):
+            similarity = math.cos(math.radians(angle))
+            assert hit.score == pytest.approx(0.5 * similarity + 0.2 * 0.5**0.5 + 0.2 * 0.4 + 0.1 * 1.0)
+            assert parts(hit)["similarity"] == pytest.approx(0.5 * similarity)
+    atlas = load("atlas")
+    looser = replace(atlas, recall=replace(atlas.recall, threshold=0.69))
+    with Memory(tmp_path, preset=looser, embedder=Angles(angles), clock=clock) as memory:
+        assert texts(memory.at(agent="own").recall("kestrel")) == ["kestrel near", "plover within", "kestrel beyond"]
+
+
+def test_neighbours_lend(url: str) -> None:
+    with Memory(url, embedder=Concepts()) as memory:
+        memory.remember_many(FILLER)
+        for conversation, turns in {"a": ["Where is the car?", "Behind a bakery."], "b": ["Hm.", "By a tree."]}.items():
+            for turn in turns:
+                memory.remember(turn, conversation=conversation)
+        hits = memory.recall("automobile", limit=3)
+        assert texts(hits)[:2] == ["Where is the car?", "Behind a bakery."]
+        assert "By a tree." not in texts(hits)
+        assert parts(hits[1])["neighbours"] > 0
+        assert parts(hits[1])["conversation"] > 0
+
+
+def test_a_named_speaker_is_lifted(url: str) -> None:
+    with Memory(url, embedder=Concepts()) as memory:
+        for turn in ("Bob: rowing it is", "Bob: good tea", "Alice: good rain", "Alice: chess for me, every day"):
+            memory.remember(turn, conversation="c")
+        hits = memory.recall("Which sport is for Alice?")
+        assert hits[0].memory.text == "Alice: chess for me, every day"
+        assert parts(hits[0])["speaker (alice)"] == 4.0
+        assert not any(name.startswith("speaker") for hit in hits if "Bob" in hit.memory.text for name in parts(hit))
+
+
+def test_a_time_in_the_question_lifts_what_is_of_that_time(url: str, clock: Any) -> None:
+    with Memory(url, embedder=Concepts(), clock=clock) as memory:
+        for day in (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 2, 20, 9, tzinfo=UTC), clock()):
+            memory.remember(f"Rowing on the {day:%d}th with Max", created_at=day)
+        hits = memory.recall("Which sport was it last week?")
+        assert hits[0].memory.text == "Rowing on the 20th with Max"
+        assert parts(hits[0])["time (last week)"] == pytest.approx(3.0)
+
+
+def test_a_newer_fact_comes_first_and_a_lookalike_stays(url: str, clock: Any) -> None:
+    with Memory(url, embedder=Concepts(), clock=clock) as memory:
+        memory.remember_many(FILLER)
+        old = memory.remember("Lena sits in Graz")
+        clock.forward(days=1)
+        new = memory.remember("Lena now sits in Porto, by the sea")
+        memory.remember("Lena also has a desk in Lima")
+        hits = memory.recall("Where does Lena sit?")
+        assert [hit.memory.id for hit in hits[:2]] == [new.id, old.id]
+        assert f"newer than {old.id[:8]}" in parts(hits[0])
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        moved = [hit.memory.id for hit in hits if any(name.startswith("newer") for name in parts(hit))]
+        assert moved == [new.id]
+
+
+# Isolation
+
+MINE = ["Ada: the car is blue", "it rained on the hill", "Ada: tea at noon", "Cem: no tea", "Cem: a puppy", *FILLER[:4]]
+THEIRS = ["Ada: my automobile, a car", "Eve: the car", "Eve: a blue car car", "car", "tea " * 200, "Lena sits in Rome"]
+
+
+@pytest.mark.parametrize("preset", ["recollect", "atlas", "inklings"])
+@pytest.mark.parametrize("model", [Concepts(), "none"])
+def test_what_others_keep_changes_no_score(tmp_path: Path, clock: Any, preset: str, model: Any) -> None:
+    def answers(folder: str, theirs: Sequence[str]) -> list[Any]:
+        with Memory(tmp_path / folder, preset=preset, embedder=model, clock=clock) as memory:
+            mine, other = memory.at(agent="mine"), memory.at(agent="other")
+            for n, text in enumerate(MINE):
+                for their in theirs[n : n + 1]:
+                    other.remember(their, conversation="c")
+                mine.remember(text, conversation="c", importance=0.5)
+            questions = ("Which blue vehicle has Ada?", "what did Eve say of the car", "tea", "ca*", "hound last week")
+            found = [mine.recall(question, limit=20, touch=False) for question in questions]
+            return [sorted((hit.memory.text, hit.score, str(hit.explain())) for hit in hits) for hits in found]
+
+    alone = answers("alone", [])
+    assert any(alone)
+    assert answers("shared", THEIRS) == alone
+
+
+def test_a_turn_that_is_hidden_makes_nobody_a_speaker(tmp_path: Path, clock: Any) -> None:
+    def answers(folder: str, theirs: Sequence[str]) -> list[str]:
+        with Memory(tmp_path / folder, clock=clock) as memory:
+            for text in ("Ada: the car is blue", "Ben: the car is red", "Ben: the car is old"):
+                memory.at(agent="mine").remember(text, conversation="c")
+            for text in theirs:
+                memory.at(agent="other").remember(text, conversation="c")
+            return sorted(str(hit.explain()) for hit in memory.at(agent="mine").recall("which car has Ada", limit=9))
+
+    assert answers("shared", ["Ada: I am here too"]) == answers("alone", [])

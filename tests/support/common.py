@@ -1,0 +1,50 @@
+"""A clock that can be set, and scripts in processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from typing import Any
+
+
+class Clock:
+    """Says what it was told to say."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+    def back(self, **by: float) -> None:
+        self.now -= timedelta(**by)
+
+
+class Script(subprocess.Popen[str]):
+    """A script in a Python of its own; its `sys.argv[1:]` are the arguments. `before` is what starts that Python."""
+
+    def __init__(self, script: str, *arguments: object, before: tuple[str, ...] = (), **options: Any) -> None:
+        command = [*before, sys.executable, "-c", script, *map(str, arguments)]
+        pipe = subprocess.PIPE
+        super().__init__(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, **options)
+
+    def tell(self, line: str) -> None:
+        assert self.stdin is not None
+        self.stdin.write(f"{line}\n")
+        self.stdin.flush()
+
+    def line(self) -> str:
+        assert self.stdout is not None
+        return self.stdout.readline().rstrip("\n")
+
+    def finish(self) -> str:
+        """Wait for its end, which must be a good one. Returns what it still printed."""
+        assert self.stdout is not None
+        assert self.stderr is not None
+        printed, problem = self.stdout.read(), self.stderr.read()
+        assert self.wait(120) == 0, problem
+        return printed
