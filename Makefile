@@ -1,16 +1,22 @@
 # Everything runs in .venv, which the first target that needs it makes. Only Python 3.11+ is assumed.
 PYTHON ?= python3
 BIN := .venv/bin
+# How many tests at a time: as many as there are cores.
+JOBS ?= auto
 
-.PHONY: demo test lint types clauses bench clean
+.PHONY: demo test test-long lint types clauses bench clean
 
 demo: .venv/installed
 	@$(BIN)/recollect models pull || echo "going on without a model: recall is by words alone"
 	@$(BIN)/recollect demo
 
 test: .venv/tested
-	@$(BIN)/pytest -m "not slow"
-	@$(BIN)/pytest -m slow
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m slow
+
+# The same, with ten times the examples, all the rounds, and a minute for each of the mixed runs.
+test-long: .venv/tested
+	@RECOLLECT_TEST_PROFILE=long RECOLLECT_TEST_SECONDS=60 $(BIN)/pytest -n $(JOBS) --dist worksteal --timeout 3600
 
 lint: .venv/developed
 	@$(BIN)/ruff check .

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.common import Clock, Script
+from hypothesis import HealthCheck, settings
+from support.common import DISK, LONG, Clock, Script
 
 from recollect import Memory
 
+_UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("ci", max_examples=100, stateful_step_count=30, derandomize=True, **_UNHURRIED)
+settings.register_profile("long", max_examples=1000, stateful_step_count=50, **_UNHURRIED)
+settings.load_profile("long" if LONG else "ci")
+
+# In memory, where there is room: most tests make a folder, and no disk is what they are about. Those of tests/faults
+# are about one. A worker of pytest-xdist learns which from whoever started it.
+os.environ["RECOLLECT_TEST_DISK"] = DISK
+if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK):
+    os.environ["TMPDIR"] = tempfile.tempdir = "/dev/shm"
 # A model may be installed where tests run. Those that are about meaning ask for one themselves.
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 # Scripts that tests start import from tests/support as the tests do.

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 from recollect.conformance import StoreConformance, StoreMachine
 from recollect.stores.files.notebook import Notebook
@@ -41,7 +41,5 @@ class NotebookMachine(StoreMachine):
         self.folder.cleanup()
 
 
-NotebookMachine.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+NotebookMachine.TestCase.settings = settings(max_examples=settings.default.max_examples // 5)
 TestNotebookMachine = pytest.mark.slow(NotebookMachine.TestCase)

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 from recollect.conformance import StoreConformance, StoreMachine
 from recollect.stores.port import JournaledStore
@@ -41,7 +41,5 @@ class SqliteMachine(StoreMachine):
         self.folder.cleanup()
 
 
-SqliteMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+SqliteMachine.TestCase.settings = settings(max_examples=settings.default.max_examples // 5)
 TestSqliteMachine = pytest.mark.slow(SqliteMachine.TestCase)

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from support.common import times
 from support.jsonl import KINDS, Kept, Model, Server, assert_sound, copied, quick_folder, seen
 
 pytestmark = [pytest.mark.clause("LED-11"), pytest.mark.clause("LED-12"), pytest.mark.clause("AEG-12")]
@@ -32,7 +33,7 @@ def folder() -> Iterator[Path]:
 def test_killed_at_any_time_nothing_acknowledged_is_lost(server: Server, folder: Path, kind: str) -> None:
     chance = random.Random(f"{kind} 1")
     killed = acknowledged = 0
-    for number in range(16):
+    for number in times(16):
         kept, model = Kept(kind, folder / str(number) / "memory"), Model()
         for turn in range(40):
             seed = 1000 * number + turn
@@ -41,7 +42,7 @@ def test_killed_at_any_time_nothing_acknowledged_is_lost(server: Server, folder:
             acknowledged += sum("done" in line for line in said)
             model.follow(said, seen(kept))
         assert_sound(kept, model)
-    assert killed > 500
+    assert killed > 250
     assert acknowledged
 
 

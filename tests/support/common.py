@@ -1,11 +1,23 @@
-"""A clock that can be set, and scripts in processes of their own."""
+"""A clock that can be set, scripts in processes of their own, and how much time there is."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from datetime import datetime, timedelta
 from typing import Any
+
+LONG = os.environ.get("RECOLLECT_TEST_PROFILE") == "long"
+"""Whether there is time, as in `make test-long`. What is repeated to meet rare cases is repeated more often then."""
+DISK = os.environ.get("RECOLLECT_TEST_DISK") or tempfile.gettempdir()
+"""A folder on a real disk."""
+
+
+def times(number: int) -> range:
+    """So many rounds of what takes long, or half of them where there is no time."""
+    return range(number if LONG else number // 2)
 
 
 class Clock:

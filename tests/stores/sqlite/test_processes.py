@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.common import times
 
 from recollect import ConflictError, Memory
 from recollect.stores.sqlite import database
@@ -119,7 +120,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_had_acknowledged(
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.0)  # whoever finds a lock left behind fails at once
     draw = random.Random(20260301)
     last: dict[str, str] = {}
-    for turn in range(32):
+    for turn in times(32):
         writer = start(CHANGING, store_url, turn)
         lines = [writer.line() for _ in range(draw.randint(1, 40))]
         lines += killed(writer, after=draw.random() * 0.01)
@@ -130,7 +131,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_had_acknowledged(
             assert wrong == []
             assert sound(memory)
             memory.remember("life goes on")
-    assert Counter(last.values())["there"] > 100
+    assert Counter(last.values())["there"] > 50
 
 
 BATCHES = """
