@@ -14,9 +14,9 @@ test: .venv/tested
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m slow
 
-# The same, with ten times the examples, all the rounds, and a minute for each of the mixed runs.
+# The same, with ten times the examples, all the rounds, and a minute for each store's mixed run.
 test-long: .venv/tested
-	@RECOLLECT_TEST_PROFILE=long RECOLLECT_TEST_SECONDS=60 $(BIN)/pytest -n $(JOBS) --dist worksteal --timeout 3600
+	@RECOLLECT_TEST_PROFILE=long RECOLLECT_TEST_SECONDS=180 $(BIN)/pytest -n $(JOBS) --dist worksteal --timeout 3600
 
 lint: .venv/developed
 	@$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from support.common import times
+from support.common import LONG, times
 from support.jsonl import KINDS, Kept, Model, Server, assert_sound, copied, quick_folder, seen
 
 pytestmark = [pytest.mark.clause("LED-11"), pytest.mark.clause("LED-12"), pytest.mark.clause("AEG-12")]
@@ -76,55 +76,57 @@ def template(server: Server, folder: Path, kind: str, op: str) -> tuple[Kept, Mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["before", "half"])
+@pytest.mark.parametrize(("how", "op"), [*(("before", op) for op in ESSENTIAL), *(("half", op) for op in OPS)])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.clause("AEG-04")
 @pytest.mark.clause("AEG-05")
 @pytest.mark.clause("AEG-07")
 def test_killed_at_each_call_of_an_operation_it_is_done_or_not(
-    server: Server, folder: Path, kind: str, how: str
+    server: Server, folder: Path, kind: str, how: str, op: str
 ) -> None:
+    ops = (OPS if how == "half" else ESSENTIAL)[op]
     small = folder / "small.toml"
     small.write_text(files("recollect.presets").joinpath("aegis.toml").read_text().replace("quota = 500", "quota = 4"))
-    for op, ops in OPS.items() if how == "half" else ESSENTIAL.items():
-        before, known = template(server, folder, kind, op)
-        number, died = 0, True
-        while died:
-            number += 1
-            kept = copied(before, folder / "crash" / "memory")
-            preset = str(small) if op == "prune" else kept.preset
-            said, died = server.run(kept, ops, seed=number, die=number, how=how, preset=preset)
-            model = Model(known.state)
-            model.follow(said, seen(kept))
-            more, _ = server.run(kept, ["remember"], seed=1_000_000 + number)
-            model.follow(more, seen(kept))
-            assert_sound(kept, model if number % 3 == 0 or not died else None)
-        assert number > 3, f"{op} makes {number} calls"
+    before, known = template(server, folder, kind, op)
+    number, died = 0, True
+    while died:
+        number += 1
+        kept = copied(before, folder / "crash" / "memory")
+        preset = str(small) if op == "prune" else kept.preset
+        said, died = server.run(kept, ops, seed=number, die=number, how=how, preset=preset)
+        model = Model(known.state)
+        model.follow(said, seen(kept))
+        more, _ = server.run(kept, ["remember"], seed=1_000_000 + number)
+        model.follow(more, seen(kept))
+        assert_sound(kept, model if number % 3 == 0 or not died else None)
+    assert number > 3, f"{op} makes {number} calls"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("op", ["batch", "revise", "forget"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_killed_while_recovering_from_a_kill_nothing_is_done_by_halves(server: Server, folder: Path, kind: str) -> None:
+def test_killed_while_recovering_from_a_kill_nothing_is_done_by_halves(
+    server: Server, folder: Path, kind: str, op: str
+) -> None:
     recoveries = 0
-    for op in ("batch", "revise", "forget"):
-        before, known = template(server, folder, kind, op)
-        first, died = 0, True
-        kept, model = before, known
-        while died:
-            first += 1
-            second, again = 0, True
-            while again:
-                second += 1
-                kept, model = copied(before, folder / "crash" / "memory"), Model(known.state)
-                said, died = server.run(kept, [op], seed=first, die=first, how="half")
-                model.follow(said, seen(kept))
-                if b'"from"' not in (kept.aside / "lock").read_bytes():
-                    break  # it had begun nothing, or finished all
-                said, again = server.run(kept, ["remember"], seed=500_000 + second, die=second, how="half")
-                model.follow(said, seen(kept))
-                more, _ = server.run(kept, ["remember"], seed=1_000_000 + second)
-                model.follow(more, seen(kept))
-                recoveries += 1
-            assert_sound(kept, model)
-        assert first > 3
-    assert recoveries > 50
+    before, known = template(server, folder, kind, op)
+    first, died = 0, True
+    kept, model = before, known
+    while died:
+        first += 1 if LONG else 2  # the second kill comes at each call, the first at every other one
+        second, again = 0, True
+        while again:
+            second += 1
+            kept, model = copied(before, folder / "crash" / "memory"), Model(known.state)
+            said, died = server.run(kept, [op], seed=first, die=first, how="half")
+            model.follow(said, seen(kept))
+            if b'"from"' not in (kept.aside / "lock").read_bytes():
+                break  # it had begun nothing, or finished all
+            said, again = server.run(kept, ["remember"], seed=500_000 + second, die=second, how="half")
+            model.follow(said, seen(kept))
+            more, _ = server.run(kept, ["remember"], seed=1_000_000 + second)
+            model.follow(more, seen(kept))
+            recoveries += 1
+        assert_sound(kept, model)
+    assert first > 3
+    assert recoveries > (15 if LONG else 7)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from recollect import Memory, NotFoundError, SizeLimitError
 
@@ -57,6 +57,13 @@ class Walk(RuleBasedStateMachine):
     def text(self, size: int) -> str:
         self.number += 1
         return f"heron {self.number:06} " + "x" * size
+
+    @initialize(full=st.booleans())
+    def fill(self, full: bool) -> None:
+        """Half of the walks begin where there is next to no room."""
+        if full:
+            for size in (*[900] * 20, *[20] * 20):
+                self.add(size)
 
     @rule(size=sizes)
     def add(self, size: int) -> None:

@@ -15,7 +15,8 @@ from support.watchdog import PATIENCE, opened, together
 
 from recollect import Memory
 
-SECONDS = float(os.environ.get("RECOLLECT_TEST_SECONDS", "20"))
+SECONDS = float(os.environ.get("RECOLLECT_TEST_SECONDS", "20")) / 3
+"""Of the long run on each of the three stores."""
 
 
 @pytest.mark.parametrize("embedder", ["none", "concepts"])
