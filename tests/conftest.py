@@ -25,6 +25,7 @@ settings.load_profile("long" if LONG else "ci")
 os.environ["RECOLLECT_TEST_DISK"] = DISK
 if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK):
     os.environ["TMPDIR"] = tempfile.tempdir = "/dev/shm"
+    os.environ.setdefault("TIKTOKEN_CACHE_DIR", os.path.join(DISK, "data-gym-cache"))  # where it was, if it is there
 # A model may be installed where tests run. Those that are about meaning ask for one themselves.
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 # Scripts that tests start import from tests/support as the tests do.
