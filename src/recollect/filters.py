@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from datetime import datetime
+from operator import attrgetter
+from typing import TypeVar
 
 import msgspec
 
@@ -13,15 +15,14 @@ from recollect.record import Address, Lifetime, Record, Role, State, Tier
 class Filter(msgspec.Struct, frozen=True):
     """Which memories. All conditions must hold; an empty or None condition always does.
 
-    `view` is the address that asks: it sees what `visible` says and nothing else, whatever the other conditions are.
+    `seen_from` is the address that asks: it sees what `visible` says and nothing else, whatever the conditions are.
     """
 
-    view: Address
+    seen_from: Address
     now: datetime
     state: State | None = "live"
     tiers: tuple[Tier, ...] = ()
     kinds: tuple[str, ...] = ()
-    without_kinds: tuple[str, ...] = ()
     roles: tuple[Role, ...] = ()
     sources: tuple[str, ...] = ()
     lifetimes: tuple[Lifetime, ...] = ()
@@ -41,82 +42,53 @@ class Filter(msgspec.Struct, frozen=True):
 
     def matches(self, record: Record) -> bool:
         """What a store's own search must agree with."""
-        return (
-            visible(self.view, record) and self._state(record) and self._fields(record) and self.has_tags(record.tags)
-        )
+        return self.meets()(record)
 
     def meets(self) -> Callable[[Record], bool]:
-        """The same as `matches`, made quick for many records: only the conditions that were given are asked."""
-        asks: list[Callable[[Record], bool]] = []
-        if self.kinds:
-            kinds = frozenset(self.kinds)
-            asks.append(lambda record: record.kind in kinds)
-        if self.without_kinds:
-            unwanted = frozenset(self.without_kinds)
-            asks.append(lambda record: record.kind not in unwanted)
-        if (least := self.min_importance) is not None:
-            asks.append(lambda record: record.importance >= least)
+        """The conditions as one function, made quick for many records: only those that were given are asked."""
+        asks = [*self._field_conditions(), *self._time_conditions()]
         if self.tags or self.any_tags or self.without_tags:
-            asks.append(self._known_tags())
-        if any(getattr(self, name) for name in _SELDOM) or self.since is not None or self.until is not None:
-            asks.append(self._fields)
-        if self.state == "live":
+            tagged = _known(self.has_tags)
+            asks.append(lambda record: tagged(record.tags))
+        if (state := self.state) is not None:
             now = self.now
-            asks.append(
-                lambda record: (
-                    record.superseded_by is None
-                    and record.archived_at is None
-                    and (record.expires_at is None or record.expires_at > now)
-                )
-            )
-        elif self.state is not None:
-            asks.append(self._state)
-        seen: dict[tuple[Address, Tier], bool] = {}
+            asks.append(lambda record: record.state(now) == state)
+        allowed: Callable[[tuple[Address, Tier]], bool] = lambda who: self.allows(*who)  # noqa: E731
+        may = _known(allowed)
+        asks.append(lambda record: may((record.address, record.tier)))
 
         def meets(record: Record) -> bool:
-            for ask in asks:
+            for ask in asks:  # noqa: SIM110 - twice as fast as all()
                 if not ask(record):
                     return False
-            key = (record.address, record.tier)
-            may = seen.get(key)
-            if may is None:
-                may = seen[key] = visible(self.view, record)
-            return may
+            return True
 
         return meets
 
-    def _known_tags(self) -> Callable[[Record], bool]:
-        """Many records have the same tags."""
-        known: dict[tuple[str, ...], bool] = {}
+    def _field_conditions(self) -> list[Callable[[Record], bool]]:
+        asks: list[Callable[[Record], bool]] = []
+        for condition, field in ANY_OF.items():
+            if values := frozenset(getattr(self, condition)):
+                value_of = attrgetter(field)
+                asks.append(lambda record, value_of=value_of, values=values: value_of(record) in values)
+        if (least := self.min_importance) is not None:
+            asks.append(lambda record: record.importance >= least)
+        return asks
 
-        def ask(record: Record) -> bool:
-            tags = record.tags
-            meets = known.get(tags)
-            if meets is None:
-                meets = known[tags] = self.has_tags(tags)
-            return meets
+    def _time_conditions(self) -> list[Callable[[Record], bool]]:
+        asks: list[Callable[[Record], bool]] = []
+        if (since := self.since) is not None:
+            asks.append(lambda record: record.created_at >= since)
+        if (until := self.until) is not None:
+            asks.append(lambda record: record.created_at < until)
+        return asks
 
-        return ask
-
-    def _state(self, record: Record) -> bool:
-        return self.state is None or record.state(self.now) == self.state
-
-    def _fields(self, record: Record) -> bool:
-        address = record.address
+    def allows(self, address: Address, tier: Tier) -> bool:
+        """Whether a memory at this address may be seen, and is meant."""
         return (
-            (not self.tiers or record.tier in self.tiers)
-            and (not self.kinds or record.kind in self.kinds)
-            and record.kind not in self.without_kinds
-            and (not self.roles or record.role in self.roles)
-            and (not self.sources or record.source in self.sources)
-            and (not self.lifetimes or record.lifetime in self.lifetimes)
-            and (self.since is None or record.created_at >= self.since)
-            and (self.until is None or record.created_at < self.until)
-            and (self.min_importance is None or record.importance >= self.min_importance)
-            and (self.conversation is None or address.conversation == self.conversation)
-            and (self.channel is None or address.channel == self.channel)
-            and (self.agent is None or address.agent == self.agent)
-            and (not self.superseded_by or record.superseded_by in self.superseded_by)
+            visible_at(self.seen_from, address, tier)
+            and (not self.tiers or tier in self.tiers)
+            and all(getattr(self, part) in (None, getattr(address, part)) for part in SAME)
         )
 
     def has_tags(self, tags: tuple[str, ...]) -> bool:
@@ -127,16 +99,31 @@ class Filter(msgspec.Struct, frozen=True):
         )
 
 
-_SELDOM = (
-    "tiers",
-    "roles",
-    "sources",
-    "lifetimes",
-    "conversation",
-    "channel",
-    "agent",
-    "superseded_by",
-)
+ANY_OF = {
+    "kinds": "kind",
+    "roles": "role",
+    "sources": "source",
+    "lifetimes": "lifetime",
+    "superseded_by": "superseded_by",
+}
+"""Conditions that name several values, one of which a field must have."""
+SAME = ("conversation", "channel", "agent")
+"""Conditions that are parts of the address."""
+
+V = TypeVar("V", bound=Hashable)
+
+
+def _known(ask: Callable[[V], bool]) -> Callable[[V], bool]:
+    """Many records have the same: each value is asked about once."""
+    known: dict[V, bool] = {}
+
+    def answer(value: V) -> bool:
+        met = known.get(value)
+        if met is None:
+            met = known[value] = ask(value)
+        return met
+
+    return answer
 
 
 def has_tag(tags: tuple[str, ...], wanted: str) -> bool:

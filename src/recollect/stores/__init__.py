@@ -6,7 +6,7 @@ import os
 from importlib import import_module
 
 from recollect.errors import InputError
-from recollect.stores.port import JournaledStore
+from recollect.stores.port import Store
 
 _KINDS = {
     "sqlite": ("recollect.stores.sqlite.folder", "SqliteFolder"),
@@ -16,7 +16,7 @@ _KINDS = {
 """Loaded when one is opened: whoever uses one kind of store should not wait for the others."""
 
 
-def open_store(location: str | os.PathLike[str], default: str = "sqlite") -> JournaledStore:
+def open_store(location: str | os.PathLike[str], default: str = "sqlite") -> Store:
     """A store by its location: `kind:path`, or a path for the default kind. Nothing is created until it is written."""
     text = os.fspath(location)
     scheme, colon, rest = text.partition(":")

@@ -1,27 +1,29 @@
 """A resident copy of one place in columns: what filters and scores need of every memory, as arrays.
 
 A position stands for one memory, in the order in which they came. Removed ones keep theirs, except at the end.
+Columns change under the lock of their owner. What is handed out is a `Block`, which never changes.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from recollect.filters import Filter, visible_at
+from recollect.filters import ANY_OF, Filter
 from recollect.record import EPOCH, Address, Tier, to_micros
 from recollect.text.speakers import speaker
 
+T = TypeVar("T")
 NEVER = (1 << 63) - 1
 _GROWTH = 1.125
 """Copies are cheap beside vectors that nobody uses."""
-_VIEWS = 4
+_FILTERS = 4
 """Filters whose answers are kept. Most questions are put with the same few."""
 
 _ARRAYS: dict[str, Any] = {
@@ -30,7 +32,7 @@ _ARRAYS: dict[str, Any] = {
     "expires": np.int64,
     "importance": np.float64,
     "archived": np.bool_,
-    "superseded": np.bool_,
+    "superseded_by": np.int32,
     "length": np.int32,
     "who": np.int32,
     "kind": np.int32,
@@ -56,7 +58,7 @@ class Batch(NamedTuple):
     """NEVER for most."""
     importance: Sequence[float]
     archived: Sequence[bool]
-    superseded: Sequence[bool]
+    superseded_by: Sequence[str | None]
     length: Sequence[int]
     kind: Sequence[str]
     role: Sequence[str | None]
@@ -70,18 +72,57 @@ class Batch(NamedTuple):
     who: Sequence[tuple[Address, Tier]]
 
 
-class View:
-    """Which positions a filter sees."""
+class Block:
+    """The columns as they were at one moment: plain arrays, valid for ever and for every thread."""
 
-    def __init__(self, mask: NDArray[np.bool_], since: int = -NEVER, until: int = NEVER) -> None:
+    def __init__(self, columns: Columns) -> None:
+        self.size = columns.size
+        self.ids: Sequence[str] = columns.ids
+        # These are only ever added to. Where the end is cut off, the columns go on with copies.
+        self.created: NDArray[np.int64] = columns.column("created")
+        self.length: NDArray[np.int32] = columns.column("length")
+        self.conversation: NDArray[np.int32] = columns.column("conversation")
+        # These change in place when a memory comes or goes.
+        self.before: NDArray[np.int32] = columns.column("before").copy()
+        self.after: NDArray[np.int32] = columns.column("after").copy()
+        self.speaker: NDArray[np.int32] = columns.column("speaker").copy()
+        self.speakers: Sequence[str] = columns.speakers.values
+        """By code."""
+
+
+class Seen:
+    """Which positions of a block a filter sees."""
+
+    def __init__(self, block: Block, mask: NDArray[np.bool_], since: int = -NEVER, until: int = NEVER) -> None:
+        self.block = block
         self.mask = mask
         self._since, self._until = since, until
-        self.kept: dict[Any, Any] = {}
-        """What follows from this and the columns alone, for whoever computes it to keep."""
+        self._kept: dict[Hashable, Any] = {}
 
     def holds(self, now: int) -> bool:
         """Whether at that time nothing else has expired than when it was made."""
         return self._since <= now < self._until
+
+    def once(self, what: Hashable, make: Callable[[], T]) -> T:
+        """What depends on the block and the mask alone, made when first asked for and kept with them."""
+        if what not in self._kept:
+            self._kept[what] = make()
+        return self._kept[what]
+
+    def only(self, positions: NDArray[np.int64]) -> Seen:
+        """Of what is seen, these."""
+        has = np.zeros_like(self.mask)
+        has[positions] = True
+        return Seen(self.block, self.mask & has)
+
+    def speakers(self) -> dict[str, int]:
+        """How many of those that are seen each said; nobody is the empty name."""
+        return self.once("speakers", self._speakers)
+
+    def _speakers(self) -> dict[str, int]:
+        counts = np.bincount(self.block.speaker[self.mask], minlength=1)
+        names = self.block.speakers
+        return {names[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist()}
 
 
 class Codes:
@@ -136,8 +177,11 @@ class Ids(Sequence[str]):
             self._text += ident.encode()
             self._ends.append(len(self._text))
 
-    def cut(self, size: int) -> None:
-        del self._text[self._ends[size] :], self._ends[size + 1 :]
+    def cut(self, size: int) -> Ids:
+        """The first of them, as others that go on without changing these."""
+        first = Ids()
+        first._text, first._ends = self._text[: self._ends[size]], self._ends[: size + 1]
+        return first
 
 
 class Vectors:
@@ -188,7 +232,8 @@ class Columns:
         self.ids = Ids()
         self.vectors: Vectors | None = None
         self.who, self.kinds, self.roles, self.sources = Codes(), Codes(), Codes(), Codes()
-        self.lifetimes, self.tags, self.speakers = Codes(), Codes(), Codes()
+        self.lifetimes, self.tags, self.speakers, self.successors = Codes(), Codes(), Codes(), Codes()
+        self.successors(None)  # code 0: not superseded
         self._data: dict[str, NDArray[Any]] = {name: np.zeros(64, kind) for name, kind in _ARRAYS.items()}
         self._conversations: dict[str, int] = {}
         self._last: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -196,7 +241,10 @@ class Columns:
         self._groups = 0
         self._heard: dict[tuple[str, int, int], int | None] = {}
         self._unproven: dict[int, tuple[str, int, int]] = {}
-        self._views: dict[Filter, View] = {}
+        self._seen: dict[Filter, Seen] = {}
+        self._block: Block | None = None
+        self._lent = 0
+        """The size of the largest block that shares these arrays."""
 
     @property
     def bytes(self) -> int:
@@ -242,6 +290,7 @@ class Columns:
             self._data = {name: _grown(column, wanted) for name, column in self._data.items()}
         if self.vectors is not None:
             self.vectors.reserve(self.size)
+        self._changed()
         self.ids.extend(batch.ident)
         data, new = self._data, slice(start, self.size)
         for name in ("key", "created", "length"):
@@ -263,11 +312,12 @@ class Columns:
 
     def _take_in(self, positions: slice | NDArray[np.int64], batch: Batch) -> None:
         data = self._data
-        for name in ("expires", "importance", "archived", "superseded"):
+        for name in ("expires", "importance", "archived"):
             data[name][positions] = getattr(batch, name)
+        data["superseded_by"][positions] = self.successors.many(batch.superseded_by)
         data["lifetime"][positions] = self.lifetimes.many(batch.lifetime)
         data["tags"][positions] = self.tags.many(batch.tags)
-        self._views.clear()
+        self._changed()
 
     def _group(self, conversation: str | None) -> int:
         """The number of a conversation. A memory outside any has one of its own."""
@@ -339,8 +389,12 @@ class Columns:
             self.vectors.clear(at)
         while self.size and not data["alive"][self.size - 1]:  # SQLite gives the highest number once more
             self.size -= 1
-        self.ids.cut(self.size)
-        self._views.clear()
+        if self.size < self._lent:  # the end will be written again, and blocks that were handed out still show it
+            self._data = {name: column.copy() for name, column in data.items()}
+            self._lent = 0
+        if self.size < len(self.ids):
+            self.ids = self.ids.cut(self.size)
+        self._changed()
 
     def remove_from(self, key: int) -> None:
         """All from that one on."""
@@ -351,70 +405,72 @@ class Columns:
 
     def missing(self, dimensions: int, most: int) -> list[str]:
         """Ids of living memories without a vector of so many dimensions, the newest first."""
-        lacking = self.column("alive") & ~self.column("superseded")
+        lacking = self.column("alive") & (self.column("superseded_by") == 0)
         vectors = self.vectors
         if vectors is not None and vectors.dimensions == dimensions:
             vectors.reserve(self.size)
             lacking &= ~vectors.has[: self.size]
         return [self.ids[at] for at in np.flatnonzero(lacking)[::-1][:most].tolist()]
 
-    def view(self, where: Filter) -> View:
+    def _changed(self) -> None:
+        self._seen.clear()
+        self._block = None
+
+    def block(self) -> Block:
+        if self._block is None:
+            self._block = Block(self)
+            self._lent = max(self._lent, self.size)
+        return self._block
+
+    def seen(self, where: Filter) -> Seen:
         """Which positions a filter sees. It is kept until a memory changes, comes, goes or expires."""
         now, key = to_micros(where.now), replace(where, now=EPOCH)
-        view = self._views.pop(key, None)
-        if view is None or not view.holds(now):
+        seen = self._seen.pop(key, None)
+        if seen is None or not seen.holds(now):
             mask, expires = self.mask(where), self.column("expires")
             mask.flags.writeable = False
             since = int(expires[expires <= now].max(initial=-NEVER))
-            view = View(mask, since, int(expires[expires > now].min(initial=NEVER)))
-        self._views[key] = view
-        while len(self._views) > _VIEWS:
-            del self._views[next(iter(self._views))]
-        return view
+            seen = Seen(self.block(), mask, since, int(expires[expires > now].min(initial=NEVER)))
+        self._seen[key] = seen
+        while len(self._seen) > _FILTERS:
+            del self._seen[next(iter(self._seen))]
+        return seen
 
     def mask(self, where: Filter) -> NDArray[np.bool_]:
         """Which positions a filter sees: what `Filter.matches` says of each."""
-        now = to_micros(where.now)
-        found = self.column("alive") & self.who.table(lambda who: _may(where, *who))[self.column("who")]
-        archived, superseded = self.column("archived"), self.column("superseded")
-        expired = self.column("expires") <= now
+        mask = self.column("alive") & self.who.table(lambda who: where.allows(*who))[self.column("who")]
+        archived, superseded = self.column("archived"), self.column("superseded_by") != 0
+        expired = self.column("expires") <= to_micros(where.now)
         if where.state == "live":
-            found &= ~(archived | superseded | expired)
+            mask &= ~(archived | superseded | expired)
         elif where.state == "expired":
-            found &= expired & ~(archived | superseded)
+            mask &= expired & ~(archived | superseded)
         elif where.state == "archived":
-            found &= archived & ~superseded
+            mask &= archived & ~superseded
         elif where.state == "superseded":
-            found &= superseded
-        for codes, name, wanted in (
-            (self.kinds, "kind", where.kinds),
-            (self.roles, "role", where.roles),
-            (self.sources, "source", where.sources),
-            (self.lifetimes, "lifetime", where.lifetimes),
-        ):
-            if wanted:
-                found &= codes.table(frozenset(wanted).__contains__)[self.column(name)]
-        if where.without_kinds:
-            found &= ~self.kinds.table(frozenset(where.without_kinds).__contains__)[self.column("kind")]
+            mask &= superseded
+        for condition, name in ANY_OF.items():
+            if wanted := frozenset(getattr(where, condition)):
+                mask &= self._codes[name].table(wanted.__contains__)[self.column(name)]
         if where.tags or where.any_tags or where.without_tags:
-            found &= self.tags.table(where.has_tags)[self.column("tags")]
+            mask &= self.tags.table(where.has_tags)[self.column("tags")]
         if where.since is not None:
-            found &= self.column("created") >= to_micros(where.since)
+            mask &= self.column("created") >= to_micros(where.since)
         if where.until is not None:
-            found &= self.column("created") < to_micros(where.until)
+            mask &= self.column("created") < to_micros(where.until)
         if where.min_importance is not None:
-            found &= self.column("importance") >= where.min_importance
-        return found
+            mask &= self.column("importance") >= where.min_importance
+        return mask
 
-
-def _may(where: Filter, address: Address, tier: Tier) -> bool:
-    return (
-        visible_at(where.view, address, tier)
-        and (not where.tiers or tier in where.tiers)
-        and (where.conversation is None or address.conversation == where.conversation)
-        and (where.channel is None or address.channel == where.channel)
-        and (where.agent is None or address.agent == where.agent)
-    )
+    @property
+    def _codes(self) -> dict[str, Codes]:
+        return {
+            "kind": self.kinds,
+            "role": self.roles,
+            "source": self.sources,
+            "lifetime": self.lifetimes,
+            "superseded_by": self.successors,
+        }
 
 
 def micros(when: datetime | None) -> int:

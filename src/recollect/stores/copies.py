@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 MOST_BYTES = 1 << 30
@@ -14,6 +12,10 @@ MOST_BYTES = 1 << 30
 class Copy(Protocol):
     @property
     def bytes(self) -> int: ...
+
+    def close(self) -> None:
+        """Let go of whatever it holds. Whoever still has it reads it anew."""
+        ...
 
 
 K = TypeVar("K")
@@ -26,7 +28,6 @@ class Copies(Generic[K, C]):
         self._lock = threading.Lock()
         self._copies: dict[K, C] = {}
         """The one that was asked for last comes last."""
-        self._users: Counter[K] = Counter()
 
     def __len__(self) -> int:
         return len(self._copies)
@@ -34,35 +35,33 @@ class Copies(Generic[K, C]):
     def __contains__(self, key: K) -> bool:
         return key in self._copies
 
-    @contextmanager
-    def lent(self, key: K, make: Callable[[K], C]) -> Generator[C]:
-        """The copy of something. It stays while anybody has it."""
+    def get(self, key: K, make: Callable[[], C]) -> C:
         with self._lock:
-            copy = self._copies.pop(key, None) or make(key)
+            copy = self._copies.pop(key, None) or make()
             self._copies[key] = copy
-            self._users[key] += 1
-        try:
-            yield copy
-        finally:
-            with self._lock:
-                self._users[key] -= 1
-                if not self._users[key]:
-                    del self._users[key]
-                self._make_room()
+            return copy
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """The last one stays however large it is, or else each question would read it anew."""
-        excess = sum(copy.bytes for copy in self._copies.values()) - self.most
-        for key in list(self._copies)[:-1]:
-            if excess <= 0:
-                return
-            if key not in self._users:
-                excess -= self._copies.pop(key).bytes
+        with self._lock:
+            excess = sum(copy.bytes for copy in self._copies.values()) - self.most
+            going: list[C] = []
+            for key in list(self._copies)[:-1]:
+                if excess <= 0:
+                    break
+                going.append(self._copies.pop(key))
+                excess -= going[-1].bytes
+        for copy in going:
+            copy.close()
 
     def drop(self, key: K) -> None:
         with self._lock:
-            self._copies.pop(key, None)
+            copy = self._copies.pop(key, None)
+        if copy is not None:
+            copy.close()
 
     def clear(self) -> None:
         with self._lock:
-            self._copies.clear()
+            going, self._copies = list(self._copies.values()), {}
+        for copy in going:
+            copy.close()

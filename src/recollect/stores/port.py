@@ -1,6 +1,7 @@
 """The port between the engine and whatever keeps its memories.
 
-A store keeps and searches. It never ranks, decays or decides. Every store passes `recollect.conformance`.
+A store keeps and searches. It never ranks, decays or decides. What it is asked it answers with values: when a call has
+returned, nothing of the store is locked, and nobody calls back into it. Every store passes `recollect.conformance`.
 """
 
 from __future__ import annotations
@@ -8,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
-if TYPE_CHECKING:
-    from recollect.stores.corpus import Corpus
-
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
-from recollect.record import Address, Record
+from recollect.record import Record
 from recollect.stores.audit import Entry
-from recollect.text.query import TextQuery
+
+if TYPE_CHECKING:
+    from recollect.stores.shelves import Thing
+    from recollect.stores.shortlist import Ask, Shortlist
 
 
 class Place(NamedTuple):
@@ -31,6 +32,18 @@ class Place(NamedTuple):
     @classmethod
     def of(cls, record: Record) -> Place:
         return cls(record.address.tenant, None if record.tier == "account" else record.address.workspace)
+
+    @staticmethod
+    def seen_by(where: Filter) -> list[Place]:
+        """Where memories that a filter sees may be."""
+        view = where.seen_from
+        own = [] if view.workspace is None or where.tiers == ("account",) else [Place(view.tenant, view.workspace)]
+        return own if where.tiers and "account" not in where.tiers else [*own, Place(view.tenant, None)]
+
+
+def in_order(places: Sequence[Place]) -> list[Place]:
+    """Each once, in the one order in which locks are taken, so that no two callers can wait for each other."""
+    return sorted(set(places), key=lambda place: (place.tenant, place.workspace or ""))
 
 
 def by_place(records: Sequence[Record]) -> dict[Place, list[Record]]:
@@ -44,23 +57,30 @@ def by_place(records: Sequence[Record]) -> dict[Place, list[Record]]:
     return groups
 
 
-class Match(NamedTuple):
-    record: Record
-    score: float
-    """Higher is better; comparable within one search only."""
+Order = Literal["oldest", "newest", "importance"]
+"""By creation time, or the least important first and of those the oldest. Ties are in the order of storing."""
+
+By = Literal["state", "kind", "tier", "agent", "embedded", "speaker"]
+"""What is counted by. `embedded` is yes or no; `speaker` stands alone."""
 
 
-class StoreStats(msgspec.Struct, frozen=True):
-    """Counts of what a filter sees, and the bytes on disk of the places it looks in."""
+class After(NamedTuple):
+    """Where a scan goes on: behind this memory. If it is gone, what is equal to it in the order may come again."""
 
-    total: int
-    states: Mapping[str, int]
-    kinds: Mapping[str, int]
-    tiers: Mapping[str, int]
-    agents: Mapping[str, int]
-    """Per agent; shared memories under the empty name."""
-    embedded: int
-    size_bytes: int
+    id: str
+    created_at: datetime
+    importance: float
+
+    @classmethod
+    def of(cls, record: Record) -> After:
+        return cls(record.id, record.created_at, record.importance)
+
+
+class Before(NamedTuple):
+    """What an entry of the audit log replaced. A thing of version 0 was not there."""
+
+    records: list[Record]
+    things: list[Thing]
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -82,69 +102,176 @@ class Damage(NamedTuple):
     problem: str
 
 
-class Store(Protocol):
+class Memories(Protocol):
     """Writes are durable when the call, or the outermost transaction around it, returns."""
 
-    def transaction(self, place: Place) -> AbstractContextManager[object]:
-        """All or nothing for this place, and nobody else writes there meanwhile. May be nested."""
-        ...
+    def transaction(self, *places: Place) -> AbstractContextManager[object]:
+        """All or nothing for these places, and nobody else writes there meanwhile. Readers do not wait for it.
 
-    def put(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Add new records and return them as stored: a store with ids of its own gives them here.
-
-        An id that exists is a ConflictError, and none of that place's records is stored.
+        May be nested, but only in places that are open already: whoever needs several names them at once.
         """
         ...
 
-    def get(self, ids: Sequence[str], view: Address) -> list[Record]:
-        """Those that exist and that the view may see, in whatever state, in no particular order, with embeddings."""
+    def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
+        """Add new records and return them as stored: a store with ids of its own gives them here.
+
+        An id that exists is a ConflictError, and none of them is stored.
+        """
         ...
 
-    def update(self, records: Sequence[Record]) -> None:
-        """Replace the stored fields of records that exist. Content, address and creation time stay."""
+    def get(self, place: Place, ids: Sequence[str]) -> list[Record]:
+        """Those that exist there, in whatever state, in no particular order, with embeddings."""
         ...
 
-    def delete(self, records: Sequence[Record], reason: str = "") -> None:
-        """A store that keeps marks of what was deleted keeps the reason with them."""
+    def update(self, place: Place, records: Sequence[Record]) -> None:
+        """Replace the fields that may change of records that exist. Content, address, times and vector stay."""
         ...
 
-    def touch(self, records: Sequence[Record], at: datetime) -> None:
-        """Count one retrieval each. Seen at once by this process; durable with the next write, or on close."""
+    def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
+        """NotFoundError for one that does not exist. A store that keeps marks of what was deleted keeps the reason."""
+        ...
+
+    def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
+        """Count one retrieval each. Never waits and never fails: what cannot be written now is kept for later.
+
+        This process sees it at once. It is written with the next change, after some seconds, or on close.
+        """
         ...
 
     def scan(
-        self, where: Filter, *, newest_first: bool = False, limit: int | None = None, bare: bool = False
+        self,
+        where: Filter,
+        *,
+        order: Order = "oldest",
+        after: After | None = None,
+        limit: int | None = None,
+        whole: bool = True,
     ) -> Iterator[Record]:
-        """All that match, by creation time, with embeddings. Others may write while the scan goes on.
+        """All that match. Others may write while the scan goes on.
 
-        `bare` asks for less: content and embedding may be left out where that is quicker.
+        Without `whole`, content and embedding may be left out where that is quicker: content is None then.
         """
         ...
 
-    def search_text(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
-        """The best matches, best first, without embeddings."""
+    def count(self, where: Filter, by: Sequence[By] = ()) -> dict[tuple[str, ...], int]:
+        """How many match, by the values of some fields. An agent or speaker that is none is the empty text."""
         ...
 
-    def stats(self, where: Filter) -> StoreStats: ...
-
-    def corpus(self, place: Place, model: str | None) -> AbstractContextManager[Corpus]:
-        """All memories of a place at once, with their vectors of the model if one is named."""
+    def search(self, ask: Ask) -> list[Shortlist]:
+        """What a question needs to be ranked, for each place that its filter looks in and that holds something."""
         ...
+
+    def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
+        """Ids of memories that are not superseded and have no vector of this model and size, the newest first."""
+        ...
+
+    def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
+        """Give memories their vectors; ids that are gone are passed over.
+
+        Vectors can be made again at any time: they are seen at once, and durable with the next change or on close.
+        """
+        ...
+
+    def places(self, tenant: str) -> list[Place]:
+        """Where something was stored, workspaces first."""
+        ...
+
+    def drop(self, place: Place) -> None:
+        """Remove a workspace with everything in it. Other processes that have it open lose sight of it at once."""
+        ...
+
+
+class Audit(Protocol):
+    """The audit log of each place, and what it takes to undo an entry. All calls join the open transaction."""
+
+    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
+        """Seal the entry onto the end of the place's log (its seq and hash are given here)."""
+        ...
+
+    def entries(
+        self,
+        place: Place,
+        *,
+        contains: Sequence[str] = (),
+        about: str = "",
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Entry]:
+        """Entries whose message has one of the texts, whatever their case, and whose meta names the id."""
+        ...
+
+    def written(self, place: Place) -> int:
+        """How many entries were ever appended."""
+        ...
+
+    def before(self, place: Place, seq: int) -> Before | None:
+        """What was there before that entry; None once compaction dropped it."""
+        ...
+
+    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
+        """Drop what undo needs: of entries older than `until`, of those that name these memories, or of all."""
+        ...
+
+
+class Shelves(Protocol):
+    """What is addressed rather than recalled, in the same transactions as the memories of its place."""
+
+    def keep(self, place: Place, thing: Thing, *, expect: int | None = None) -> Thing:
+        """Put a thing under its key, in place of the one that is there, and return it with its version.
+
+        `expect` is the version that must be there, 0 for none; ConflictError if it is not. Versions count from 1, and
+        anew after a removal. `created_at` stays that of the first.
+        """
+        ...
+
+    def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
+        """Those that are there, in the order of the keys."""
+        ...
+
+    def shelf(
+        self,
+        place: Place,
+        shelf: str | None = None,
+        *,
+        parent: str | None = None,
+        contains: str = "",
+        newest_first: bool = False,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Thing]:
+        """The things of one shelf, or of all, in the order in which they were first kept.
+
+        `contains` is a text somewhere in the body, whatever its case. `after` is the key to go on behind.
+        """
+        ...
+
+    def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
+        """How many were there."""
+        ...
+
+
+class Store(Memories, Audit, Shelves, Protocol):
+    """What the engine runs on."""
+
+    def close(self) -> None:
+        """Write what was put off. A later call opens what it needs again."""
+        ...
+
+
+@runtime_checkable
+class OnDisk(Protocol):
+    """A store of files, which can be damaged, grow full and hold traces of what was deleted."""
 
     def settings(self, place: Place) -> Settings:
         """As they are now: another process may have changed them. Asked for often. InputError names a bad one."""
         ...
 
-    def crowded(self, place: Place) -> bool:
-        """Whether a place is so full that it is time to compact it."""
+    def size(self, place: Place) -> int:
+        """Bytes on disk."""
         ...
 
-    def tenants(self) -> list[str]: ...
-
-    def workspaces(self, tenant: str) -> list[str]: ...
-
-    def drop(self, tenant: str, workspace: str) -> None:
-        """Remove a workspace with everything in it. Other processes that have it open lose sight of it at once."""
+    def crowded(self, place: Place) -> bool:
+        """Whether a place is so full that it is time to compact it."""
         ...
 
     def scrub(self, place: Place) -> None:
@@ -159,34 +286,9 @@ class Store(Protocol):
         """Look at everything on disk."""
         ...
 
-    def close(self) -> None: ...
 
+@runtime_checkable
+class Administered(Protocol):
+    """A store that knows who its tenants are."""
 
-class Journal(Protocol):
-    """The audit log of each place, and what it takes to undo an entry. All calls join the open transaction."""
-
-    def append(self, place: Place, entry: Entry, before: Sequence[Record] = ()) -> Entry:
-        """Seal the entry onto the end of the place's log (its seq and hash are given here)."""
-        ...
-
-    def entries(
-        self, place: Place, *, contains: str = "", about: str = "", newest_first: bool = False, limit: int | None = None
-    ) -> Iterator[Entry]:
-        """Entries whose message has the text, whatever its case, and whose meta names the memory id."""
-        ...
-
-    def written(self, place: Place) -> int:
-        """How many entries were ever appended."""
-        ...
-
-    def before(self, place: Place, seq: int) -> list[Record] | None:
-        """The records as they were before that entry; None once compaction dropped them."""
-        ...
-
-    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
-        """Drop what undo needs: of entries older than `until`, of those that name these memories, or of all."""
-        ...
-
-
-class JournaledStore(Store, Journal, Protocol):
-    """What the engine runs on."""
+    def tenants(self) -> list[str]: ...

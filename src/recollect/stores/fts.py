@@ -16,7 +16,7 @@ def expression(query: TextQuery) -> str:
     """The MATCH expression. It finds all that may have the query's patterns; `word_pattern` tells which of them do."""
     required = [phrase for text in query.phrases if (phrase := _phrase(text))]
     required += [begin for pattern in query.patterns if (begin := _beginning(pattern))]
-    some = " OR ".join(word_terms(query))
+    some = " OR ".join(word_terms(query).values())
     every = " AND ".join(required)
     if every and some:
         # The words only score: what has every phrase is found with or without them.
@@ -24,9 +24,13 @@ def expression(query: TextQuery) -> str:
     return every or ("" if query.patterns else some)
 
 
-def word_terms(query: TextQuery) -> list[str]:
-    """The index entries that the query's words stand for, each an expression of its own."""
-    return list(dict.fromkeys(term for word in query.words for term in _terms(word, query.loose)))[:_MOST_TERMS]
+def word_terms(query: TextQuery) -> dict[str, str]:
+    """The entries of the index that the query's words stand for, each with its expression.
+
+    An entry is a plain word; with a star at its end it stands for all that begin so.
+    """
+    entries = dict.fromkeys(entry for word in query.words for entry in _entries(word, query.loose))
+    return {entry: _term(entry) for entry in list(entries)[:_MOST_TERMS]}
 
 
 def _beginning(pattern: str) -> str:
@@ -50,11 +54,11 @@ def _term(term: str) -> str:
     return f'"{term[:-1]}"*' if term.endswith("*") else f'"{term}"'
 
 
-def _terms(word: str, loose: bool) -> list[str]:
-    found = [_term(term) for term in terms(word)]
+def _entries(word: str, loose: bool) -> list[str]:
+    exact = terms(word)
     if not loose or len(word) < _LOOSE_FROM or spaceless(word):
-        return found
-    return [f'"{term}"*' for term in terms(word)] + [f'"{part}"' for part in parts(word)]
+        return exact
+    return [f"{term}*" for term in exact] + parts(word)
 
 
 def word_pattern(pattern: str) -> str:
