@@ -10,11 +10,15 @@ import msgspec
 
 from recollect.record import Record, from_micros, to_micros
 from recollect.stores.audit import GENESIS, Entry, seal
-from recollect.stores.sqlite.database import UNREADABLE, Database, MovedError
+from recollect.stores.port import Before
+from recollect.stores.shelves import Thing
+from recollect.stores.sqlite.database import UNREADABLE, Database
+from recollect.stores.sqlite.opening import MovedError
 
 _encode = msgspec.json.Encoder().encode
 _meta = msgspec.json.Decoder(dict[str, Any]).decode
 _records = msgspec.json.Decoder(list[Record]).decode
+_things = msgspec.json.Decoder(list[Thing]).decode
 
 _PAGE = 500
 _WRITTEN = "SELECT seq FROM sqlite_sequence WHERE name = 'audit'"
@@ -25,40 +29,43 @@ _UNDO = "SELECT seq FROM undo JOIN audit USING (seq) WHERE audit.at < ?"
 _FOREVER = 1 << 62
 
 
-class LoggedDatabase(Database):
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.connection.create_scalar_function("fold_has", _fold_has, 2, deterministic=True)
+class AuditTable:
+    """`append` and `forget_before` are called in a transaction."""
 
-    def append(self, entry: Entry, before: Sequence[Record]) -> Entry:
-        """In a transaction of the caller's."""
-        execute = self.connection.execute
-        last, previous = self.row(_LAST) or (0, GENESIS)
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, entry: Entry, before: Sequence[Record], things: Sequence[Thing]) -> Entry:
+        execute = self._database.writer.execute
+        last, previous = execute(_LAST).fetchone() or (0, GENESIS)
         entry = seal(entry, last + 1, previous)
         at, meta = to_micros(entry.at), _encode(entry.meta).decode()
         execute(_APPEND, (entry.seq, entry.id, at, entry.action, entry.message, entry.actor, meta, entry.hash))
-        if before:
-            execute("INSERT INTO undo (seq, before) VALUES (?, ?)", (entry.seq, _encode(before)))
+        if before or things:
+            kept = _encode(before), _encode(things) if things else None
+            execute("INSERT INTO undo (seq, before, things) VALUES (?, ?, ?)", (entry.seq, *kept))
         return entry
 
-    def entries(self, contains: str, about: str, newest_first: bool, limit: int | None) -> Iterator[Entry]:
+    def entries(self, contains: Sequence[str], about: str, newest_first: bool, limit: int | None) -> Iterator[Entry]:
+        """Page by page, so that no read transaction stays open while the caller works."""
         way, beyond, after = ("DESC", "<", _FOREVER) if newest_first else ("ASC", ">", 0)
+        wanted = [text.casefold() for text in contains]
+        has = " OR ".join(["fold_has(message, ?)"] * len(wanted)) or "1"
         sql = f"""SELECT seq, id, at, action, message, actor, meta, hash FROM audit
-            WHERE seq {beyond} ? AND (? = '' OR fold_has(message, ?)) AND (? = '' OR instr(meta, ?))
-            ORDER BY seq {way} LIMIT ?"""
-        quoted, folded, left = f'"{about}"' if about else "", contains.casefold(), limit
+            WHERE seq {beyond} ? AND ({has}) AND (? = '' OR instr(meta, ?)) ORDER BY seq {way} LIMIT ?"""
+        quoted, left = f'"{about}"' if about else "", limit
         while left is None or left > 0:
             try:
-                page = self.rows(sql, (after, folded, folded, quoted, quoted, min(_PAGE, left or _PAGE)))
+                page = self._database.rows(sql, (after, *wanted, quoted, quoted, min(_PAGE, left or _PAGE)))
             except MovedError:
-                if self.closed:
+                if self._database.closed:
                     raise
                 return  # nothing is left to be seen
             for seq, ident, at, action, message, actor, meta, digest in page:
                 try:
                     entry = Entry(seq, ident, from_micros(at), action, message, actor, _meta(meta), digest)
                 except UNREADABLE as error:
-                    raise self.problem(error) from error
+                    raise self._database.problem(error) from error
                 yield entry
             if len(page) < _PAGE:
                 return
@@ -66,26 +73,24 @@ class LoggedDatabase(Database):
             left = left and left - len(page)
 
     def written(self) -> int:
-        row = self.row(_WRITTEN)
+        row = self._database.row(_WRITTEN)
         return row[0] if row else 0
 
-    def before(self, seq: int) -> list[Record] | None:
-        row = self.row("SELECT before FROM undo WHERE seq = ?", (seq,))
+    def before(self, seq: int) -> Before | None:
+        row = self._database.row("SELECT before, things FROM undo WHERE seq = ?", (seq,))
+        if row is None:
+            return None
         try:
-            return _records(row[0]) if row else None
+            return Before(_records(row[0]), _things(row[1]) if row[1] else [])
         except UNREADABLE as error:
-            raise self.problem(error) from error
+            raise self._database.problem(error) from error
 
     def forget_before(self, until: datetime | None, about: Sequence[str] | None) -> int:
-        """In a transaction of the caller's."""
-        seqs = [row[0] for row in self.rows(_UNDO, (_FOREVER if until is None else to_micros(until),))]
+        seqs = [row[0] for row in self._database.rows(_UNDO, (_FOREVER if until is None else to_micros(until),))]
         if about is not None:
             named = set(about)
-            seqs = [seq for seq in seqs if named.intersection(record.id for record in self.before(seq) or ())]
-        self.connection.executemany("DELETE FROM undo WHERE seq = ?", [(seq,) for seq in seqs])
+            seqs = [
+                seq for seq in seqs if (kept := self.before(seq)) and named.intersection(r.id for r in kept.records)
+            ]
+        self._database.writer.executemany("DELETE FROM undo WHERE seq = ?", [(seq,) for seq in seqs])
         return len(seqs)
-
-
-def _fold_has(text: Any, folded: str) -> bool:
-    """Case-insensitive in every script; SQLite's own LIKE folds ASCII only."""
-    return folded in text.casefold()

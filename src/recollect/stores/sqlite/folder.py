@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from heapq import merge
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from recollect import forking
 from recollect.errors import CorruptionError, StoreError
 from recollect.filters import Filter
-from recollect.record import Address, Record, new_id
+from recollect.record import Record, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
-from recollect.stores.port import NO_SETTINGS, Damage, Match, Place, Settings, StoreStats, by_place
-from recollect.stores.sqlite.database import BUSY_SECONDS, MovedError, create
-from recollect.stores.sqlite.memories import Memories
-from recollect.text.query import TextQuery
+from recollect.stores.folders import TRASH, empty_trash, merged, open_files
+from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings, in_order
+from recollect.stores.shelves import Thing
+from recollect.stores.sqlite.memories import Edge, Memories
+from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create
 
 if TYPE_CHECKING:
-    from recollect.stores.corpus import Corpus
+    from recollect.stores.shortlist import Ask, Shortlist
     from recollect.stores.sqlite.resident import Resident
 
-_OPEN_FILES = 64
-_TRASH = ".trash-"
+_FILES_EACH = 8
+"""That one place keeps open: two for each connection, and one that they share."""
 _TRIES = 100
 """How often a read begins anew."""
 
@@ -46,20 +45,22 @@ class SqliteFolder:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root).absolute()
         self._forget_handles()
-        _folders.add(self)
+        forking.watch(self)
 
     def _forget_handles(self) -> None:
         self._lock = threading.Lock()
         self._handles: OrderedDict[Place, Memories] = OrderedDict()
+        self._most = open_files() // _FILES_EACH
         self.residents: Copies[Memories, Resident] = Copies()
         self._alive: weakref.WeakSet[Memories] = weakref.WeakSet()
         self._may_open = threading.Event()
         self._may_open.set()
         self._thread = _Thread()
 
-    def abandon(self) -> None:
+    def after_fork(self) -> None:
         """In a forked child: what could not be closed before must not be used there, nor closed."""
         _abandoned.extend(self._alive)
+        _abandoned.append(self.residents)
         self._forget_handles()
 
     # Opening
@@ -79,6 +80,7 @@ class SqliteFolder:
             if self._handles.get(place) is handle:
                 del self._handles[place]
         self.residents.drop(handle)
+        handle.close()
 
     def _recent(self, place: Place) -> Memories | None:
         """As `_existing`, but without asking the file system each time. Reading may raise MovedError."""
@@ -92,24 +94,28 @@ class SqliteFolder:
             return handle
         if not self.inside():
             self._may_open.wait()
+        going: list[Memories] = []
         with self._lock:
-            if handle := self._handles.get(place):
-                if handle.current():
-                    self._handles.move_to_end(place)
-                    return handle
-                del self._handles[place]
-                self.residents.drop(handle)
-            handle = self._open(place, new)
-            if handle is None:
-                return None
-            self._handles[place] = handle
-            self._alive.add(handle)
-            evicted = self._handles.popitem(last=False)[1] if len(self._handles) > _OPEN_FILES else None
-            if evicted:
-                self.residents.drop(evicted)
-        if evicted:
-            evicted.settle()
+            handle = self._handles.get(place)
+            if handle and not handle.current():
+                going.append(self._handles.pop(place))
+                handle = None
+            if handle is None and (handle := self._open(place, new)):
+                self._handles[place] = handle
+                self._alive.add(handle)
+                going += self._idle(len(self._handles) - self._most)
+            elif handle:
+                self._handles.move_to_end(place)
+        for gone in going:
+            self.residents.drop(gone)
+            gone.settle(wait=False)
+            gone.close()
         return handle
+
+    def _idle(self, excess: int) -> list[Memories]:
+        """Of those not used for longest so many, which are closed then."""
+        idle = [place for place, handle in list(self._handles.items())[:-1] if not handle.busy]
+        return [self._handles.pop(place) for place in idle[: max(0, excess)]]
 
     def _open(self, place: Place, new: bool) -> Memories | None:
         path = self._path(place)
@@ -126,203 +132,267 @@ class SqliteFolder:
             handle = self._existing(place, new=True)
         return handle
 
-    def _places(self, where: Filter, opened: _Opener | None = None) -> Iterator[Memories]:
-        """Where memories that the filter sees may be: the workspace, and what the tenant's accounts share."""
-        tenant, opened = where.view.tenant, opened or self._existing
-        for workspace in dict.fromkeys((where.view.workspace, None)):
-            wanted = not where.tiers or ("account" in where.tiers if workspace is None else where.tiers != ("account",))
-            if wanted and (handle := opened(Place(tenant, workspace))):
-                yield handle
-
-    # The port
-
-    def transaction(self, place: Place) -> _Writing:
-        return _Writing(self, place)
-
-    def put(self, records: Sequence[Record]) -> Sequence[Record]:
-        for place, group in by_place(records).items():
-            with _Writing(self, place, len(group)) as handle:
-                handle.put(group)
-        return records
-
-    def get(self, ids: Sequence[str], view: Address) -> list[Record]:
+    def _read(self, place: Place, read: Callable[[Memories], _T], nothing: _T) -> _T:
+        """Once more where a workspace was dropped, or its file closed by a fork or for others, while it was read."""
         try:
-            return self._get(ids, view, self._recent)
+            handle = self._recent(place)
+            return nothing if handle is None else read(handle)
         except MovedError:
-            return _again(lambda: self._get(ids, view, self._existing))
-
-    def _get(self, ids: Sequence[str], view: Address, opened: _Opener) -> list[Record]:
-        handle = opened(Place(view.tenant, view.workspace))
-        found = handle.get(ids, view) if handle else []
-        if len(found) < len(ids) and view.workspace is not None and (handle := opened(Place(view.tenant, None))):
-            found += handle.get(ids, view)
-        return found
-
-    def update(self, records: Sequence[Record]) -> None:
-        for place, group in by_place(records).items():
-            with _Writing(self, place) as handle:
-                handle.update(group)
-
-    def delete(self, records: Sequence[Record], reason: str = "") -> None:
-        for place, group in by_place(records).items():
-            with _Writing(self, place) as handle:
-                handle.delete(group)
-
-    def touch(self, records: Sequence[Record], at: datetime) -> None:
-        for record in records:
-            while handle := self._recent(Place.of(record)):
-                with suppress(MovedError):
-                    handle.touch(record.id, at)
-                    break
-
-    def scan(
-        self, where: Filter, *, newest_first: bool = False, limit: int | None = None, bare: bool = False
-    ) -> Iterator[Record]:
-        streams = [handle.scan(where, newest_first, limit) for handle in self._places(where)]
-        if len(streams) == 1:
-            return streams[0]
-        return _merge(streams, newest_first, limit)
-
-    def search_text(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
-        try:
-            found = [m for handle in self._places(where, self._recent) for m in handle.search(query, where, limit)]
-        except MovedError:
-            found = _again(lambda: [m for handle in self._places(where) for m in handle.search(query, where, limit)])
-        found.sort(key=lambda match: -match.score)
-        return found[:limit]
-
-    @contextmanager
-    def corpus(self, place: Place, model: str | None) -> Generator[Corpus]:
-        # numpy takes longer to import than all of this package
-        from recollect.stores.corpus import empty
-        from recollect.stores.sqlite.resident import Resident
-
+            pass
         for _ in range(_TRIES):
-            handle = self._existing(place)
-            if handle is None:
-                yield empty()
-                return
-            with ExitStack() as stack:
-                try:
-                    resident = stack.enter_context(self.residents.lent(handle, Resident))
-                    corpus = stack.enter_context(resident.corpus(model))
-                except MovedError:
-                    self.residents.drop(handle)
-                    continue
-                yield corpus
-                return
+            with suppress(MovedError):
+                handle = self._existing(place)
+                return nothing if handle is None else read(handle)
         raise MovedError
 
-    def stats(self, where: Filter) -> StoreStats:
-        return _again(lambda: self._stats(where))
+    # Memories
 
-    def _stats(self, where: Filter) -> StoreStats:
-        totals: dict[str, dict[str, int]] = {"states": {}, "kinds": {}, "tiers": {}, "agents": {}}
-        total = embedded = size = 0
-        for handle in self._places(where):
-            for name, counts in handle.counts(where).items():
-                for key, number in counts.items():
-                    totals[name][key] = totals[name].get(key, 0) + number
-            embedded += handle.embedded(where)
-            size += handle.size()
-        total = sum(totals["states"].values())
-        return StoreStats(total=total, **totals, embedded=embedded, size_bytes=size)
+    def transaction(self, *places: Place) -> _Writing:
+        return _Writing(self, places)
 
-    def settings(self, place: Place) -> Settings:
-        return NO_SETTINGS
+    def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
+        with _Writing(self, (place,), len(records)) as handle:
+            handle.put(records)
+        return records
 
-    def crowded(self, place: Place) -> bool:
-        return False
+    def get(self, place: Place, ids: Sequence[str]) -> list[Record]:
+        handle = self._handles.get(place)
+        if handle is not None and handle.fresh() and not self._thread.places:  # what `_read` does, for most calls
+            with suppress(MovedError):
+                return handle.get(ids)
+        return self._read(place, lambda handle: handle.get(ids), [])
 
-    def tenants(self) -> list[str]:
-        return _names(self.root)
+    def update(self, place: Place, records: Sequence[Record]) -> None:
+        with _Writing(self, (place,)) as handle:
+            handle.update(records)
 
-    def workspaces(self, tenant: str) -> list[str]:
+    def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
+        with _Writing(self, (place,)) as handle:
+            handle.delete(ids)
+
+    def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
+        with suppress(StoreError):
+            self._read(place, lambda handle: handle.touch(ids, at), None)
+
+    def scan(
+        self,
+        where: Filter,
+        *,
+        order: Order = "oldest",
+        after: After | None = None,
+        limit: int | None = None,
+        whole: bool = True,
+    ) -> Iterator[Record]:
+        places = Place.seen_by(where)
+        edges = self._edges(places, after)
+        streams = [self._scan(place, where, order, edge, limit) for place, edge in zip(places, edges, strict=True)]
+        return merged(streams, order, limit)
+
+    def _edges(self, places: Sequence[Place], after: After | None) -> list[Edge | None]:
+        """Where to go on in each place. Of equals, those of an earlier place came before."""
+        if after is None:
+            return [None] * len(places)
+        ident = after.id
+        seqs = [self._read(place, lambda handle: handle.seq(ident), None) for place in places]
+        holder = next((number for number, seq in enumerate(seqs) if seq is not None), -1)
+        return [Edge(after, seq, number < holder) for number, seq in enumerate(seqs)]
+
+    def _scan(
+        self, place: Place, where: Filter, order: Order, edge: Edge | None, limit: int | None
+    ) -> Iterator[Record]:
+        """Goes on where it was if the file was closed for others meanwhile."""
+        last: Record | None = None
+        given = 0
+        while handle := self._existing(place):
+            try:
+                for record in handle.scan(where, order, edge, limit):
+                    last, given = record, given + 1
+                    yield record
+                return
+            except MovedError:
+                if last is not None:
+                    edge = Edge(After.of(last))
+                limit, given = limit and limit - given, 0
+                if limit == 0:
+                    return
+
+    def count(self, where: Filter, by: Sequence[By] = ()) -> dict[tuple[str, ...], int]:
+        counts: Counter[tuple[str, ...]] = Counter()
+        for place in Place.seen_by(where):
+            if tuple(by) == ("speaker",):
+                names = self._resident(place, lambda resident: resident.speakers(where), dict[str, int]())
+                counts.update({(name,): number for name, number in names.items()})
+            else:
+                counts.update(self._read(place, lambda handle: handle.count(where, by), {}))
+        return dict(counts)
+
+    def search(self, ask: Ask) -> list[Shortlist]:
+        answers = [
+            self._resident(place, lambda resident: resident.search(ask), None) for place in Place.seen_by(ask.where)
+        ]
+        return [answer for answer in answers if answer is not None and answer.block.size]
+
+    def _resident(self, place: Place, ask: Callable[[Resident], _T], nothing: _T) -> _T:
+        """What the copy of a place answers."""
+        # numpy takes longer to import than all of this package
+        from recollect.stores.sqlite.resident import Resident
+
+        def read(handle: Memories) -> _T:
+            if handle.inside:
+                return ask(Resident(handle))
+            answer = ask(self.residents.get(handle, lambda: Resident(handle)))
+            self.residents.make_room()
+            return answer
+
+        return self._read(place, read, nothing)
+
+    def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
+        return self._resident(place, lambda resident: resident.lacking(model, dimensions, limit), [])
+
+    def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
+        if vectors and self._existing(place):
+            with _Writing(self, (place,), durable=False) as handle:
+                handle.embed(model, vectors)
+
+    def places(self, tenant: str) -> list[Place]:
         folder = self.root / _folder_name(tenant) / "workspaces"
-        return [name for name in _names(folder) if _used(self._path(Place(tenant, name)))]
+        places = [*(Place(tenant, name) for name in _names(folder)), Place(tenant, None)]
+        return [place for place in places if _used(self._path(place))]
 
-    def drop(self, tenant: str, workspace: str) -> None:
-        place = Place(tenant, workspace)
-        with _Writing(self, place) as handle:
+    def drop(self, place: Place) -> None:
+        if place.workspace is None or not (self.inside().get(place) or _used(self._path(place))):
+            return
+        with _Writing(self, (place,)) as handle:
             folder = Path(handle.path).parent
             handle.dismiss()
             try:
-                os.rename(folder, folder.with_name(_TRASH + new_id()))
+                os.rename(folder, folder.with_name(TRASH + new_id()))
             except OSError as error:
-                raise StoreError(f"workspace {workspace} could not be removed: {error.strerror}") from error
+                raise StoreError(f"workspace {place.workspace} could not be removed: {error.strerror}") from error
         self.discard(place, handle)
-        self._empty_trash(tenant)
+        empty_trash(folder.parent)
 
-    def _empty_trash(self, tenant: str) -> None:
-        """Also finishes what a killed process began."""
-        for folder in (self.root / _folder_name(tenant) / "workspaces").glob(_TRASH + "*"):
-            shutil.rmtree(folder, ignore_errors=True)
+    # The audit log
 
-    def scrub(self, place: Place) -> None:
-        if handle := self._existing(place):
-            handle.settle()
-            handle.checkpoint()
-
-    def compact(self, place: Place) -> int:
-        self._empty_trash(place.tenant)
-        handle = self._existing(place)
-        return handle.compact() if handle else 0
-
-    def damage(self, place: Place) -> list[Damage]:
-        try:
-            return _again(lambda: handle.damage() if (handle := self._existing(place)) else [])
-        except CorruptionError as error:
-            return [Damage(self._path(place), str(error))]
-
-    def append(self, place: Place, entry: Entry, before: Sequence[Record] = ()) -> Entry:
-        with _Writing(self, place, 1) as handle:
-            return handle.append(entry, before)
+    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
+        with _Writing(self, (place,), 1) as handle:
+            return handle.audit.append(entry, before, things)
 
     def entries(
-        self, place: Place, *, contains: str = "", about: str = "", newest_first: bool = False, limit: int | None = None
+        self,
+        place: Place,
+        *,
+        contains: Sequence[str] = (),
+        about: str = "",
+        newest_first: bool = False,
+        limit: int | None = None,
     ) -> Iterator[Entry]:
         handle = self._existing(place)
-        return handle.entries(contains, about, newest_first, limit) if handle else iter(())
+        return handle.audit.entries(contains, about, newest_first, limit) if handle else iter(())
 
     def written(self, place: Place) -> int:
-        return _again(lambda: handle.written() if (handle := self._existing(place)) else 0)
+        return self._read(place, lambda handle: handle.audit.written(), 0)
 
-    def before(self, place: Place, seq: int) -> list[Record] | None:
-        return _again(lambda: handle.before(seq) if (handle := self._existing(place)) else None)
+    def before(self, place: Place, seq: int) -> Before | None:
+        return self._read(place, lambda handle: handle.audit.before(seq), None)
 
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
         if not self._existing(place):
             return 0
-        with _Writing(self, place) as handle:
-            return handle.forget_before(until, about)
+        with _Writing(self, (place,)) as handle:
+            return handle.audit.forget_before(until, about)
+
+    # Shelves
+
+    def keep(self, place: Place, thing: Thing, *, expect: int | None = None) -> Thing:
+        with _Writing(self, (place,), 1) as handle:
+            return handle.shelves.keep(thing, expect)
+
+    def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
+        return self._read(place, lambda handle: handle.shelves.find(shelf, keys), [])
+
+    def shelf(
+        self,
+        place: Place,
+        shelf: str | None = None,
+        *,
+        parent: str | None = None,
+        contains: str = "",
+        newest_first: bool = False,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Thing]:
+        handle = self._existing(place)
+        return handle.shelves.shelf(shelf, parent, contains, newest_first, after, limit) if handle else iter(())
+
+    def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
+        if not self._existing(place):
+            return 0
+        with _Writing(self, (place,), 1) as handle:
+            return handle.shelves.remove(shelf, keys)
+
+    # On disk
+
+    def settings(self, place: Place) -> Settings:
+        return NO_SETTINGS
+
+    def size(self, place: Place) -> int:
+        return self._read(place, lambda handle: handle.size(), 0)
+
+    def crowded(self, place: Place) -> bool:
+        return False
+
+    def scrub(self, place: Place) -> None:
+        if handle := self._existing(place):
+            self.residents.drop(handle)
+            handle.settle()
+            handle.checkpoint()
+
+    def compact(self, place: Place) -> int:
+        empty_trash(self.root / _folder_name(place.tenant) / "workspaces")
+        handle = self._existing(place)
+        if handle is None:
+            return 0
+        self.residents.drop(handle)
+        return handle.compact()
+
+    def damage(self, place: Place) -> list[Damage]:
+        try:
+            return self._read(place, lambda handle: handle.damage(), [])
+        except CorruptionError as error:
+            return [Damage(self._path(place), str(error))]
+
+    def tenants(self) -> list[str]:
+        return _names(self.root)
 
     def close(self) -> None:
         with self._lock:
             handles = list(self._handles.values())
             self._handles.clear()
-            self.residents.clear()
-        for handle in handles:  # without the lock: a thread that still writes there may need it to finish
+        self.residents.clear()
+        for handle in handles:
             handle.settle()
             handle.close()
 
-    def pause(self) -> None:
-        """Before a fork: close every file, and open none until `resume`.
+    # Forks
+
+    def before_fork(self) -> None:
+        """Close every file, and open none until `resume`.
 
         SQLite believes that a child has the locks which only its parent holds. In files that both have open, one would
         then clear away what the other still writes to.
         """
         deadline = time.monotonic() + BUSY_SECONDS
         mine = self.inside().values()
+        # Whoever is in a transaction may open what it takes to finish that. Nobody else may begin.
+        self._may_open.clear()
         while True:
-            # Whoever is in a transaction may open what it takes to finish that. Nobody else may begin.
-            self._may_open.clear()
             with self._lock:
                 alive = [handle for handle in self._alive if not handle.closed and handle not in mine]
             for handle in alive:
-                if handle.lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
-                    handle.settle()
-                    handle.close()
-                    handle.lock.release()
+                handle.settle(wait=False)
+                handle.close(max(deadline - time.monotonic(), 0.0))
+            self.residents.clear()
             self._lock.acquire()
             if time.monotonic() > deadline or all(handle.closed or handle in mine for handle in self._alive):
                 return
@@ -339,77 +409,73 @@ class _Thread(threading.local):
 
 
 class _Writing:
-    """The transaction of one place: opened if this thread has none there, else joined.
+    """The transaction of some places: opened if this thread has none, else joined.
 
     Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
     """
 
-    __slots__ = ("_folder", "_handle", "_outermost", "_place", "_steps")
+    __slots__ = ("_durable", "_folder", "_opened", "_places", "_steps")
 
-    def __init__(self, folder: SqliteFolder, place: Place, steps: int = 2) -> None:
+    def __init__(self, folder: SqliteFolder, places: Sequence[Place], steps: int = 2, durable: bool = True) -> None:
         self._folder = folder
-        self._place = place
+        self._places = places if len(places) == 1 else in_order(places)
         self._steps = steps
+        self._durable = durable
 
     def __enter__(self) -> Memories:
-        folder, place = self._folder, self._place
-        inside = folder.inside()
-        handle = inside.get(place)
-        self._outermost = handle is None
-        if handle is not None and self._steps > 1:
-            handle.savepoint()
-        while handle is None:
-            handle = folder.creating(place)
-            try:
-                handle.begin()
-            except MovedError:
-                folder.discard(place, handle)
-                handle = None
-        inside[place] = self._handle = handle
-        return handle
+        """The handle of the first place."""
+        inside = self._folder.inside()
+        self._opened = not inside
+        if not self._places:
+            return None  # pyright: ignore[reportReturnType] - nobody has a place to write to
+        if not inside:
+            self._open(inside)
+        else:
+            for place in self._places:
+                if place not in inside:
+                    raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
+            if self._steps > 1:
+                for place in self._places:
+                    inside[place].savepoint()
+        return inside[self._places[0]]
+
+    def _open(self, inside: dict[Place, Memories]) -> None:
+        try:
+            for place in self._places:
+                while place not in inside:
+                    handle = self._folder.creating(place)
+                    try:
+                        handle.begin(durable=self._durable)
+                    except MovedError:
+                        self._folder.discard(place, handle)
+                        continue
+                    inside[place] = handle
+        except BaseException as error:
+            self._close(inside, error)
+            raise
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._outermost:
-            del self._folder.inside()[self._place]
-            self._handle.end(error)
+        inside = self._folder.inside()
+        if self._opened and inside:
+            self._close(inside, error)
         elif self._steps > 1:
-            self._handle.release(error)
+            for place in self._places:
+                inside[place].release(error)
+
+    def _close(self, inside: dict[Place, Memories], error: BaseException | None) -> None:
+        """Each is ended, whatever happens to the others."""
+        problem: BaseException | None = None
+        for place in list(inside):
+            try:
+                inside.pop(place).end(error or problem)
+            except BaseException as failure:
+                problem = problem or failure
+        if problem is not None:
+            raise problem
 
 
 _T = TypeVar("_T")
-_Opener = Callable[[Place], Memories | None]
-_folders: weakref.WeakSet[SqliteFolder] = weakref.WeakSet()
-_abandoned: list[Memories] = []
-_forking = threading.local()
-
-
-def _before_fork() -> None:
-    _forking.paused = list(_folders)
-    for folder in _forking.paused:
-        folder.pause()
-
-
-def _after_fork() -> None:
-    for folder in _forking.paused:
-        folder.resume()
-    _forking.paused = []
-
-
-def _after_fork_in_child() -> None:
-    for folder in list(_folders):
-        folder.abandon()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
-
-
-def _again(read: Callable[[], _T]) -> _T:
-    """Read once more where a workspace was dropped, or its file closed by a fork, while it was read."""
-    for _ in range(_TRIES):
-        with suppress(MovedError):
-            return read()
-    return read()
+_abandoned: list[object] = []
 
 
 def _used(path: str) -> bool:
@@ -431,8 +497,3 @@ def _names(folder: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     return [entry.replace("=", "") for entry in entries if not entry.startswith(".") and (folder / entry).is_dir()]
-
-
-def _merge(streams: list[Iterator[Record]], newest_first: bool, limit: int | None) -> Iterator[Record]:
-    merged = merge(*streams, key=lambda record: record.created_at, reverse=newest_first)
-    return islice(merged, limit)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
 from recollect.errors import ConflictError, CorruptionError, NotFoundError, StoreError
-from recollect.filters import Filter, visible
-from recollect.record import Address, Record, to_micros
-from recollect.stores.port import Damage, Match, Place
-from recollect.stores.sqlite.audit import LoggedDatabase
-from recollect.stores.sqlite.database import UNREADABLE, MovedError
+from recollect.filters import Filter
+from recollect.record import Record, to_micros
+from recollect.stores.port import After, By, Damage, Order, Place
+from recollect.stores.sqlite.audit import AuditTable
+from recollect.stores.sqlite.database import UNREADABLE, Database
+from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_changes, to_record, to_row
-from recollect.text.fts import expression, word_pattern
-from recollect.text.query import TextQuery
-from recollect.text.segment import fold
+from recollect.stores.sqlite.shelves import ShelfTable
+from recollect.stores.touches import Touched, Touches
 
 _PAGE = 500
-_TOUCHES_KEPT = 256
-_TOUCHES_SECONDS = 5.0
+SOME = 400
+"""Ids in one statement."""
 
 # Subselects, not LEFT JOIN: reading one memory by id is four times faster that way.
 _WITH_EMBEDDING = f"""SELECT {SELECT}, (SELECT vector FROM embeddings e WHERE e.seq = m.seq),
@@ -33,24 +31,45 @@ _GET = f"{_WITH_EMBEDDING} WHERE m.id = ?"
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
 _EMBED = "INSERT OR REPLACE INTO embeddings (seq, model, vector) VALUES (?, ?, ?)"
+_EMBED_ID = "INSERT OR REPLACE INTO embeddings (seq, model, vector) SELECT seq, ?, ? FROM memories WHERE id = ?"
 _TOUCH = "UPDATE memories SET access_count = access_count + ?, accessed_at = max(accessed_at, ?) WHERE id = ?"
-_GROUPS = {
-    "kinds": "m.kind",
-    "tiers": "m.tier",
-    "agents": "coalesce(m.agent, '')",
-    "states": """CASE WHEN m.superseded_by IS NOT NULL THEN 'superseded' WHEN m.archived_at IS NOT NULL THEN 'archived'
+_ORDERS: dict[Order, tuple[str, str, str]] = {
+    "oldest": ("m.created_at, m.seq", ">", "m.created_at, m.seq"),
+    "newest": ("m.created_at, m.seq", "<", "m.created_at DESC, m.seq DESC"),
+    "importance": ("m.importance, m.created_at, m.seq", ">", "m.importance, m.created_at, m.seq"),
+}
+"""What a scan compares with where it stands, how, and how it sorts."""
+_EDGE = 1 << 62
+_GROUPS: dict[By, str] = {
+    "kind": "m.kind",
+    "tier": "m.tier",
+    "agent": "coalesce(m.agent, '')",
+    "embedded": "CASE WHEN EXISTS (SELECT 1 FROM embeddings e WHERE e.seq = m.seq) THEN 'yes' ELSE 'no' END",
+    "state": """CASE WHEN m.superseded_by IS NOT NULL THEN 'superseded' WHEN m.archived_at IS NOT NULL THEN 'archived'
         WHEN m.expires_at <= {now} THEN 'expired' ELSE 'live' END""",
 }
 
 
-class Memories(LoggedDatabase):
+class Edge(NamedTuple):
+    """Where a scan of this place goes on."""
+
+    after: After
+    seq: int | None = None
+    """The number of that memory, if it is here."""
+    behind: bool = False
+    """Whether what is equal to it in the order came before."""
+
+
+class Memories(Database):
+    """`put`, `update`, `delete` and `embed` are called in a transaction."""
+
     def __init__(self, path: str, place: Place) -> None:
         self.place = place
-        self._touches: dict[str, tuple[int, int]] = {}
-        self._flushed: dict[str, tuple[int, int]] = {}
-        self._oldest_touch = 0.0
+        self.touches = Touches()
+        self.audit = AuditTable(self)
+        self.shelves = ShelfTable(self)
+        self._written: Mapping[str, Touched] = {}
         super().__init__(path)
-        self.connection.create_scalar_function("word_like", _word_like, 2, deterministic=True)
 
     def put(self, records: Sequence[Record]) -> None:
         if len(records) == 1:
@@ -60,26 +79,26 @@ class Memories(LoggedDatabase):
             self._put(records[at : at + _PAGE])
 
     def _put_one(self, record: Record) -> None:
-        execute, row = self.connection.execute, to_row(None, record)
+        execute, row = self.writer.execute, to_row(None, record)
         try:
             execute(INSERT, row)
         except apsw.ConstraintError:
-            raise ConflictError(f"a memory with the id {record.id} exists already") from None
-        seq = self.connection.last_insert_rowid()
+            raise _exists(record.id) from None
+        seq = self.writer.last_insert_rowid()
         execute(_INDEX, (seq, indexed(row)))
         if record.embedding is not None:
             execute(_EMBED, (seq, record.embedding_model, record.embedding))
 
     def _put(self, records: Sequence[Record]) -> None:
-        many = self.connection.executemany
-        (first,) = self.connection.execute("SELECT coalesce(max(seq), 0) + 1 FROM memories").fetchone()
+        many = self.writer.executemany
+        (first,) = self.writer.execute("SELECT coalesce(max(seq), 0) + 1 FROM memories").fetchone()
         rows = [to_row(seq, record) for seq, record in enumerate(records, first)]
         try:
             many(INSERT, rows)
         except apsw.ConstraintError as error:
             stored = {row[1]: self.row("SELECT seq FROM memories WHERE id = ?", (row[1],)) for row in rows}
             for ident in (row[1] for row in rows if stored[row[1]] not in (None, row[:1])):
-                raise ConflictError(f"a memory with the id {ident} exists already") from None
+                raise _exists(ident) from None
             raise self.problem(apsw.CorruptError(str(error))) from error
         many(_INDEX, [(row[0], indexed(row)) for row in rows])
         if embeddings := [
@@ -90,148 +109,130 @@ class Memories(LoggedDatabase):
             many(_EMBED, embeddings)
 
     def update(self, records: Sequence[Record]) -> None:
-        execute = self.connection.execute
+        execute = self.writer.execute
         for record in records:
-            found = execute(UPDATE, to_changes(record)).fetchone()
-            if found is None:
-                raise NotFoundError(f"there is no memory {record.id}")
-            if record.embedding is None:
-                execute("DELETE FROM embeddings WHERE seq = ?", found)
-            else:
-                execute(_EMBED, (*found, record.embedding_model, record.embedding))
+            if execute(UPDATE, to_changes(record)).fetchone() is None:
+                raise _missing(record.id)
 
-    def delete(self, records: Sequence[Record]) -> None:
-        execute = self.connection.execute
-        for record in records:
-            found = self.row("SELECT seq, coalesce(segmented, text) FROM memories WHERE id = ?", (record.id,))
-            if found is None:
-                raise NotFoundError(f"there is no memory {record.id}")
-            seq, words = found
+    def embed(self, model: str, vectors: Mapping[str, bytes]) -> None:
+        self.writer.executemany(_EMBED_ID, [(model, vector, ident) for ident, vector in vectors.items()])
+
+    def delete(self, ids: Sequence[str]) -> None:
+        execute = self.writer.execute
+        for ident in ids:
+            row = execute("SELECT seq, coalesce(segmented, text) FROM memories WHERE id = ?", (ident,)).fetchone()
+            if row is None:
+                raise _missing(ident)
+            seq, words = row
             execute(_UNINDEX, (seq, words))
             execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
             execute("DELETE FROM memories WHERE seq = ?", (seq,))
-            self._touches.pop(record.id, None)
+        self.touches.drop(ids)
 
-    def get(self, ids: Sequence[str], view: Address) -> list[Record]:
-        found: list[Record] = []
-        for ident in ids if len(ids) == 1 else dict.fromkeys(ids):
-            if (row := self.row(_GET, (ident,))) and visible(view, record := self._record(row)):
-                found.append(record)
-        return found
+    def get(self, ids: Sequence[str]) -> list[Record]:
+        if len(ids) == 1:
+            row = self.row(_GET, (ids[0],))
+            return [] if row is None else [self._record(row)]
+        ids, rows = list(dict.fromkeys(ids)), list[tuple[Any, ...]]()
+        for at in range(0, len(ids), SOME):
+            some = ids[at : at + SOME]
+            rows += self.rows(f"{_WITH_EMBEDDING} WHERE m.id IN ({marks(some)})", some)
+        return [self._record(row) for row in rows]
 
-    def scan(self, where: Filter, newest_first: bool, limit: int | None) -> Iterator[Record]:
+    def scan(self, where: Filter, order: Order, edge: Edge | None, limit: int | None) -> Iterator[Record]:
         """Page by page, so that no read transaction stays open while the caller works."""
         clause, values = condition(where)
-        way, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
+        key, beyond, way = _ORDERS[order]
+        fields = key.replace("m.", "").split(", ")
         sql = (
-            f"SELECT m.seq, {_WITH_EMBEDDING.removeprefix('SELECT ')} WHERE (m.created_at, m.seq) {beyond} (?, ?) "
-            f"AND {clause} ORDER BY m.created_at {way}, m.seq {way} LIMIT ?"
+            f"SELECT {key}, {_WITH_EMBEDDING.removeprefix('SELECT ')} WHERE ({key}) {beyond} ({marks(fields)}) "
+            f"AND {clause} ORDER BY {way} LIMIT ?"
         )
-        edge = (1 << 62) if newest_first else -(1 << 62)
-        after, left = (edge, edge), limit
+        begin, left = self._values(fields, order, edge), limit
         while left is None or left > 0:
             try:
-                page = self.rows(sql, (*after, *values, min(_PAGE, left or _PAGE)))
+                page = self.rows(sql, (*begin, *values, min(_PAGE, left or _PAGE)))
             except MovedError:
                 if self.closed:
                     raise
                 return  # nothing is left to be seen
             for row in page:
-                yield self._record(row[1:])
+                yield self._record(row[len(fields) :])
             if len(page) < _PAGE:
                 return
-            after = (page[-1][12], page[-1][0])
+            begin = page[-1][: len(fields)]
             left = left and left - len(page)
 
-    def search(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
-        clause, values = condition(where)
-        match = expression(query)
-        for pattern in query.patterns:
-            clause += " AND word_like(?, m.text)"
-            values.append(word_pattern(pattern))
-        if match:
-            # CROSS JOIN keeps the text index outermost, where it can hand out rows by rank and stop at the limit.
-            sql = f"""SELECT {SELECT}, NULL, NULL, t.rank FROM memories_text t CROSS JOIN memories m ON m.seq = t.rowid
-                WHERE memories_text MATCH ? AND {clause} ORDER BY t.rank LIMIT ?"""
-            rows = self.rows(sql, (match, *values, limit))
-        elif query.patterns:
-            sql = f"SELECT {SELECT}, NULL, NULL, -1.0 FROM memories m WHERE {clause} ORDER BY m.created_at DESC LIMIT ?"
-            rows = self.rows(sql, (*values, limit))
-        else:
-            rows = []
-        return [Match(self._record(row[:-1]), -row[-1]) for row in rows]
+    def seq(self, ident: str) -> int | None:
+        row = self.row("SELECT seq FROM memories WHERE id = ?", (ident,))
+        return row[0] if row else None
+
+    def _values(self, fields: Sequence[str], order: Order, edge: Edge | None) -> Sequence[Any]:
+        """What a scan begins behind."""
+        first, last = (_EDGE, -_EDGE) if order == "newest" else (-_EDGE, _EDGE)
+        if edge is None:
+            return [first] * len(fields)
+        seq = self.seq(edge.after.id) if edge.seq is None and not edge.behind else edge.seq
+        if seq is None:
+            seq = last if edge.behind else first
+        values = {"importance": edge.after.importance, "created_at": to_micros(edge.after.created_at), "seq": seq}
+        return [values[field] for field in fields]
 
     def _record(self, row: Sequence[Any]) -> Record:
         """A row with its embedding, and the retrievals that are not written yet."""
-        if self._touches and (touch := self._touches.get(row[0])):
-            row = (*row[:12], max(row[12], touch[1]), row[13] + touch[0], *row[14:])
         try:
-            return to_record(self.place, row)
+            record = to_record(self.place, row)
         except UNREADABLE as error:
             raise self.problem(error) from error
+        return self.touches.onto(record) if self.touches else record
 
-    def touch(self, ident: str, at: datetime) -> None:
-        """Kept in memory and written along with the next change: a recall must not cost a disk flush."""
-        if not self.writable:
-            return
-        with self.lock:
-            if self.closed:
-                raise MovedError
-            if not self._touches:
-                self._oldest_touch = time.monotonic()
-            self._count(ident, 1, to_micros(at))
-            if len(self._touches) >= _TOUCHES_KEPT or time.monotonic() - self._oldest_touch > _TOUCHES_SECONDS:
-                self.settle()
+    def touch(self, ids: Sequence[str], at: datetime) -> None:
+        """Kept in memory and written along with the next change, or after a while if nobody else writes then."""
+        if self.writable and self.touches.add(ids, at):
+            self.settle(wait=False)
 
-    def _count(self, ident: str, count: int, at: int) -> None:
-        before, last = self._touches.get(ident, (0, at))
-        self._touches[ident] = (before + count, max(last, at))
-
-    def flush(self) -> None:
-        self._flushed, self._touches = self._touches, {}
-        for ident, (count, at) in self._flushed.items():
-            self.connection.execute(_TOUCH, (count, at, ident))
+    def begun(self) -> None:
+        self._written = self.touches.take()
+        rows = [(count, to_micros(at), ident) for ident, (count, at) in self._written.items()]
+        if rows:
+            self.writer.executemany(_TOUCH, rows)
 
     def ended(self, kept: bool) -> None:
-        flushed, self._flushed = self._flushed, {}
+        written, self._written = self._written, {}
         if not kept:
-            for ident, (count, at) in flushed.items():
-                self._count(ident, count, at)
+            self.touches.put_back(written)
 
-    def settle(self) -> None:
+    def settle(self, *, wait: bool = True) -> None:
         """Write the counted retrievals now, without waiting for the disk: losing some to a power cut is no harm.
 
         If they cannot be written they wait for the next time: no recall may fail because a disk is full.
         """
-        with self.lock:
-            if self.closed or not self._touches or self.connection.in_transaction:
-                return
-            self._oldest_touch = time.monotonic()
-            self.connection.execute("PRAGMA synchronous = NORMAL")
-            try:
-                self.begin()
-                self.end(None)
-            except MovedError:
-                self._touches.clear()
-            except StoreError:
-                pass
-            finally:
-                self.connection.execute("PRAGMA synchronous = FULL")
+        if self.closed or self.inside or not self.touches:
+            return
+        try:
+            self.begin(wait=wait, durable=False)
+            self.end(None)
+        except MovedError:
+            self.touches.take()
+        except StoreError:
+            self.touches.put_back({})  # not again at once
 
     def dismiss(self) -> None:
         """So that whoever still has this file open notices that its memories are gone."""
-        self.connection.execute("ALTER TABLE memories RENAME TO dropped; ALTER TABLE audit RENAME TO dropped_audit")
+        self.writer.execute(
+            "ALTER TABLE memories RENAME TO dropped; ALTER TABLE audit RENAME TO dropped_audit; "
+            "ALTER TABLE things RENAME TO dropped_things"
+        )
 
-    def counts(self, where: Filter) -> dict[str, dict[str, int]]:
+    def count(self, where: Filter, by: Sequence[By]) -> dict[tuple[str, ...], int]:
         clause, values = condition(where)
-        now = str(to_micros(where.now))
-        sql = f"SELECT {{}}, count(*) FROM memories m WHERE {clause} GROUP BY 1"
-        return {name: dict(self.rows(sql.format(by.format(now=now)), values)) for name, by in _GROUPS.items()}
-
-    def embedded(self, where: Filter) -> int:
-        clause, values = condition(where)
-        row = self.row(f"SELECT count(*) FROM memories m JOIN embeddings e ON e.seq = m.seq WHERE {clause}", values)
-        return row[0] if row else 0
+        fields = [_GROUPS[field].format(now=to_micros(where.now)) for field in by]
+        grouped = f" GROUP BY {', '.join(str(n + 1) for n in range(len(fields)))}" if fields else ""
+        rows = self.rows(
+            f"SELECT {''.join(f'{field}, ' for field in fields)}count(*) FROM memories m WHERE {clause}{grouped}",
+            values,
+        )
+        return {row[:-1]: row[-1] for row in rows if row[-1]}
 
     def size(self) -> int:
         return _size(self.path) + _size(self.path + "-wal")
@@ -240,9 +241,9 @@ class Memories(LoggedDatabase):
         self.settle()
         self.checkpoint()
         before = self.size()
-        with self.guard():
-            self.connection.execute("INSERT INTO memories_text (memories_text) VALUES ('optimize')")
-            self.connection.execute("VACUUM")
+        with self.alone() as connection:
+            connection.execute("INSERT INTO memories_text (memories_text) VALUES ('optimize')")
+            connection.execute("VACUUM")
         self.checkpoint()
         return before - self.size()
 
@@ -261,12 +262,20 @@ class Memories(LoggedDatabase):
         return found
 
 
+def marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _exists(ident: str) -> ConflictError:
+    return ConflictError(f"a memory with the id {ident} exists already")
+
+
+def _missing(ident: str) -> NotFoundError:
+    return NotFoundError(f"there is no memory {ident}")
+
+
 def _size(path: str) -> int:
     try:
         return os.path.getsize(path)
     except OSError:
         return 0
-
-
-def _word_like(pattern: Any, text: Any) -> bool:
-    return re.search(pattern, fold(text)) is not None

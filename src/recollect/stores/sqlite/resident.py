@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -12,25 +13,25 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.filters import Filter
 from recollect.record import Address
 from recollect.stores.columns import NEVER, Batch, Columns, Vectors, joined
-from recollect.stores.corpus import Corpus
+from recollect.stores.fts import expression, word_pattern
 from recollect.stores.port import Place
+from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
 from recollect.stores.sqlite.database import UNREADABLE
-from recollect.stores.sqlite.memories import Memories
-from recollect.text.fts import expression, word_pattern, word_terms
+from recollect.stores.sqlite.memories import SOME, Memories, marks
 from recollect.text.query import TextQuery
 from recollect.text.speakers import HEAD
 
 # The text itself stays where it is: its beginning tells who speaks, and its length how much a neighbour may lend.
 _ROWS = f"""SELECT seq, id, created_at, coalesce(expires_at, {NEVER}), importance, archived_at IS NOT NULL,
-    superseded_by IS NOT NULL, length(text), kind, role, source, lifetime, tags, substr(text, 1, {HEAD}),
+    superseded_by, length(text), kind, role, source, lifetime, tags, substr(text, 1, {HEAD}),
     CASE WHEN instr(metadata, '"speaker"') THEN metadata END,
     tier, account, channel, conversation, agent FROM memories WHERE"""
 _NEW = f"{_ROWS} seq > ? ORDER BY seq LIMIT ?"
 _POSTINGS = "SELECT group_concat(rowid) FROM memories_text WHERE memories_text MATCH ?"
 _VECTORS = "SELECT seq, vector FROM embeddings WHERE model = ? AND length(vector) = ? AND"
-_SOME = 400
 _BLOCK = 10_000
 """Rows in memory at a time while columns are filled."""
 _VECTOR_BLOCK = 1000
@@ -40,50 +41,97 @@ _any = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Resident:
+    """A copy with a connection of its own, by which it sees what others have committed. Threads take turns."""
+
     def __init__(self, handle: Memories) -> None:
         self._handle = handle
+        self._lock = threading.Lock()
+        self._connection: Any = None
+        self._forget()
+
+    def _forget(self) -> None:
         self._columns = Columns()
         self._rev = 0
-        self._seen: tuple[int, int] | None = None
-
-    @contextmanager
-    def corpus(self, model: str | None) -> Generator[Corpus]:
-        handle = self._handle
-        with handle.lock:
-            self._refresh(model)
-            yield Corpus(self._columns, self._postings, self._required, word_terms, self._texts)
+        self._version: int | None = None
 
     @property
     def bytes(self) -> int:
         return self._columns.bytes
 
-    def _refresh(self, model: str | None) -> None:
-        connection = self._handle.connection
-        open_ = connection.in_transaction
-        seen = (connection.pragma("data_version"), connection.total_changes())
-        if self._stale:
-            self._columns, self._seen = Columns(), None
-        self._stale = True  # until all of it is read
-        if seen != self._seen or open_:
-            self._catch_up()
-        if model is not None and (self._columns.vectors is None or self._columns.vectors.model != model):
-            self._attach(model)
-        self._seen = seen
-        self._stale = open_  # what is not committed may never be
+    def close(self) -> None:
+        with self._lock:
+            self._forget()
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
-    _stale = False
-    """Whether it may hold what was taken back since, or lack something."""
+    # What is asked
+
+    def search(self, ask: Ask) -> Shortlist:
+        dimensions = 0 if ask.vector is None else len(ask.vector) // 4
+        with self._current(ask.model if dimensions else None, dimensions) as columns:
+            return resident_shortlist(self._handle.place, columns, ask, self._postings, self._required)
+
+    def lacking(self, model: str, dimensions: int, limit: int) -> list[str]:
+        with self._current(model, dimensions) as columns:
+            return columns.missing(dimensions, limit)
+
+    def speakers(self, where: Filter) -> dict[str, int]:
+        with self._current(None, 0) as columns:
+            return columns.seen(where).speakers()
+
+    @contextmanager
+    def _current(self, model: str | None, dimensions: int) -> Generator[Columns]:
+        """The columns as of now, in one read transaction, so that words and columns tell of the same moment."""
+        handle = self._handle
+        with self._lock:
+            inside = handle.inside  # a copy for one question, made in this thread's own transaction
+            if inside:
+                self._connection = handle.writer
+            elif self._connection is None:
+                self._forget()
+                self._connection = handle.connect()
+            try:
+                if not inside:
+                    self._connection.execute("BEGIN")
+                self._refresh(model, dimensions)
+                yield self._columns
+            except apsw.Error as error:
+                raise handle.problem(error) from error
+            finally:
+                if not inside and self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def _refresh(self, model: str | None, dimensions: int) -> None:
+        version: int = self._connection.pragma("data_version")
+        try:
+            if version != self._version:
+                self._version = None
+                self._catch_up()
+            self._attach(model, dimensions)
+            self._version = version
+        except BaseException:
+            self._forget()  # it may lack something
+            raise
+
+    def _rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except UnicodeDecodeError as error:
+            raise self._handle.problem(error) from error
 
     def _catch_up(self) -> None:
-        rows, columns = self._handle.rows, self._columns
-        ((rev,),) = rows("SELECT coalesce(max(rev), 0) FROM changed")
+        columns = self._columns
+        ((rev,),) = self._rows("SELECT coalesce(max(rev), 0) FROM changed")
         changed: list[int] = []
         if columns.size:
-            found = rows("SELECT DISTINCT seq FROM changed WHERE rev > ? AND seq <= ?", (self._rev, columns.last_key))
-            changed = sorted(seq for (seq,) in found)
+            rows = self._rows(
+                "SELECT DISTINCT seq FROM changed WHERE rev > ? AND seq <= ?", (self._rev, columns.last_key)
+            )
+            changed = sorted(seq for (seq,) in rows)
             self._restate(changed)
         self._rev, last = rev, columns.last_key
-        while block := rows(_NEW, (columns.last_key, _BLOCK)):
+        while block := self._rows(_NEW, (columns.last_key, _BLOCK)):
             self._take_in(columns.extend, block)
         if columns.vectors is not None:
             self._reload_vectors(columns.vectors, [seq for seq in changed if seq <= last])
@@ -92,7 +140,7 @@ class Resident:
     def _restate(self, changed: Sequence[int]) -> None:
         columns = self._columns
         for some in _shares(changed):
-            there = {row[0]: row for row in self._handle.rows(f"{_ROWS} seq IN ({_marks(some)})", tuple(some))}
+            there = {row[0]: row for row in self._rows(f"{_ROWS} seq IN ({marks(some)})", tuple(some))}
             kept: list[Sequence[Any]] = []
             for seq in some:
                 at, row = columns.position(seq), there.get(seq)
@@ -108,76 +156,64 @@ class Resident:
 
     def _take_in(self, way: Callable[[Batch], None], rows: Sequence[Sequence[Any]]) -> None:
         try:
-            *columns, tags, head, said, tier, account, channel, conversation, agent = zip(*rows, strict=True)
+            *columns, tags, head, metadata, tier, account, channel, conversation, agent = zip(*rows, strict=True)
             who = list(zip(tier, account, channel, conversation, agent, strict=True))
-            known = {one: _who(self._handle.place, *one) for one in dict.fromkeys(who)}
+            owners = {owner: _who(self._handle.place, *owner) for owner in dict.fromkeys(who)}
             lists = {text: _strings(text) if text else () for text in dict.fromkeys(tags)}
-            given = [_any(text).get("speaker") if text else None for text in said]
-            way(Batch._make([*columns, [lists[text] for text in tags], head, given, [known[one] for one in who]]))
+            speakers = [_any(text).get("speaker") if text else None for text in metadata]
+            way(Batch._make([*columns, [lists[text] for text in tags], head, speakers, [owners[o] for o in who]]))
         except UNREADABLE as error:
             raise self._handle.problem(error) from error
 
-    def _attach(self, model: str) -> None:
-        row = self._handle.row("SELECT length(vector) FROM embeddings WHERE model = ? LIMIT 1", (model,))
-        if row is None:
-            self._columns.vectors = None
+    # Vectors
+
+    def _attach(self, model: str | None, dimensions: int) -> None:
+        vectors = self._columns.vectors
+        if model is None or (vectors is not None and (vectors.model, vectors.dimensions) == (model, dimensions)):
             return
-        vectors = self._columns.vectors = Vectors(model, row[0] // 4, self._columns.size)
+        vectors = self._columns.vectors = Vectors(model, dimensions, self._columns.size)
         self._load_vectors(vectors, 0)
 
     def _reload_vectors(self, vectors: Vectors, changed: Sequence[int]) -> None:
         for some in _shares(changed):
-            sql = f"{_VECTORS} seq IN ({_marks(some)})"
-            found = dict(self._handle.rows(sql, (vectors.model, 4 * vectors.dimensions, *some)))
+            sql = f"{_VECTORS} seq IN ({marks(some)})"
+            blobs = dict(self._rows(sql, (vectors.model, 4 * vectors.dimensions, *some)))
             for seq in some:
                 if (at := self._columns.position(seq)) is not None:
-                    vectors.put(at, found.get(seq))
+                    vectors.put(at, blobs.get(seq))
 
     def _load_vectors(self, vectors: Vectors, after: int) -> None:
         """Block by block, so that beside the matrix there is never much of them in memory."""
-        handle, columns = self._handle, self._columns
+        columns = self._columns
         vectors.reserve(columns.size)
-        try:
-            sql = f"{_VECTORS} seq > ? ORDER BY seq"
-            cursor: Iterator[tuple[int, bytes]] = handle.connection.execute(
-                sql, (vectors.model, 4 * vectors.dimensions, after)
-            )
-            while block := list(islice(cursor, _VECTOR_BLOCK)):
-                keys = np.fromiter((seq for seq, _ in block), np.int64, len(block))
-                positions = columns.positions(keys)
-                if len(positions) < len(keys):  # written since the columns were read, and read next time
-                    known = set(columns.column("key")[positions].tolist())
-                    block = [row for row in block if row[0] in known]
-                vectors.fill(positions, [blob for _, blob in block])
-        except apsw.Error as error:
-            raise handle.problem(error) from error
+        cursor: Iterator[tuple[int, bytes]] = self._connection.execute(
+            f"{_VECTORS} seq > ? ORDER BY seq", (vectors.model, 4 * vectors.dimensions, after)
+        )
+        while block := list(islice(cursor, _VECTOR_BLOCK)):
+            keys = np.fromiter((seq for seq, _ in block), np.int64, len(block))
+            vectors.fill(columns.positions(keys), [blob for _, blob in block])
+
+    # Words
 
     def _postings(self, term: str) -> NDArray[np.int64]:
-        row = self._handle.row(_POSTINGS, (term,))
-        return joined(row[0] if row else None)
+        ((keys,),) = self._rows(_POSTINGS, (term,)) or ((None,),)
+        return joined(keys)
 
     def _required(self, query: TextQuery) -> NDArray[np.int64] | None:
         if not query.phrases and not query.patterns:
             return None
         clause = "".join(" AND word_like(?, m.text)" for _ in query.patterns)
-        values = [word_pattern(pattern) for pattern in query.patterns]
+        patterns = [word_pattern(pattern) for pattern in query.patterns]
         match = expression(TextQuery(phrases=query.phrases, patterns=query.patterns))
         if match:
             sql = f"""SELECT m.seq FROM memories_text t CROSS JOIN memories m ON m.seq = t.rowid
                 WHERE memories_text MATCH ?{clause} ORDER BY m.seq"""
-            found = self._handle.rows(sql, (match, *values))
+            rows = self._rows(sql, (match, *patterns))
         elif query.patterns:
-            found = self._handle.rows(f"SELECT m.seq FROM memories m WHERE 1{clause} ORDER BY m.seq", values)
+            rows = self._rows(f"SELECT m.seq FROM memories m WHERE 1{clause} ORDER BY m.seq", patterns)
         else:
-            found = []
-        return np.fromiter((seq for (seq,) in found), np.int64, len(found))
-
-    def _texts(self, keys: Sequence[int]) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for some in _shares(keys):
-            sql = f"SELECT seq, text FROM memories WHERE seq IN ({_marks(some)})"
-            found.update(self._handle.rows(sql, tuple(some)))
-        return found
+            rows = []
+        return np.fromiter((seq for (seq,) in rows), np.int64, len(rows))
 
 
 def _who(place: Place, tier: Any, *address: str | None) -> tuple[Address, Any]:
@@ -185,8 +221,4 @@ def _who(place: Place, tier: Any, *address: str | None) -> tuple[Address, Any]:
 
 
 def _shares(keys: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (keys[start : start + _SOME] for start in range(0, len(keys), _SOME))
-
-
-def _marks(values: Sequence[int]) -> str:
-    return ", ".join("?" * len(values))
+    return (keys[start : start + SOME] for start in range(0, len(keys), SOME))

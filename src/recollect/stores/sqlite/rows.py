@@ -1,130 +1,123 @@
-"""Records to rows and back, and filters to SQL."""
+"""Records to rows and back, and filters to SQL. The functions for rows are made from the table of fields."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from recollect.filters import Filter
+from recollect.filters import ANY_OF, SAME, Filter
 from recollect.record import Address, Record, from_micros, to_micros
+from recollect.stores.fields import FIELDS, Field
 from recollect.stores.port import Place
 from recollect.text.segment import segment
 
-COLUMNS = (
-    "id, tier, account, channel, conversation, agent, kind, role, source, lifetime, importance, created_at, "
-    "accessed_at, access_count, expires_at, archived_at, superseded_by, tags, refs, metadata, checksum, "
-    "schema_version, text, data"
-)
-SELECT = ", ".join(f"m.{column.strip()}" for column in COLUMNS.split(","))
-INSERT = f"INSERT INTO memories (seq, {COLUMNS}, segmented) VALUES (?, {', '.join('?' * (COLUMNS.count(',') + 2))})"
-UPDATE = """
-    UPDATE memories SET importance = ?, lifetime = ?, accessed_at = ?, access_count = ?, expires_at = ?,
-        archived_at = ?, superseded_by = ?, tags = ?, refs = ?, metadata = ? WHERE id = ? RETURNING seq
-"""
+_NAMES = [field.sql for field in FIELDS] + ["text", "data"]
+SELECT = ", ".join(f"m.{name}" for name in _NAMES)
+INSERT = f"INSERT INTO memories (seq, {', '.join(_NAMES)}, segmented) VALUES (?, {', '.join('?' * (len(_NAMES) + 1))})"
+_CHANGING = [field for field in FIELDS if field.changes]
+UPDATE = f"UPDATE memories SET {', '.join(f'{field.sql} = ?' for field in _CHANGING)} WHERE id = ? RETURNING seq"
+ACCESSED, COUNTED = _NAMES.index("accessed_at"), _NAMES.index("access_count")
+"""Where a row has when it was retrieved last, and how often."""
 
 _encode = msgspec.json.Encoder().encode
-_strings = msgspec.json.Decoder(tuple[str, ...]).decode
-_any = msgspec.json.Decoder().decode
 
 
-def _json(value: Any) -> str | None:
+def _as_json(value: Any) -> str | None:
     return _encode(value).decode() if value else None
 
 
-def to_row(seq: int | None, record: Record) -> tuple[Any, ...]:
-    """The parameters of INSERT. Without a number the row gets the next one. `indexed` tells what to index of it."""
-    address, expires, archived = record.address, record.expires_at, record.archived_at
-    content, created, accessed = record.content, record.created_at, record.accessed_at
+def _segmented(text: str) -> str | None:
+    """What is indexed of a text, if not the text itself."""
+    pieces = segment(text)
+    return None if pieces is text else pieces
+
+
+_USED: dict[str, Any] = {
+    "Address": Address,
+    "Record": Record,
+    "to_micros": to_micros,
+    "from_micros": from_micros,
+    "as_json": _as_json,
+    "encode": _encode,
+    "strings": msgspec.json.Decoder(tuple[str, ...]).decode,
+    "anything": msgspec.json.Decoder().decode,
+    "segmented": _segmented,
+}
+"""What the functions that are made below call."""
+
+
+def _out(field: Field) -> str:
+    """The expression of a field's value for a column."""
+    value = f"address.{field.name}" if field.address else f"record.{field.name}"
+    if field.way == "time":
+        return f"to_micros({value})" if field.usual is not None else f"{value} and to_micros({value})"
+    return value if field.way == "plain" else f"as_json({value})"
+
+
+def _in(field: Field) -> str:
+    """The expression of a field's value from a column."""
+    name = field.name
+    if field.way == "time":
+        return f"from_micros({name})" if field.usual is not None else f"None if {name} is None else from_micros({name})"
+    decode = {
+        "plain": name,
+        "strings": f"strings({name}) if {name} else ()",
+        "json": f"anything({name}) if {name} else {{}}",
+    }
+    return decode[field.way]
+
+
+def _made(name: str, source: str) -> Any:
+    """A function from its source: reading and writing rows must not cost a loop over the fields."""
+    space = dict(_USED)
+    exec(source, space)
+    return space[name]
+
+
+to_row: Callable[[int | None, Record], tuple[Any, ...]] = _made(
+    "_to_row",
+    f"""
+def _to_row(seq, record):
+    address, content = record.address, record.content
     plain = isinstance(content, str)
-    text: str = content if plain else record.text
-    micros = to_micros(created)
-    return (
-        seq,
-        record.id,
-        record.tier,
-        address.account,
-        address.channel,
-        address.conversation,
-        address.agent,
-        record.kind,
-        record.role,
-        record.source,
-        record.lifetime,
-        record.importance,
-        micros,
-        micros if accessed is created else to_micros(accessed),
-        record.access_count,
-        expires and to_micros(expires),
-        archived and to_micros(archived),
-        record.superseded_by,
-        _json(record.tags),
-        _json(record.references),
-        _json(record.metadata),
-        record.checksum,
-        record.schema_version,
-        text,
-        None if plain else _encode(content).decode(),
-        None if (pieces := segment(text)) is text else pieces,
-    )
+    text = content if plain else record.text
+    return (seq, {", ".join(map(_out, FIELDS))}, text,
+        None if plain else encode(content).decode(), segmented(text))
+""",
+)
+"""The parameters of INSERT. Without a number the row gets the next one. `indexed` tells what to index of it."""
+
+to_changes: Callable[[Record], tuple[Any, ...]] = _made(
+    "_to_changes", f"def _to_changes(record): return ({', '.join(map(_out, _CHANGING))}, record.id)"
+)
+"""The parameters of UPDATE."""
+
+_READ = {field.name: _in(field) for field in FIELDS} | {
+    # Most were never retrieved.
+    "created_at": "created",
+    "accessed_at": "created if accessed_at == created_at else from_micros(accessed_at)",
+    "address": f"Address(place.tenant, place.workspace, {', '.join(Address.__struct_fields__[2:])})",
+    "content": "text if data is None else anything(data)",
+    "embedding": "embedding",
+    "embedding_model": "model",
+}
+to_record: Callable[[Place, Sequence[Any]], Record] = _made(
+    "_to_record",
+    f"""
+def _to_record(place, row):
+    {", ".join(field.name for field in FIELDS)}, text, data, embedding, model = row
+    created = from_micros(created_at)
+    return Record({", ".join(_READ[name] for name in Record.__struct_fields__)})
+""",
+)
+"""From the columns of SELECT, then the embedding and its model."""
 
 
 def indexed(row: tuple[Any, ...]) -> str:
     """What goes into the text index for a row of `to_row`."""
     return row[-1] or row[-3]
-
-
-def to_changes(record: Record) -> tuple[Any, ...]:
-    """The parameters of UPDATE."""
-    expires, archived = record.expires_at, record.archived_at
-    return (
-        record.importance,
-        record.lifetime,
-        to_micros(record.accessed_at),
-        record.access_count,
-        expires and to_micros(expires),
-        archived and to_micros(archived),
-        record.superseded_by,
-        _json(record.tags),
-        _json(record.references),
-        _json(record.metadata),
-        record.id,
-    )
-
-
-def to_record(place: Place, row: Sequence[Any]) -> Record:
-    """From the columns of SELECT, then the embedding and its model."""
-    (
-        ident, tier, account, channel, conversation, agent, kind, role, source, lifetime, importance, created,
-        accessed, count, expires, archived, successor, tags, refs, metadata, checksum, version, text, data,
-        embedding, model,
-    ) = row  # fmt: skip
-    created_at = from_micros(created)
-    return Record(
-        ident,
-        Address(place.tenant, place.workspace, account, channel, conversation, agent),
-        tier,
-        kind,
-        text if data is None else _any(data),
-        importance,
-        created_at,
-        created_at if accessed == created else from_micros(accessed),
-        _strings(tags) if tags else (),
-        role,
-        source,
-        lifetime,
-        _strings(refs) if refs else (),
-        _any(metadata) if metadata else {},
-        count,
-        from_micros(expires) if expires is not None else None,
-        from_micros(archived) if archived is not None else None,
-        successor,
-        embedding,
-        model,
-        checksum,
-        version,
-    )
 
 
 def condition(where: Filter) -> tuple[str, list[Any]]:
@@ -138,19 +131,10 @@ def condition(where: Filter) -> tuple[str, list[Any]]:
 
     _visibility(where, add)
     _state(where, add)
-    for column, wanted in (
-        ("tier", where.tiers),
-        ("kind", where.kinds),
-        ("role", where.roles),
-        ("source", where.sources),
-        ("lifetime", where.lifetimes),
-        ("superseded_by", where.superseded_by),
-    ):
-        if wanted:
+    for condition_name, column in {"tiers": "tier", **ANY_OF}.items():
+        if wanted := getattr(where, condition_name):
             add(f"m.{column} IN ({', '.join('?' * len(wanted))})", *wanted)
-    if where.without_kinds:
-        add(f"m.kind NOT IN ({', '.join('?' * len(where.without_kinds))})", *where.without_kinds)
-    for column in ("conversation", "channel", "agent"):
+    for column in SAME:
         if (value := getattr(where, column)) is not None:
             add(f"m.{column} = ?", value)
     if where.since is not None:
@@ -164,7 +148,7 @@ def condition(where: Filter) -> tuple[str, list[Any]]:
 
 
 def _visibility(where: Filter, add: Any) -> None:
-    view = where.view
+    view = where.seen_from
     if view.agent is not None:
         add("(m.agent IS NULL OR m.agent = ?)", view.agent)
     if view.account is not None:

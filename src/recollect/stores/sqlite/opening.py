@@ -1,0 +1,170 @@
+"""SQLite files: made, opened and migrated; and what errors of SQLite mean to a caller."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from recollect.errors import (
+    ConcurrencyError,
+    ConflictError,
+    CorruptionError,
+    DiskFullError,
+    ReadOnlyError,
+    StoreError,
+)
+from recollect.record import new_id
+
+BUSY_SECONDS = 10.0
+APPLICATION_ID = 0x7265636C  # "recl"
+_MIGRATIONS = tuple(sorted((Path(__file__).parent / "migrations").glob("*.sql")))
+SCHEMA = len(_MIGRATIONS)
+ADVICE = (
+    "Other workspaces are not affected. Move the file away and import an export, "
+    "or recover what is left with the sqlite3 command's .recover"
+)
+
+
+class MovedError(ConcurrencyError):
+    """The file that is open is no longer the one at its path: another process dropped the workspace."""
+
+    def __init__(self, problem: str = "the workspace was forgotten by another process just now") -> None:
+        super().__init__(f"{problem}; trying again is safe")
+
+
+def schema_of(connection: Any) -> int:
+    return connection.pragma("user_version")
+
+
+def migrate(connection: Any) -> None:
+    """Each migration and its number in one transaction; a second process waits and finds it done."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number, script in enumerate(_MIGRATIONS, 1):
+            if number > schema_of(connection):
+                connection.execute(script.read_text())
+                connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def identity(path: str, still: bool) -> tuple[int, ...] | None:
+    """Which file a path names; for one that is to stand still, also what tells whether it or its log has changed."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    file = (status.st_ino, status.st_dev)
+    return (*file, status.st_mtime_ns, *(identity(path + "-wal", True) or ())) if still else file
+
+
+def create(path: str) -> None:
+    """The file and the folders above it, for this user only."""
+    missing: list[Path] = []
+    folder = Path(path).parent
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    try:
+        for folder in reversed(missing):
+            _make(folder)
+        if not os.path.exists(path):
+            _make_file(path)
+    except PermissionError as error:
+        raise ReadOnlyError(f"{path} cannot be created: {error.strerror}. Check the folder's owner and mode") from error
+    except NotADirectoryError as error:
+        raise StoreError(f"{path} cannot be created: something above it is a file, not a folder") from error
+    except FileNotFoundError:
+        raise MovedError from None
+    except OSError as error:
+        kind = {errno.EROFS: ReadOnlyError, errno.ENOSPC: DiskFullError, errno.EDQUOT: DiskFullError}
+        raise kind.get(error.errno or 0, StoreError)(f"{path} cannot be created: {error.strerror}") from error
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError as error:
+        # Under a folder that is there, this is not another process at work: /proc and its like hold no folders.
+        if folder.parent.exists():
+            raise StoreError(f"{folder} cannot be created: its parent cannot hold folders") from error
+        raise
+
+
+def _make_file(path: str) -> None:
+    """An empty file, made under another name.
+
+    Closing a file ends every lock that the process has on it, and another thread may have opened it in SQLite by then.
+    """
+    unnamed = f"{path}-{new_id()}"
+    os.close(os.open(unnamed, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        os.link(unnamed, path)
+    except FileExistsError:
+        return
+    except PermissionError:  # not every file system has links
+        if not os.path.exists(path):
+            os.rename(unnamed, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(unnamed)
+
+
+def connect(path: str, writable: bool, still: bool) -> Any:
+    try:
+        if writable:
+            return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        log = os.path.exists(path + "-wal")
+        way = "mode=ro" if not still else "mode=ro&vfs=unix-none" if log else "immutable=1"
+        uri = f"{Path(path).resolve().as_uri()}?{way}"
+        connection: Any = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        if still and log:
+            # Alone with the file, SQLite reads the log without the memory that it would share with others.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        return connection
+    except apsw.Error as error:
+        if not os.path.exists(path):
+            raise MovedError from None
+        raise translate(error, path) from error
+
+
+def patiently(action: Any) -> None:
+    """Switching a new file to WAL does not wait for others who are doing the same."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return action()
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def translate(error: apsw.Error, path: str) -> StoreError | ConflictError:
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return ConcurrencyError(
+            f"{path} was locked by another process for over {BUSY_SECONDS:.0f} s; trying again is safe"
+        )
+    if isinstance(error, apsw.FullError):
+        return DiskFullError(f"{path}: no space left on the disk; nothing was written")
+    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):
+        return ReadOnlyError(f"{path} cannot be written by this process")
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError) or "no such table" in str(error):
+        return CorruptionError(f"{path} is damaged ({error}). {ADVICE}")
+    if isinstance(error, apsw.ConstraintError):
+        return ConflictError(f"{path}: {error}")
+    if isinstance(error, apsw.IOError):
+        if getattr(error, "extendedresult", 0) in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE):
+            return DiskFullError(f"{path} could not be written: disk full or file size limit reached ({error})")
+        return StoreError(f"{path}: the disk failed ({error})")
+    return StoreError(f"{path}: {error}")
