@@ -1,10 +1,18 @@
-"""Starting afresh in a forked process, where threads and connections of the parent cannot be used."""
+"""Forks: what must be at rest before one, and starting afresh in the new process.
+
+Threads, connections and locks of the parent cannot be used in the child.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 import weakref
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, runtime_checkable
+
+_PATIENCE = 10.0
+"""Seconds that a fork waits for what is under way."""
 
 
 class Forkable(Protocol):
@@ -13,18 +21,83 @@ class Forkable(Protocol):
         ...
 
 
+@runtime_checkable
+class Pausing(Protocol):
+    """What is also told before a fork."""
+
+    def before_fork(self) -> None:
+        """Called by the thread that forks: come to rest."""
+        ...
+
+    def resume(self) -> None:
+        """Called in the parent afterwards: go on."""
+        ...
+
+
 _watched: weakref.WeakSet[Forkable] = weakref.WeakSet()
+_forking = threading.local()
 
 
 def watch(owner: Forkable) -> None:
-    """Have its `after_fork` called for as long as it lives."""
+    """Have it told of forks for as long as it lives."""
     _watched.add(owner)
 
 
-def _forked() -> None:
+def _before() -> None:
+    _forking.paused = [owner for owner in list(_watched) if isinstance(owner, Pausing)]
+    for owner in _forking.paused:
+        owner.before_fork()
+
+
+def _in_parent() -> None:
+    for owner in reversed(_forking.paused):
+        owner.resume()
+    _forking.paused = []
+
+
+def _in_child() -> None:
+    _forking.paused = []
     for owner in list(_watched):
         owner.after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+class Gate:
+    """Short work that must not be under way while the process forks, because a library locks something of its own.
+
+    Use it as a context manager, and not inside itself.
+    """
+
+    def __init__(self) -> None:
+        self.after_fork()
+        watch(self)
+
+    def after_fork(self) -> None:
+        self._change = threading.Condition(threading.Lock())
+        self._inside = 0
+        self._shut = False
+
+    def __enter__(self) -> None:
+        with self._change:
+            while self._shut:
+                self._change.wait()
+            self._inside += 1
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        with self._change:
+            self._inside -= 1
+            if self._shut:
+                self._change.notify_all()
+
+    def before_fork(self) -> None:
+        with self._change:
+            self._shut = True
+            self._change.wait_for(lambda: not self._inside, _PATIENCE)
+
+    def resume(self) -> None:
+        with self._change:
+            self._shut = False
+            self._change.notify_all()

@@ -1,312 +1,259 @@
-"""The files of one place, read and written together: what a ledger's session and a notebook are made of."""
+"""One place of a store of plain files, as readers see it: what a ledger's session and a notebook are made of.
+
+Two locks. `writing` is held by one thread for a whole transaction, and waited for no longer than the store is patient.
+`guard` is held for moments around what was read of the files, never while anybody waits, and never together with the
+guard of another book. Readers take the guard only; whoever takes both takes `writing` first.
+"""
 
 from __future__ import annotations
 
-import logging
-import os
 import threading
-from collections import OrderedDict
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from recollect.errors import (
-    StoreError,
-)
+from recollect.filters import Filter
 from recollect.record import Record, digest
-from recollect.stores.files import files
+from recollect.stores.audit import Entry
+from recollect.stores.files import audit_file
+from recollect.stores.files.audit_file import AuditFile, Last
 from recollect.stores.files.config import Config
-from recollect.stores.files.files import MISSING, AppendOnly, Identity
+from recollect.stores.files.files import AppendOnly
+from recollect.stores.files.fileset import AUDIT, UNDO, Appender, FileSet
 from recollect.stores.files.formats import Format
-from recollect.stores.files.lock import Lock, Note
-from recollect.stores.files.metrics import CORRUPTION, Meter
-from recollect.stores.files.state import PENDING, UNREADABLE, Row, State, decode_vector
-from recollect.stores.port import Damage, Place
+from recollect.stores.files.metrics import Meter
+from recollect.stores.files.reader import MovedError, Reader, verify
+from recollect.stores.files.staging import Staged
+from recollect.stores.files.state import Row
+from recollect.stores.folders import Resume, resumed_at
+from recollect.stores.port import Before, By, Damage, Order, Place
+from recollect.stores.shelves import Thing
+from recollect.stores.touches import Touched, Touches
 
-CHANGES, VECTORS, TOMBSTONES = "changes.jsonl", "vectors.jsonl", "tombstones.jsonl"
-UNDO, AUDIT = "undo.jsonl", "audit.jsonl"
-COUNTER, UNREAD = "counter", "unread.jsonl"
+if TYPE_CHECKING:
+    from recollect.stores.files.session import Session
 
 _TRIES = 50
-LAST_BYTES = 64
-
-log = logging.getLogger("recollect.store")
-log.addHandler(logging.NullHandler())  # nothing on stderr unless the application asks for it
-
-
-class GoneError(StoreError):
-    """The folder was dropped by another process just now; trying again is safe."""
-
-
-class Staged:
-    """What a transaction will append to each file, and how to take back what it did to the state."""
-
-    def __init__(self) -> None:
-        self.lines: dict[str, list[bytes]] = {}
-        self.taken: list[tuple[str, Row | None, int | None]] = []
-        self.records: dict[str, Record] = {}
-        self.touches: dict[str, tuple[int, datetime]] = {}
-        self.dropped_undo: list[int] = []
-
-    def add(self, name: str, line: bytes) -> None:
-        self.lines.setdefault(name, []).append(line)
-
-    def mark(self) -> tuple[dict[str, int], int, int]:
-        return {name: len(lines) for name, lines in self.lines.items()}, len(self.taken), len(self.dropped_undo)
-
-    def parts(self) -> dict[str, bytes]:
-        return {name: b"".join(lines) for name, lines in self.lines.items() if lines}
+T = TypeVar("T")
 
 
 class Book:
-    """One place. Every method expects the caller to hold `guard`; `begin` and `end` enclose writes."""
+    """What one thread writes and any number read."""
 
-    def __init__(self, folder: str, memories: str, place: Place, format: Format, config: Config, meter: Meter) -> None:
-        self.folder = folder
+    def __init__(self, place: Place, fileset: FileSet, format: Format, config: Config, meter: Meter) -> None:
         self.place = place
+        self.fileset = fileset
         self.format = format
         self.config = config
         self.meter = meter
         self.guard = threading.RLock()
-        self.lock = Lock(os.path.join(folder, "lock"), config.patience)
-        self.files = {
-            format.file: AppendOnly(memories),
-            **{name: AppendOnly(os.path.join(folder, name)) for name in (CHANGES, VECTORS, TOMBSTONES, UNDO, AUDIT)},
-        }
-        self._state_files = (format.file, CHANGES, VECTORS, TOMBSTONES)
+        self.writing = threading.RLock()
+        self.reader = Reader(place, fileset, format, meter, config.performance.cache_size)
+        self.appender = Appender(fileset, config.patience)
+        self.touches = Touches(seconds=config.performance.batch_write_interval_ms / 1000)
+        self.flying: dict[str, tuple[int, Touched]] = {}
+        """Retrievals that are being written, with the versions that will tell of them."""
+        self.session: Session | None = None
+        """What a session of a ledger has beyond its memories."""
+        self.audit = AuditFile(fileset, lambda: self.session.audit_entries() if self.session else 0)
         self.staged: Staged | None = None
-        self.unsaved: list[dict[str, bytes]] = []
-        self._unsaved_records: dict[str, Record] = {}
-        self._unsaved_because = ""
-        self._touches: dict[str, tuple[int, datetime]] = {}
-        self._oldest_touch = 0.0
-        self._depth: int = 0
-        self._uncut: dict[str, int] = {}
-        self._told: set[tuple[str, int]] = set()
-        """Damage that was logged."""
-        self._cache: OrderedDict[str, tuple[Row, Record]] = OrderedDict()
-        self.reset()
+        self.owner = 0
+        """The thread whose transaction is staged."""
+        self.unsaved_because = ""
 
-    # Reading
+    @property
+    def busy(self) -> bool:
+        """Whether something is kept in memory only, or being written."""
+        return self.staged is not None or bool(self.reader.unsaved)
 
-    def reset(self) -> None:
-        """Know nothing of the files."""
-        self.state = State(self.place, self.format, self._counter())
-        self._at = dict.fromkeys(self._state_files, 0)
-        self._seen: dict[str, Identity] = {}
-        self._ends: dict[str, bytes] = {}
-        """The last bytes that were read of each file."""
-        self._cache.clear()
-        self.generation = object()
-        """Another object whenever the state was read anew."""
+    def mine(self) -> Staged | None:
+        """What this thread has staged, if it is in a transaction."""
+        return self.staged if self.owner == threading.get_ident() else None
 
-    def _counter(self) -> int:
-        """The highest number that was given to a memory which is no longer in the file."""
-        try:
-            with open(os.path.join(self.folder, COUNTER)) as file:
-                return int(file.read())
-        except (OSError, ValueError):
-            return 0
+    @contextmanager
+    def reading(self) -> Generator[Reader]:
+        """With everything that is written by now. Nobody writes into the state meanwhile."""
+        with self.guard:
+            if not self.config.performance.index_in_memory and not self.busy:
+                self.reader.reset()
+            self.reader.refresh()
+            yield self.reader
 
-    def exists(self) -> bool:
-        return any(os.path.exists(file.path) for file in self.files.values())
-
-    def refresh(self) -> None:
-        """Take in what was written since."""
-        if self.staged is None:
-            self.reload()
-
-    def reload(self) -> None:
-        found = {name: files.identity(self.files[name].path) for name in self._state_files}
-        if found != self._seen:
-            self._catch_up(found)
-
-    def _catch_up(self, found: dict[str, Identity]) -> None:
-        ends = found
+    def read(self, what: Callable[[], T]) -> T:
+        """Under the guard, and once more where files were replaced meanwhile."""
         for _ in range(_TRIES):
-            note = self.lock.read()
-            again = {name: files.identity(self.files[name].path) for name in self._state_files}
-            ends = self._complete(note, again)
-            if again == found and all(self.files[name].is_open(one.inode) for name, one in found.items()):
-                break
-            found = again
-        if not self._continues(found, ends):
-            self.reset()
-            if not self.lock.held:
-                self.lock.forget()  # the folder may be another one, with another lock
-        if not self._seen:
-            self._load_snapshot(ends)
-        for name in self._state_files:
-            self._read_tail(name, ends[name])
-        main = self.format.file
-        # What is not complete yet must be looked at again, even if no byte is added to it.
-        self._seen = found if ends == found else {**found, main: Identity(found[main].inode, -1)}
-        self._tell_damage()
-        self._apply_unsaved()
+            try:
+                with self.reading():
+                    return what()
+            except MovedError:
+                continue
+        with self.reading():
+            return what()
 
-    def _complete(self, note: Note, found: dict[str, Identity]) -> dict[str, Identity]:
-        """How far each file can be read: to its end, or to where an unfinished write began."""
-        there = {name: files.identity(self.files[name].path) for name in note.began if name == UNDO} | found
-        writing = {
-            name: (size, note.ends.get(name, size))
-            for name, (inode, size) in note.began.items()
-            if name in there and there[name].inode == inode
-        }
-        if all(there[name].size >= end for name, (_, end) in writing.items()):
-            return found
-        return {
-            name: Identity(was.inode, min(was.size, writing[name][0])) if name in writing else was
-            for name, was in found.items()
-        }
+    # Memories. All of these are called under the guard.
 
-    def _continues(self, found: dict[str, Identity], ends: dict[str, Identity]) -> bool:
-        """Whether the files are those that were read before, with nothing but more at their ends.
+    def row(self, ident: str) -> Row | None:
+        staged = self.mine()
+        return staged.row(self.reader.state, ident) if staged else self.reader.state.rows.get(ident)
 
-        People and other programs replace files, shorten them, or write them anew in place.
-        """
-        for name, known in self._seen.items():
-            now, at = found[name], self._at[name]
-            if (known != MISSING and known.inode != now.inode) or ends[name].size < at:
-                return False
-            if known.size == now.size and known.changed != now.changed:
-                return False
-            if (last := self._ends.get(name)) and self.files[name].read(at - len(last), at) != last:
-                return False
-        return True
+    def rows(self) -> Iterator[Row]:
+        """In the order of storing."""
+        staged = self.mine()
+        return staged.all_rows(self.reader.state) if staged else iter(self.reader.state.rows.values())
 
-    def _load_snapshot(self, ends: dict[str, Identity]) -> None:
-        """Where a snapshot of the state is kept, begin with that."""
-
-    def _read_tail(self, name: str, end: Identity) -> None:
-        file, at = self.files[name], self._at[name]
-        if end.size <= at:
-            return
-        data = file.read(at, end.size)
-        for line in files.lines(data, at):
-            self.state.read(name, line)
-            if line.whole:
-                self._at[name] = line.end
-        if self._at[name] > at:
-            self._ends[name] = data[: self._at[name] - at][-LAST_BYTES:]
-
-    def _tell_damage(self) -> None:
-        """Count and log each once."""
-        for key, damage in self.state.damage.items():
-            if key not in self._told:
-                self._told.add(key)
-                self.meter.counts[CORRUPTION] += 1
-                self._log(logging.ERROR, "corruption detected", where=damage.where, problem=damage.problem)
-
-    def _apply_unsaved(self) -> None:
-        for parts in self.unsaved:
-            for name in self._state_files:
-                for line in files.lines(parts.get(name, b"")):
-                    self.state.read(name, line._replace(start=PENDING, end=PENDING))
+    def stub(self, row: Row) -> Record:
+        """Without content and vector, but with the retrievals that are not written yet."""
+        record, staged = row.record, self.mine()
+        if staged is not None and record.id in staged.untouched:
+            return record
+        version, flying = self.flying.get(record.id, (0, None))
+        if flying is not None and row.version < version:
+            record = replace(
+                record, access_count=record.access_count + flying.times, accessed_at=max(record.accessed_at, flying.at)
+            )
+        return self.touches.onto(record)
 
     def record(self, row: Row, *, vector: bool = True) -> Record | None:
         """The whole memory; None if its line turns out to be damaged."""
-        stub = row.record
-        kept = self._cache.get(stub.id)
-        if log.isEnabledFor(logging.DEBUG):
-            self._log(logging.DEBUG, "cache miss" if kept is None else "cache hit", id=stub.id)
-        if kept is not None and kept[0].start == row.start and kept[0].end == row.end:
-            self._cache.move_to_end(stub.id)
-            content = kept[1].content
-        else:
-            fresh = self._fresh(stub.id) if row.start == PENDING else None
-            if fresh is not None:
-                content = fresh.content
-            elif stub.content is not None:
-                content = stub.content
-            else:
-                content = self._content(row)
-                if content is _DAMAGED:
-                    return None
-        blob = self.vector(row) if vector else None
-        access, accessed = stub.access_count, stub.accessed_at
-        if touch := self._touches.get(stub.id):
-            access, accessed = access + touch[0], max(accessed, touch[1])
-        whole = Record(
-            stub.id,
-            stub.address,
-            stub.tier,
-            stub.kind,
-            content,
-            stub.importance,
-            stub.created_at,
-            accessed,
-            stub.tags,
-            stub.role,
-            stub.source,
-            stub.lifetime,
-            stub.references,
-            stub.metadata,
-            access,
-            stub.expires_at,
-            stub.archived_at,
-            stub.superseded_by,
-            blob,
-            stub.embedding_model if vector else None,
-            digest(stub.id, stub.tier, stub.kind, stub.role, content, stub.created_at),
-        )
-        if kept is None and row.start != PENDING:
-            self._remember(row, whole)
-        return whole
-
-    def _remember(self, row: Row, record: Record) -> None:
-        self._cache[record.id] = (row, record)
-        if len(self._cache) > self.config.performance.cache_size:
-            self._cache.popitem(last=False)
-
-    def _fresh(self, ident: str) -> Record | None:
-        if self.staged is not None and ident in self.staged.records:
-            return self.staged.records[ident]
-        return self._unsaved_records.get(ident)
-
-    def _content(self, row: Row) -> Any:
-        name = self.format.file
-        line = self.files[name].read(row.start, row.end).rstrip(b"\r\n")
         try:
-            return self.format.content(line)
-        except UNREADABLE as error:
-            problem = f"cannot be read and is skipped: {error}"
-            self.state.damage[name, row.start] = Damage(f"{name}, line {row.number}", problem)
-            self.state.rows.pop(row.record.id, None)
-            self.state.changed.add(row.record.id)
-            self._tell_damage()
-            return _DAMAGED
-
-    def vector(self, row: Row) -> bytes | None:
-        if row.vector is None:
+            content = self.reader.content(row)
+        except ValueError:
             return None
-        if row.vector[0] == PENDING:
-            fresh = self._fresh(row.record.id)
-            return fresh.embedding if fresh else None
-        line = self.files[VECTORS].read(*row.vector)
-        try:
-            return decode_vector(line).vector
-        except UNREADABLE as error:
-            self.state.damage[VECTORS, row.vector[0]] = Damage(f"{VECTORS}, byte {row.vector[0]:,}", str(error))
-            return None
-
-    def touched(self, record: Record) -> Record:
-        """With the retrievals that are not written yet."""
-        touch = self._touches.get(record.id)
-        if touch is None:
-            return record
+        stub = self.stub(row)
+        blob = self.reader.vector(row) if vector else None
         return replace(
-            record, access_count=record.access_count + touch[0], accessed_at=max(record.accessed_at, touch[1])
+            stub,
+            content=content,
+            embedding=blob,
+            embedding_model=stub.embedding_model if vector else None,
+            checksum=digest(stub.id, stub.tier, stub.kind, stub.role, content, stub.created_at),
         )
 
-    def _log(self, level: int, message: str, **details: Any) -> None:
-        if log.isEnabledFor(level):
-            log.log(level, message, extra={"session_id": self.place.workspace, "metadata": details})
+    def text(self, row: Row) -> str:
+        record = self.record(row, vector=False)
+        return record.text if record else ""
 
-    def close(self) -> None:
-        for file in self.files.values():
-            file.close()
-        self.lock.forget()
+    def matching(self, where: Filter, order: Order, resume: Resume | None = None) -> list[Record]:
+        """Without content, in order. Equals are in the order of storing, and the newest in its exact reverse."""
+        meets = where.meets()
+        records = [record for row in self.rows() if meets(record := self.stub(row))]
+        if order == "importance":
+            records.sort(key=lambda record: (record.importance, record.created_at))
+        else:
+            records.sort(key=lambda record: record.created_at)
+        if order == "newest":
+            records.reverse()
+        return records if resume is None else records[resumed_at(records, order, resume) :]
 
+    def counted(self, where: Filter, by: Sequence[By], speakers: Callable[[str], str]) -> Iterator[tuple[str, ...]]:
+        """The values of some fields of each that matches."""
+        ways: dict[By, Callable[[Row], str]] = {
+            "state": lambda row: row.record.state(where.now),
+            "kind": lambda row: row.record.kind,
+            "tier": lambda row: row.record.tier,
+            "agent": lambda row: row.record.address.agent or "",
+            "embedded": lambda row: "no" if row.vector is None else "yes",
+            "speaker": lambda row: speakers(row.record.id),
+        }
+        asked, meets = [ways[name] for name in by], where.meets()
+        return (tuple(way(row) for way in asked) for row in self.rows() if meets(row.record))
 
-_DAMAGED = object()
+    def damage(self) -> list[Damage]:
+        """Takes the guard itself, for a moment only."""
+        damage = verify(self.place, self.fileset, self.format)
+        if unsaved := len(self.reader.unsaved):
+            problem = f"{unsaved} writes are in memory only: {self.unsaved_because}"
+            damage.append(Damage(self.fileset.folder, problem))
+        return damage
+
+    # Shelves. These too.
+
+    def thing(self, shelf: str, key: str) -> Thing | None:
+        staged = self.mine()
+        return staged.thing(self.reader.state, (shelf, key)) if staged else self.reader.state.things.get((shelf, key))
+
+    def things(
+        self,
+        shelf: str | None,
+        parent: str | None,
+        contains: str,
+        newest_first: bool,
+        after: str | None,
+        limit: int | None,
+    ) -> list[Thing]:
+        staged, state, folded = self.mine(), self.reader.state, contains.casefold()
+        every = list(staged.all_things(state) if staged else state.things.values())
+        every = [thing for thing in (reversed(every) if newest_first else every) if shelf in (None, thing.shelf)]
+        behind = next((at + 1 for at, thing in enumerate(every) if thing.key == after), 0)
+        wanted = (thing for thing in every[behind:] if parent in (None, thing.parent) and thing.contains(folded))
+        return list(islice(wanted, limit))
+
+    # The audit log. And these.
+
+    def last_entry(self) -> Last:
+        staged = self.mine()
+        if staged is not None and (lines := staged.lines.get(AUDIT)):
+            return audit_file.last_of(lines[-1])
+        for parts in reversed(self.reader.unsaved):
+            if logged := parts.get(AUDIT):
+                return audit_file.last_of(logged)
+        return self.audit.last()
+
+    def entries(self, contains: Sequence[str], about: str, newest_first: bool, limit: int | None) -> Iterator[Entry]:
+        return audit_file.entries(self._lines(AUDIT), contains, about, newest_first, limit)
+
+    def _lines(self, name: str) -> list[bytes]:
+        staged = self.mine()
+        more = staged.lines.get(name, []) if staged else []
+        return self.audit.lines(name, *(parts.get(name, b"") for parts in self.reader.unsaved), *more)
+
+    def undo_lines(self) -> list[bytes]:
+        staged = self.mine()
+        dropped = staged.dropped_undo if staged else {}
+        return [line for head, line in audit_file.undo_heads(self._lines(UNDO)) if head.seq not in dropped]
+
+    def before(self, seq: int) -> Before | None:
+        for head, line in audit_file.undo_heads(self.undo_lines()):
+            if head.seq == seq:
+                return audit_file.before(line)
+        return None
+
+    # Files
+
+    def close_files(self) -> bool:
+        """Let go of descriptors, where nobody reads just now; what was read stays known."""
+        if not self.guard.acquire(blocking=False):
+            return False
+        try:
+            self.reader.close()
+        finally:
+            self.guard.release()
+        return True
+
+    def sync(self, *names: str) -> None:
+        """Make durable what was written without waiting for the disk."""
+        for name in names:
+            file = AppendOnly(self.fileset.paths[name])
+            try:
+                if file.open():
+                    file.sync()
+            finally:
+                file.close()
+
+    def forget(self, *, everything: bool = False) -> None:
+        """What was read of the files, and the descriptors. `everything`: also what is not written yet."""
+        with self.guard:
+            if everything:
+                self.reader.unsaved.clear()
+                self.touches.take()
+            if not self.reader.unsaved:
+                self.reader.reset()
+            self.reader.close()
+
+    def abandon(self) -> None:
+        """In a forked child: what the parent's threads were doing is theirs to finish."""
+        self.reader.close()
+        self.appender.abandon()

@@ -55,42 +55,46 @@ MISSING = Identity(0, 0)
 
 def identity(path: str) -> Identity:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return MISSING
     except OSError as error:
         raise problem(error, path) from error
-    return Identity(found.st_ino, found.st_size, found.st_mtime_ns)
+    return Identity(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 class AppendOnly:
-    """One file that only grows, until it is replaced as a whole."""
+    """One file that only grows, until it is replaced as a whole. For one thread at a time."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._fd = -1
         self._inode = 0
 
-    def is_open(self, inode: int) -> bool:
-        """Have the file that the path names now, and say whether it is that one."""
-        self.open()
-        return self._inode == inode
+    @property
+    def inode(self) -> int:
+        """Of the file that is open; 0 if none is."""
+        return self._inode
 
     def identity(self) -> Identity:
         """Of the file that is open."""
-        found = os.fstat(self._fd)
-        return Identity(found.st_ino, found.st_size, found.st_mtime_ns)
+        status = os.fstat(self._fd)
+        return Identity(status.st_ino, status.st_size, status.st_mtime_ns)
 
     def open(self, *, create: bool = False) -> bool:
         """Have the file that the path names now. False if there is none."""
-        found = identity(self.path)
-        if self._fd >= 0 and found.inode == self._inode:
+        there = identity(self.path)
+        if self._fd >= 0 and there.inode == self._inode:
             return True
         self.close()
-        if not found.inode and not create:
+        if not there.inode and not create:
             return False
-        self._fd = _open(self.path, os.O_CREAT if create else 0)
-        self._inode = os.fstat(self._fd).st_ino
+        try:
+            fd = _open(self.path, os.O_CREAT if create else 0)
+        except FileNotFoundError:
+            return False
+        self._inode = os.fstat(fd).st_ino
+        self._fd = fd
         return True
 
     @property
@@ -124,16 +128,19 @@ class AppendOnly:
             os.ftruncate(self._fd, size)
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-            self._inode = 0
+        # First forgotten, then closed: after a fork in between, nobody closes what has the number by then.
+        fd, self._fd, self._inode = self._fd, -1, 0
+        if fd >= 0:
+            with suppress(OSError):
+                os.close(fd)
 
 
 def _open(path: str, flags: int) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_APPEND | flags, PRIVATE)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not flags:
+            raise
         if not flags and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
             with suppress(OSError):
                 return os.open(path, os.O_RDONLY)
@@ -158,6 +165,17 @@ def replace(path: str, data: bytes, mode: int = PRIVATE) -> None:
             os.unlink(temporary)
         raise
     sync_folder(os.path.dirname(path))
+
+
+def read_whole(path: str) -> bytes:
+    """Through a descriptor of its own; nothing where there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise problem(error, path) from error
 
 
 def remove_leftovers(folder: str) -> None:
@@ -195,11 +213,11 @@ def make_folder(path: str) -> None:
 
 def problem(error: OSError, path: str) -> StoreError:
     """What an error of the system means to the caller."""
-    said = f"{path}: {error.strerror or error}"
+    text = f"{path}: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DiskFullError(f"{said}. Free some space; nothing that was acknowledged is lost")
+        return DiskFullError(f"{text}. Free some space; nothing that was acknowledged is lost")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return ReadOnlyError(f"{said}. Check who owns the folder and its permissions")
+        return ReadOnlyError(f"{text}. Check who owns the folder and its permissions")
     if error.errno == errno.EIO:
-        return CorruptionError(f"{said}. The disk cannot be read or written there")
-    return StoreError(said)
+        return CorruptionError(f"{text}. The disk cannot be read or written there")
+    return StoreError(text)

@@ -3,349 +3,347 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
-import weakref
-from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from heapq import merge
-from itertools import islice
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from recollect import forking
 from recollect.errors import StoreError
-from recollect.filters import Filter, visible
-from recollect.record import Address, Record, new_id
+from recollect.filters import Filter
+from recollect.record import Record, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
 from recollect.stores.files import files
-from recollect.stores.files.book import GoneError
+from recollect.stores.files.book import Book
+from recollect.stores.files.changes import Changes
 from recollect.stores.files.metrics import QUERY, Meter
-from recollect.stores.files.searching import SearchedBook
-from recollect.stores.port import NO_SETTINGS, Damage, Match, Place, Settings, StoreStats, by_place
-from recollect.text.query import TextQuery
+from recollect.stores.files.rewriting import compact
+from recollect.stores.files.transaction import Inside, Opened, Transaction
+from recollect.stores.files.writer import GoneError
+from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed
+from recollect.stores.port import After, Before, By, Damage, Order, Place
+from recollect.stores.shelves import Thing
 
 if TYPE_CHECKING:
-    from recollect.stores.corpus import Corpus
     from recollect.stores.files.resident import Resident
+    from recollect.stores.shortlist import Ask, Shortlist
 
-_TRASH = ".trash-"
 _PAGE = 500
-_OPEN_BOOKS = 256
+_FILES_EACH = 5
+"""That a book keeps open at most."""
+_KNOWN_BOOKS = 1024
+"""Of so many places it stays known what their files say."""
+T = TypeVar("T")
 
 
-class JsonlFolder:
-    """Keeps each place in files of its own. Any number of processes and threads may share the folder."""
-
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self.root = os.path.abspath(root)
-        self.meter = Meter()
-        self._forget_books()
-        _folders.add(self)
-
-    def _forget_books(self) -> None:
-        self._lock = threading.Lock()
-        self._books: dict[Place, SearchedBook] = {}
-        self.residents: Copies[SearchedBook, Resident] = Copies()
-
-    def abandon(self) -> None:
-        """In a forked child: what the parent's threads were doing is theirs to finish."""
-        self._forget_books()
-
-    def settings(self, place: Place) -> Settings:
-        return NO_SETTINGS
-
-    def crowded(self, place: Place) -> bool:
-        return False
-
-    # What a layout decides
+class Layout(Protocol):
+    """Where the files of each place are."""
 
     def path(self, place: Place) -> str:
         """The folder of a place."""
-        raise NotImplementedError
+        ...
 
     def parts(self, place: Place) -> list[str]:
         """All that belongs to a place and to no other, the lock's folder last."""
-        return [self.path(place)]
+        ...
 
-    def make(self, place: Place) -> SearchedBook:
-        raise NotImplementedError
+    def make(self, place: Place, meter: Meter) -> Book: ...
 
-    def tenants(self) -> list[str]:
-        raise NotImplementedError
+    def places(self, tenant: str) -> list[Place]: ...
 
-    def workspaces(self, tenant: str) -> list[str]:
-        raise NotImplementedError
+    def tenants(self) -> list[str]: ...
 
     def starting(self) -> None:
         """Before a write."""
+        ...
 
-    def dropped(self, place: Place) -> None:
-        """After a place was removed."""
+
+class FileFolder:
+    """Keeps each place in files of its own. Any number of processes and threads may share the folder."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.meter = Meter()
+        self._forget_books()
+        forking.watch(self)
+
+    def _forget_books(self) -> None:
+        self._lock = threading.Lock()
+        self._books: OrderedDict[Place, Opened] = OrderedDict()
+        """The one that was used last comes last."""
+        self.residents: Copies[Book, Resident] = Copies()
+        self._inside = Inside()
+
+    def after_fork(self) -> None:
+        """What the parent's threads were doing is theirs to finish."""
+        for opened in list(self._books.values()):
+            opened.book.abandon()
+        self._forget_books()
 
     # Books
 
-    def book(self, place: Place) -> SearchedBook:
-        book = self._books.get(place)
-        return self._open(place) if book is None else book
-
-    def _open(self, place: Place) -> SearchedBook:
-        """A book that was not open, and in its place let one go that has been open for longest."""
+    def opened(self, place: Place) -> Opened:
         with self._lock:
-            book = self._books.get(place)
-            if book is None:
-                book = self._books[place] = self.make(place)
-            spare = [key for key, old in self._books.items() if not old.busy and old is not book]
-            closing = [self._books.pop(key) for key in spare[: max(0, len(self._books) - _OPEN_BOOKS)]]
-        for old in closing:
-            self.residents.drop(old)
-            with old.guard:
-                old.put_away()
-        return book
+            opened = self._books.get(place)
+            if opened is None:
+                opened = self._books[place] = Opened(self._layout.make(place, self.meter))
+            self._books.move_to_end(place)
+            excess = len(self._books) - open_files() // _FILES_EACH
+            idle = [old.book for old in list(self._books.values())[:excess]] if excess > 0 else []
+            unknown = max(0, len(self._books) - _KNOWN_BOOKS)
+        for at, book in enumerate(idle):
+            if book.reader.open_files and book.close_files() and at < unknown:
+                book.forget()
+        return opened
+
+    def book(self, place: Place) -> Book:
+        return self.opened(place).book
+
+    def known(self) -> list[Opened]:
+        with self._lock:
+            return list(self._books.values())
+
+    def transaction(self, *places: Place) -> Transaction:
+        return Transaction(self._inside, self.opened, self._layout.starting, places)
 
     @contextmanager
-    def reading(self, place: Place) -> Generator[SearchedBook]:
-        book = self.book(place)
-        with book.guard:
-            book.refresh()
-            yield book
+    def _in(self, place: Place) -> Generator[Changes]:
+        with self.transaction(place):
+            yield self._inside.places[place].changes
 
-    def transaction(self, place: Place) -> Transaction:
-        self.starting()
-        return Transaction(self.book(place))
-
-    def _places(self, where: Filter) -> list[Place]:
-        view = where.view
-        shared = Place(view.tenant, None)
-        own = [] if view.workspace is None else [Place(view.tenant, view.workspace)]
-        if where.tiers and "account" not in where.tiers:
-            return own
-        return [shared] if where.tiers == ("account",) else [*own, shared]
+    def _exists(self, place: Place) -> bool:
+        return place in self._inside.places or self.book(place).fileset.exists()
 
     # Memories
 
-    def put(self, records: Sequence[Record]) -> Sequence[Record]:
-        groups = by_place(records)
-        if len(groups) == 1:
-            place, group = groups.popitem()
-            with self.transaction(place) as book:
-                return book.put(group)
-        stored: dict[int, Record] = {}
-        for place, group in groups.items():
-            with self.transaction(place) as book:
-                stored.update(zip(map(id, group), book.put(group), strict=True))
-        return [stored[id(record)] for record in records]
+    def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
+        if not records:
+            return []
+        with self._in(place) as changes:
+            return changes.put(records)
 
-    def get(self, ids: Sequence[str], view: Address) -> list[Record]:
-        found: list[Record] = []
-        for place in dict.fromkeys((Place(view.tenant, view.workspace), Place(view.tenant, None))):
-            with self.reading(place) as book:
-                for ident in dict.fromkeys(ids):
-                    row = book.state.rows.get(ident)
-                    if row is not None and visible(view, row.record) and (record := book.record(row)):
-                        found.append(record)
-        return found
+    def get(self, place: Place, ids: Sequence[str]) -> list[Record]:
+        book, wanted = self.book(place), dict.fromkeys(ids)
 
-    def update(self, records: Sequence[Record]) -> None:
-        for place, group in by_place(records).items():
-            with self.transaction(place) as book:
-                book.update(group)
+        def read() -> list[Record]:
+            rows = [row for ident in wanted if (row := book.row(ident))]
+            return [record for row in rows if (record := book.record(row))]
 
-    def delete(self, records: Sequence[Record], reason: str = "") -> None:
-        for place, group in by_place(records).items():
-            with self.transaction(place) as book:
-                book.delete(group, reason)
+        return book.read(read)
 
-    def touch(self, records: Sequence[Record], at: datetime) -> None:
-        for place, group in by_place(records).items():
-            with self.reading(place) as book:
-                for record in group:
-                    book.touch(record.id, at)
+    def update(self, place: Place, records: Sequence[Record]) -> None:
+        with self._in(place) as changes:
+            changes.update(records)
+
+    def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
+        with self._in(place) as changes:
+            changes.delete(ids, reason)
+
+    def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
+        with suppress(StoreError, OSError):
+            self.opened(place).writer.touch(ids, at)
 
     def scan(
-        self, where: Filter, *, newest_first: bool = False, limit: int | None = None, bare: bool = False
+        self,
+        where: Filter,
+        *,
+        order: Order = "oldest",
+        after: After | None = None,
+        limit: int | None = None,
+        whole: bool = True,
     ) -> Iterator[Record]:
-        streams = [self._scan(place, where, newest_first, limit, bare) for place in self._places(where)]
-        merged = merge(*streams, key=lambda record: record.created_at, reverse=newest_first)
-        return islice(merged, limit)
+        places = resumed(Place.seen_by(where), after, lambda place: self._holds(place, where, order, after))
+        return merged([self._scan(place, where, order, at, limit, whole) for place, at in places], order, limit)
 
-    def _scan(self, place: Place, where: Filter, newest_first: bool, limit: int | None, bare: bool) -> Iterator[Record]:
-        with self.meter.timed(QUERY), self.reading(place) as book:
-            found = book.matching(where, newest_first)[:limit]
-        if bare:
-            yield from found
-            return
-        ids = [record.id for record in found]
-        for at in range(0, len(ids), _PAGE):
-            with self.reading(place) as book:
-                rows = [row for ident in ids[at : at + _PAGE] if (row := book.state.rows.get(ident))]
-                page = [record for row in rows if (record := book.record(row))]
-            yield from page
+    def _holds(self, place: Place, where: Filter, order: Order, after: After | None) -> bool:
+        """Whether the memory that a scan goes on behind is there, and where it stood."""
+        book = self.book(place)
+        row = book.read(lambda: book.row(after.id)) if after else None
+        if after is None or row is None or row.record.created_at != after.created_at or not where.matches(row.record):
+            return False
+        return order != "importance" or row.record.importance == after.importance
 
-    def search_text(self, query: TextQuery, where: Filter, limit: int) -> list[Match]:
-        found: list[Match] = []
+    def _scan(
+        self, place: Place, where: Filter, order: Order, resume: Resume | None, limit: int | None, whole: bool
+    ) -> Iterator[Record]:
+        book = self.book(place)
         with self.meter.timed(QUERY):
-            for place in self._places(where):
-                with self.reading(place) as book:
-                    found += book.search(query, where, limit)
-        found.sort(key=lambda match: -match.score)
-        return found[:limit]
-
-    @contextmanager
-    def corpus(self, place: Place, model: str | None) -> Generator[Corpus]:
-        book = self.book(place)
-        from recollect.stores.files.resident import Resident  # numpy takes longer to import than all of this package
-
-        with self.residents.lent(book, Resident) as resident, resident.corpus(model) as corpus:
-            yield corpus
-
-    def stats(self, where: Filter) -> StoreStats:
-        states: Counter[str] = Counter()
-        kinds: Counter[str] = Counter()
-        tiers: Counter[str] = Counter()
-        agents: Counter[str] = Counter()
-        embedded = size = 0
-        for place in self._places(where):
-            with self.reading(place) as book:
-                size += book.size()
-                for row in book.state.rows.values():
-                    record = row.record
-                    if where.matches(record):
-                        states[record.state(where.now)] += 1
-                        kinds[record.kind] += 1
-                        tiers[record.tier] += 1
-                        agents[record.address.agent or ""] += 1
-                        embedded += row.vector is not None
-        return StoreStats(sum(states.values()), states, kinds, tiers, agents, embedded, size)
-
-    def drop(self, tenant: str, workspace: str) -> None:
-        place = Place(tenant, workspace)
-        parts = self.parts(place)
-        if not any(os.path.exists(part) for part in parts):
+            stubs = book.read(lambda: book.matching(where, order, resume))[:limit]
+        if not whole:
+            yield from stubs
             return
-        book = self.book(place)
-        book.begin("drop")
-        trash = os.path.join(os.path.dirname(parts[0]), _TRASH + new_id())
+        ids = [record.id for record in stubs]
+        for at in range(0, len(ids), _PAGE):
+            page = {record.id: record for record in self.get(place, ids[at : at + _PAGE])}
+            yield from (page[ident] for ident in ids[at : at + _PAGE] if ident in page)
+
+    def count(self, where: Filter, by: Sequence[By] = ()) -> dict[tuple[str, ...], int]:
+        counts: Counter[tuple[str, ...]] = Counter()
+        for place in Place.seen_by(where):
+            book = self.book(place)
+            if tuple(by) == ("speaker",):
+                speakers = self._ask(book, lambda resident: resident.speakers(where))
+                counts.update({(name,): number for name, number in speakers.items()})
+                continue
+            names: dict[str, str] = {}
+            if "speaker" in by:
+                ids = book.read(lambda book=book: [row.record.id for row in book.rows()])
+                names = self._ask(book, lambda resident, ids=ids: resident.speaker_of(ids))
+            values = book.read(
+                lambda book=book, names=names: list(book.counted(where, by, lambda ident: names.get(ident, "")))
+            )
+            counts.update(values)
+        return dict(counts)
+
+    def search(self, ask: Ask) -> list[Shortlist]:
+        with self.meter.timed(QUERY):
+            answers = [
+                self._ask(self.book(place), lambda resident: resident.search(ask)) for place in Place.seen_by(ask.where)
+            ]
+        return [answer for answer in answers if answer is not None]
+
+    def _ask(self, book: Book, what: Callable[[Resident], T]) -> T:
+        """What the copy of a book answers. In a transaction, one that is made for the question."""
+        # numpy takes longer to import than all of this package
+        from recollect.stores.files.resident import Resident
+
+        if book.mine() is not None:
+            return book.read(lambda: what(Resident(book)))
+        resident = self.residents.get(book, lambda: Resident(book))
+        answer = book.read(lambda: what(resident))
+        self.residents.make_room()
+        return answer
+
+    def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
+        return self._ask(self.book(place), lambda resident: resident.lacking(model, dimensions, limit))
+
+    def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
+        if vectors and self._exists(place):
+            with self._in(place) as changes:
+                changes.embed(model, vectors)
+
+    def places(self, tenant: str) -> list[Place]:
+        return self._layout.places(tenant)
+
+    def tenants(self) -> list[str]:
+        return self._layout.tenants()
+
+    def drop(self, place: Place) -> None:
+        parts = self._layout.parts(place)
+        if place.workspace is None or not any(map(os.path.exists, parts)):
+            return
+        writer, book = self.opened(place).writer, self.book(place)
+        writer.begin("drop")
+        trash = os.path.join(os.path.dirname(parts[0]), TRASH + new_id())
         try:
             os.mkdir(trash, files.PRIVATE_FOLDER)
             for number, part in enumerate(parts):
                 with suppress(FileNotFoundError):
                     os.rename(part, os.path.join(trash, str(number)))
         except OSError as error:
-            raise StoreError(f"workspace {workspace} could not be removed: {error.strerror}") from error
+            raise StoreError(f"workspace {place.workspace} could not be removed: {error.strerror}") from error
         finally:
-            book.end(GoneError())
-        with self._lock:
-            self._books.pop(place, None)
+            book.forget(everything=True)
+            writer.end(GoneError())
         self.residents.drop(book)
-        self.dropped(place)
-        self._empty_trash(os.path.dirname(parts[0]))
+        empty_trash(os.path.dirname(parts[0]))
 
-    def _empty_trash(self, folder: str) -> None:
-        """Also finishes what a killed process began."""
-        with suppress(FileNotFoundError):
-            for name in os.listdir(folder):
-                if name.startswith(_TRASH):
-                    shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+    # The audit log
+
+    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
+        with self._in(place) as changes:
+            return changes.append(entry, before, things)
+
+    def entries(
+        self,
+        place: Place,
+        *,
+        contains: Sequence[str] = (),
+        about: str = "",
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Entry]:
+        book = self.book(place)
+        return book.read(lambda: book.entries(contains, about, newest_first, limit))
+
+    def written(self, place: Place) -> int:
+        book = self.book(place)
+        return book.read(lambda: book.last_entry()[0])
+
+    def before(self, place: Place, seq: int) -> Before | None:
+        book = self.book(place)
+        return book.read(lambda: book.before(seq))
+
+    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
+        if not self._exists(place):
+            return 0
+        with self._in(place) as changes:
+            return changes.forget_before(until, about)
+
+    # Shelves
+
+    def keep(self, place: Place, thing: Thing, *, expect: int | None = None) -> Thing:
+        with self._in(place) as changes:
+            return changes.keep(thing, expect)
+
+    def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
+        book = self.book(place)
+        return book.read(lambda: [thing for key in dict.fromkeys(keys) if (thing := book.thing(shelf, key))])
+
+    def shelf(
+        self,
+        place: Place,
+        shelf: str | None = None,
+        *,
+        parent: str | None = None,
+        contains: str = "",
+        newest_first: bool = False,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Thing]:
+        book = self.book(place)
+        return iter(book.read(lambda: book.things(shelf, parent, contains, newest_first, after, limit)))
+
+    def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
+        if not self._exists(place):
+            return 0
+        with self._in(place) as changes:
+            return changes.remove(shelf, keys)
+
+    # On disk
+
+    def size(self, place: Place) -> int:
+        return self.book(place).fileset.size()
 
     def scrub(self, place: Place) -> None:
         self.compact(place)
 
     def compact(self, place: Place) -> int:
-        book = self.book(place)
-        if not book.exists():
+        opened = self.opened(place)
+        if not opened.book.fileset.exists():
             return 0
-        self._empty_trash(os.path.dirname(self.parts(place)[0]))
-        with book.guard:
-            book.settle()
-            book.begin("compact")
-            try:
-                freed = book.compact()
-            finally:
-                book.end(None)
-        return freed
+        empty_trash(os.path.dirname(self._layout.parts(place)[0]))
+        opened.writer.settle(patient=True)
+        opened.writer.begin("compact")
+        try:
+            return compact(opened.book)
+        finally:
+            opened.writer.end(None)
 
     def damage(self, place: Place) -> list[Damage]:
-        with self.reading(place) as book:
-            return book.verify()
-
-    # The audit log
-
-    def append(self, place: Place, entry: Entry, before: Sequence[Record] = ()) -> Entry:
-        with self.transaction(place) as book:
-            return book.append(entry, before)
-
-    def entries(
-        self, place: Place, *, contains: str = "", about: str = "", newest_first: bool = False, limit: int | None = None
-    ) -> Iterator[Entry]:
-        with self.reading(place) as book:
-            return book.entries(contains, about, newest_first, limit)
-
-    def written(self, place: Place) -> int:
-        with self.reading(place) as book:
-            return book.written()
-
-    def before(self, place: Place, seq: int) -> list[Record] | None:
-        with self.reading(place) as book:
-            return book.before(seq)
-
-    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
-        if not self.book(place).exists():
-            return 0
-        with self.transaction(place) as book:
-            return book.forget_before(until, about)
+        return self.book(place).damage()
 
     def close(self) -> None:
         with self._lock:
             books = list(self._books.values())
             self._books.clear()
-            self.residents.clear()
-        problems: list[str] = []
-        for book in books:
-            with book.guard:
-                try:
-                    book.put_away()
-                except StoreError as error:
-                    problems.append(str(error))
-                if problem := book.unsaved_problem():
-                    problems.append(problem)
+        self.residents.clear()
+        problems = [problem for opened in books if (problem := opened.put_away())]
         if problems:
             raise StoreError(f"what was kept in memory could not be written and is lost: {problems[0]}")
-
-
-class Transaction:
-    """Opens one, or joins the one that is open. Inside another, an exception takes back what was done in this one."""
-
-    __slots__ = ("_book", "_mark")
-
-    def __init__(self, book: SearchedBook) -> None:
-        self._book = book
-
-    def __enter__(self) -> SearchedBook:
-        book = self._book
-        book.begin()
-        assert book.staged is not None
-        self._mark = book.staged.mark()
-        return book
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None:
-            self._book.take_back(self._mark)
-        self._book.end(error)
-
-
-_folders: weakref.WeakSet[JsonlFolder] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for folder in list(_folders):
-        folder.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def holds_something(*paths: str) -> bool:
@@ -354,7 +352,7 @@ def holds_something(*paths: str) -> bool:
 
 def folders(path: str) -> list[str]:
     try:
-        with os.scandir(path) as found:
-            return sorted(entry.name for entry in found if entry.is_dir() and not entry.name.startswith("."))
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
         return []

@@ -10,23 +10,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from recollect.record import SCHEMA_VERSION, Address, Lifetime, Record, Role, Tier
+from recollect.record import SCHEMA_VERSION, Address, Record
+from recollect.stores.fields import ADDRESS, FIELDS, REQUIRED
 from recollect.stores.files.lines import Changed, intact, sealed
 from recollect.stores.port import Place
 
-_USUAL = {
-    "kind": "fact",
-    "importance": 0.5,
-    "role": None,
-    "source": None,
-    "lifetime": "long_term",
-    "references": (),
-    "access_count": 0,
-    "expires_at": None,
-    "archived_at": None,
-    "superseded_by": None,
-}
-"""What a memory is unless said otherwise."""
 _encode = msgspec.json.Encoder().encode
 _NUMBERED = re.compile(r"m-([1-9][0-9]{0,17})")
 
@@ -46,10 +34,10 @@ class Addresses:
         self._known: dict[tuple[str | None, ...], Address] = {}
 
     def __call__(self, *parts: Any) -> Address:
-        found = self._known.get(parts)
-        if found is None:
-            found = self._known[parts] = Address(*parts)
-        return found
+        address = self._known.get(parts)
+        if address is None:
+            address = self._known[parts] = Address(*parts)
+        return address
 
 
 class Format(Protocol):
@@ -80,60 +68,43 @@ class Format(Protocol):
     def content(self, line: bytes) -> Any: ...
 
 
-class _Entry(msgspec.Struct, rename={"kind": "type", "created_at": "timestamp"}):
-    id: str
-    created_at: datetime
-    kind: str
-    content: msgspec.Raw
-    importance: float = 0.5
-    tags: tuple[str, ...] = ()
-    references: tuple[str, ...] = ()
-    schema_version: int = 0
-    version: int = 1
-    tier: Tier = "workspace"
-    account: str | None = None
-    channel: str | None = None
-    conversation: str | None = None
-    agent: str | None = None
-    role: Role | None = None
-    source: str | None = None
-    lifetime: Lifetime = "long_term"
-    metadata: dict[str, Any] = {}
-    accessed_at: datetime | None = None
-    access_count: int = 0
-    expires_at: datetime | None = None
-    archived_at: datetime | None = None
-    superseded_by: str | None = None
+_RENAMED = {"kind": "type", "created_at": "timestamp"}
+"""As the ledger document calls them."""
+_ALWAYS = ("tags", "references", "schema_version")
+_ON_LINES = [field for field in FIELDS if field.name != "checksum"]
+_TIMES = [field.name for field in FIELDS if field.way == "time"]
+_PLAIN = [field.name for field in _ON_LINES if not field.address and field.name != "schema_version"]
 
 
-class _Written(msgspec.Struct, omit_defaults=True, kw_only=True, rename={"kind": "type", "created_at": "timestamp"}):
-    """As `_Entry`, with what the document asks for always there, and in the order of the checksum's canonical JSON."""
+def _written_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
+    """In the order of the checksum's canonical JSON, with what the document asks for always there."""
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+        (field.name, field.type)
+        if field.usual is REQUIRED or field.name in _ALWAYS
+        else (field.name, field.type, field.usual)
+        for field in _ON_LINES
+        if field.name != "accessed_at"
+    ]
+    fields += [("content", Any), ("decay_factor", float), ("session_id", str), ("version", int, 1)]
+    fields.append(("accessed_at", datetime | None, None))
+    return sorted(fields, key=lambda field: _RENAMED.get(field[0], field[0]))
 
-    access_count: int = 0
-    accessed_at: datetime | None = None
-    account: str | None = None
-    agent: str | None = None
-    archived_at: datetime | None = None
-    channel: str | None = None
-    content: Any
-    conversation: str | None = None
-    decay_factor: float
-    expires_at: datetime | None = None
-    id: str
-    importance: float
-    lifetime: Lifetime = "long_term"
-    metadata: dict[str, Any] = {}
-    references: tuple[str, ...]
-    role: Role | None = None
-    schema_version: int
-    session_id: str
-    source: str | None = None
-    superseded_by: str | None = None
-    tags: tuple[str, ...]
-    tier: Tier = "workspace"
-    created_at: datetime
-    kind: str
-    version: int = 1
+
+def _read_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
+    """More than the id, time, type and content no program need write."""
+    usual = {"importance": 0.5, "accessed_at": None, "schema_version": 0}
+    optional = {
+        field.name: (field.type if field.name != "accessed_at" else datetime | None, usual.get(field.name, field.usual))
+        for field in _ON_LINES
+        if field.usual is not REQUIRED or field.name in usual
+    }
+    required = [(field.name, field.type) for field in _ON_LINES if field.name not in optional]
+    more = [(name, kind, value) for name, (kind, value) in optional.items()]
+    return [*required, ("content", msgspec.Raw), *more, ("version", int, 1)]
+
+
+_Written: Any = msgspec.defstruct("_Written", _written_fields(), omit_defaults=True, kw_only=True, rename=_RENAMED)
+_Entry: Any = msgspec.defstruct("_Entry", _read_fields(), rename=_RENAMED)
 
 
 class _Content(msgspec.Struct):
@@ -160,33 +131,12 @@ class LedgerFormat:
 
     def line(self, record: Record, version: int) -> bytes:
         address = record.address
-        entry = _Written(
-            id=record.id,
-            session_id=address.workspace or "account",
-            created_at=record.created_at,
-            kind=record.kind,
-            content=record.content,
-            importance=record.importance,
-            decay_factor=1.0,
-            tags=record.tags,
-            references=record.references,
-            schema_version=SCHEMA_VERSION,
-            version=version,
-            tier=record.tier,
-            account=address.account,
-            channel=address.channel,
-            conversation=address.conversation,
-            agent=address.agent,
-            role=record.role,
-            source=record.source,
-            lifetime=record.lifetime,
-            metadata=record.metadata,
-            accessed_at=None if record.accessed_at == record.created_at else record.accessed_at,
-            access_count=record.access_count,
-            expires_at=record.expires_at,
-            archived_at=record.archived_at,
-            superseded_by=record.superseded_by,
-        )
+        values = {field.name: getattr(address if field.address else record, field.name) for field in _ON_LINES}
+        if record.accessed_at == record.created_at:
+            values["accessed_at"] = None
+        values["schema_version"] = SCHEMA_VERSION
+        session = address.workspace or "account"
+        entry = _Written(content=record.content, decay_factor=1.0, session_id=session, version=version, **values)
         # Only what is JSON itself can be in another order than the canonical one.
         return sealed(entry, plain=not record.metadata and isinstance(record.content, str))
 
@@ -199,28 +149,14 @@ class LedgerFormat:
         entry = self._parse(line)
         if not 0.0 <= entry.importance <= 1.0:
             raise ValueError(f"importance {entry.importance} is outside 0 to 1")
+        values = {name: getattr(entry, name) for name in _PLAIN}
+        for name in _TIMES:
+            if values[name] is not None:
+                values[name] = _utc(values[name])
+        values["accessed_at"] = values["accessed_at"] or values["created_at"]
         workspace = None if entry.tier == "account" else place.workspace
-        created = _utc(entry.created_at)
-        record = Record(
-            entry.id,
-            self.address(place.tenant, workspace, entry.account, entry.channel, entry.conversation, entry.agent),
-            entry.tier,
-            entry.kind,
-            None,
-            entry.importance,
-            created,
-            created if entry.accessed_at is None else _utc(entry.accessed_at),
-            entry.tags,
-            entry.role,
-            entry.source,
-            entry.lifetime,
-            entry.references,
-            entry.metadata,
-            entry.access_count,
-            entry.expires_at and _utc(entry.expires_at),
-            entry.archived_at and _utc(entry.archived_at),
-            entry.superseded_by,
-        )
+        address = self.address(place.tenant, workspace, *(getattr(entry, part) for part in ADDRESS))
+        record = Record(address=address, content=None, **values)
         return Parsed(record, entry.version, entry.schema_version)
 
     def content(self, line: bytes) -> Any:
@@ -229,6 +165,13 @@ class LedgerFormat:
         return self._content(line).content
 
 
+_OWN = ("id", "tier", "created_at", "accessed_at", "tags", "metadata", "checksum", "schema_version")
+_USUAL = {
+    field.name: {"kind": "fact", "importance": 0.5}.get(field.name, field.usual)
+    for field in FIELDS
+    if not field.address and field.name not in _OWN
+}
+"""What a note is unless said otherwise, besides what its line or its place says."""
 Scope = Literal["user", "workspace", "session"]
 
 
@@ -253,17 +196,17 @@ class NotebookFormat:
         self._parse = msgspec.json.Decoder(_Note).decode
 
     def name(self, records: Sequence[Record], after: int) -> tuple[list[Record], int]:
-        given: dict[str, str] = {}
+        names: dict[str, str] = {}
         for record in records:
             if not (number := self.number(record.id)):
                 after += 1
-                given[record.id] = f"m-{after}"
+                names[record.id] = f"m-{after}"
             after = max(after, number)
-        return [_renamed(record, given) for record in records], after
+        return [_renamed(record, names) for record in records], after
 
     def number(self, ident: str) -> int:
-        found = _NUMBERED.fullmatch(ident)
-        return int(found[1]) if found else 0
+        numbered = _NUMBERED.fullmatch(ident)
+        return int(numbered[1]) if numbered else 0
 
     def line(self, record: Record, version: int) -> bytes:
         scope = record.metadata.get("scope")
@@ -280,7 +223,7 @@ class NotebookFormat:
         more: dict[str, Any] = {
             name: value for name, usual in _USUAL.items() if (value := getattr(record, name)) != usual
         }
-        for part in ("account", "channel", "conversation", "agent"):
+        for part in ADDRESS:
             if (value := getattr(record.address, part)) is not None:
                 more[part] = value
         if record.accessed_at != record.created_at:
@@ -314,15 +257,14 @@ def _scope(scope: Any) -> dict[str, Any]:
     return {"scope": scope} if scope in ("user", "session") else {}
 
 
-def _renamed(record: Record, given: dict[str, str]) -> Record:
-    if record.id not in given and not given:
+def _renamed(record: Record, names: dict[str, str]) -> Record:
+    if not names:
         return record
-    ident = given.get(record.id, record.id)
     new = replace(
         record,
-        id=ident,
-        references=tuple(given.get(one, one) for one in record.references),
-        superseded_by=record.superseded_by and given.get(record.superseded_by, record.superseded_by),
+        id=names.get(record.id, record.id),
+        references=tuple(names.get(ident, ident) for ident in record.references),
+        superseded_by=record.superseded_by and names.get(record.superseded_by, record.superseded_by),
     )
     return replace(new, checksum=new.digest())
 

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
+import time
 from contextlib import suppress
 from datetime import datetime
 
 from recollect.errors import StoreError
 from recollect.record import SCHEMA_VERSION
 from recollect.stores.files import config, files, indices
-from recollect.stores.files.folder import JsonlFolder, folders, holds_something
+from recollect.stores.files.book import Book
+from recollect.stores.files.fileset import FileSet
+from recollect.stores.files.folder import FileFolder, folders, holds_something
 from recollect.stores.files.formats import LedgerFormat
 from recollect.stores.files.indices import SessionPart
-from recollect.stores.files.searching import SearchedBook
+from recollect.stores.files.metrics import Meter
+from recollect.stores.files.reader import tell
 from recollect.stores.files.session import COUNTED, Session
-from recollect.stores.files.snapshots import METADATA
+from recollect.stores.files.snapshots import INDEX, METADATA
+from recollect.stores.files.transaction import Opened
 from recollect.stores.port import Place, Settings
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
 
 
-class Ledger(JsonlFolder):
+class LedgerLayout:
     """`sessions/<workspace>/memory.jsonl` and what belongs to it. What accounts share is in `account/`."""
 
-    _config: config.Config | None = None
-    _started = False
-
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        super().__init__(root)
-        self._parts: dict[Place, SessionPart | None] = {}
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._config: config.Config | None = None
+        self._started = False
 
     @property
     def config(self) -> config.Config:
@@ -35,24 +40,70 @@ class Ledger(JsonlFolder):
             self._config = config.load(os.path.join(self.root, "config.json"))
         return self._config
 
-    def _tenant(self, tenant: str) -> str:
+    def tenant(self, tenant: str) -> str:
         return self.root if tenant == "default" else os.path.join(self.root, "tenants", tenant)
 
     def path(self, place: Place) -> str:
-        tenant = self._tenant(place.tenant)
+        tenant = self.tenant(place.tenant)
         if place.workspace is None:
             return os.path.join(tenant, "account")
         return os.path.join(tenant, "sessions", place.workspace)
 
-    def make(self, place: Place) -> Session:
+    def parts(self, place: Place) -> list[str]:
+        return [self.path(place)]
+
+    def make(self, place: Place, meter: Meter) -> Book:
         folder = self.path(place)
         format = LedgerFormat(self.config.integrity.enable_checksums)
-        return Session(folder, os.path.join(folder, format.file), place, format, self.config, self.meter)
+        fileset = FileSet(folder, os.path.join(folder, format.file), format.file)
+        book = Book(place, fileset, format, self.config, meter)
+        book.session = Session(book)
+        return book
+
+    def places(self, tenant: str) -> list[Place]:
+        names = folders(os.path.join(self.tenant(tenant), "sessions"))
+        places = [*(Place(tenant, name) for name in names), Place(tenant, None)]
+        return [place for place in places if self.holds(place)]
+
+    def tenants(self) -> list[str]:
+        others = folders(os.path.join(self.root, "tenants"))
+        return [name for name in ("default", *others) if self.places(name)]
+
+    def holds(self, place: Place) -> bool:
+        folder, names = self.path(place), (LedgerFormat.file, "audit.jsonl", "shelves.jsonl", METADATA)
+        return holds_something(*(os.path.join(folder, name) for name in names))
+
+    def starting(self) -> None:
+        if self._started:
+            return
+        self._started = True
+        path = os.path.join(self.root, "config.json")
+        if not os.path.exists(path):
+            files.make_folder(self.root)
+            files.replace(path, config.shown(self.config))
+
+
+class Ledger(FileFolder):
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = os.path.abspath(root)
+        self._ledger = LedgerLayout(self.root)
+        self._parts: dict[Place, SessionPart | None] = {}
+        """What the indices of all sessions do not say yet."""
+        self._indexing = threading.Lock()
+        super().__init__(self._ledger)
+
+    def after_fork(self) -> None:
+        self._indexing = threading.Lock()
+        super().after_fork()
+
+    @property
+    def config(self) -> config.Config:
+        return self._ledger.config
 
     def _session(self, place: Place) -> Session:
-        book = self.book(place)
-        assert isinstance(book, Session)
-        return book
+        session = self.book(place).session
+        assert session is not None
+        return session
 
     def settings(self, place: Place) -> Settings:
         return Settings(decay=self._session(place).decay())
@@ -60,14 +111,14 @@ class Ledger(JsonlFolder):
     def crowded(self, place: Place) -> bool:
         return self._session(place).crowded()
 
+    def size(self, place: Place) -> int:
+        return self.book(place).fileset.size(INDEX, METADATA)
+
     def has_session(self, place: Place) -> bool:
-        return self._holds(place)
+        return self._ledger.holds(place)
 
     def session(self, place: Place) -> SessionMetadata | None:
-        book = self._session(place)
-        with book.guard:
-            book.refresh()
-            return book.metadata()
+        return self._session(place).metadata()
 
     def create_session(
         self,
@@ -85,99 +136,95 @@ class Ledger(JsonlFolder):
 
     def close_session(self, place: Place) -> None:
         with self._lock:
-            book = self._books.pop(place, None)
-        if book is not None:
-            with book.guard:
-                self._sum_up(book)
-                book.put_away()
+            opened = self._books.pop(place, None)
+        if opened is not None:
+            self._sum_up(opened)
+            opened.put_away()
+            if opened.book.fileset.exists():
+                tell(place, logging.INFO, "session closed")
         self._write_indices()
 
     def close(self) -> None:
-        for book in list(self._books.values()):
-            with book.guard:
-                self._sum_up(book)
+        known = self.known()
+        for opened in known:
+            self._sum_up(opened)
         try:
             super().close()
         finally:
+            for opened in known:
+                if opened.book.fileset.exists():
+                    tell(opened.book.place, logging.INFO, "session closed")
             self._write_indices()
 
     def compact(self, place: Place) -> int:
-        freed = super().compact(place)
-        with self.reading(place) as book:
-            self._sum_up(book)
+        opened, started = self.opened(place), time.monotonic()
+        book = opened.book
+        if not book.fileset.exists():
+            return 0
+        tell(place, logging.INFO, "session compaction started")
+        opened.writer.settle(patient=True)
+        opened.writer.begin("compact")
+        try:
+            state = book.reader.state
+            entries = len(state.rows.keys() | state.tombs.keys())
+            freed = super().compact(place)  # of the log: the index is counted out, it may be new
+            self._session(place).compacted(entries, freed, started)
+        finally:
+            opened.writer.end(None)
+        self._sum_up(opened)
         self._write_indices()
         return freed
 
-    def dropped(self, place: Place) -> None:
-        self._parts[place] = None
-        self._write_indices()
+    def drop(self, place: Place) -> None:
+        there = os.path.exists(self._ledger.path(place))
+        super().drop(place)
+        if there and place.workspace is not None:
+            self._parts[place] = None
+            self._write_indices()
 
-    def _sum_up(self, book: SearchedBook) -> None:
-        if isinstance(book, Session) and book.place.workspace is not None and (part := book.part()):
-            self._parts[book.place] = part
+    def _sum_up(self, opened: Opened) -> None:
+        session, place = opened.book.session, opened.book.place
+        if session is not None and place.workspace is not None and (part := session.part()):
+            self._parts[place] = part
 
     def _write_indices(self) -> None:
         """Of what changed. If they cannot be written they are behind, and not trusted."""
-        parts, self._parts = self._parts, {}
-        for tenant in {place.tenant for place in parts}:
-            changed = {str(place.workspace): part for place, part in parts.items() if place.tenant == tenant}
-            with suppress(OSError, StoreError):
-                indices.update(self._tenant(tenant), changed)
+        with self._indexing:
+            parts, self._parts = self._parts, {}
+            for tenant in {place.tenant for place in parts}:
+                changed = {str(place.workspace): part for place, part in parts.items() if place.tenant == tenant}
+                with suppress(OSError, StoreError):
+                    indices.update(self._ledger.tenant(tenant), changed)
 
     def metrics(self, tenant: str) -> dict[str, float]:
-        found = self.meter.read()
-        sessions = [self.session(Place(tenant, name)) for name in self.workspaces(tenant)]
-        found["memory.sessions.active"] = sum(place.workspace is not None for place in self._books)
-        found["memory.entries.total"] = sum(one.total_entries for one in sessions if one)
-        found["memory.size.bytes"] = sum(one.total_size_bytes for one in sessions if one)
-        return found
+        counts = self.meter.read()
+        workspaces = [place for place in self.places(tenant) if place.workspace is not None]
+        sessions = [session for place in workspaces if (session := self.session(place))]
+        counts["memory.sessions.active"] = sum(opened.book.place.workspace is not None for opened in self.known())
+        counts["memory.entries.total"] = sum(session.total_entries for session in sessions)
+        counts["memory.size.bytes"] = sum(session.total_size_bytes for session in sessions)
+        return counts
 
     def rebuild(self, place: Place) -> int:
         with self.transaction(place):
             return self._session(place).rebuild()
 
     def migrate(self, place: Place) -> bool:
-        book = self._session(place)
-        with book.guard:
-            book.refresh()
-            old = book.state.oldest_schema < SCHEMA_VERSION
+        book = self.book(place)
+        old = book.read(lambda: book.reader.state.oldest_schema < SCHEMA_VERSION)
         if old:
             with self.transaction(place):
                 pass  # whoever writes to an old session brings it up to date first
         return old
 
     def deleted(self, place: Place) -> int:
-        with self.reading(place) as book:
-            return len(book.state.tombs.keys() - book.state.rows.keys())
+        book = self.book(place)
+        return book.read(lambda: len(book.reader.state.tombs.keys() - book.reader.state.rows.keys()))
 
     def without_tag(self, tenant: str, tag: str) -> set[str]:
         sizes = {
             name: {file: files.identity(os.path.join(folder, file)).size for file in COUNTED}
-            for name in folders(os.path.join(self._tenant(tenant), "sessions"))
-            if (folder := self.path(Place(tenant, name)))
+            for name in folders(os.path.join(self._ledger.tenant(tenant), "sessions"))
+            if (folder := self._ledger.path(Place(tenant, name)))
         }
-        return indices.without(self._tenant(tenant), tag, sizes)
-
-    def starting(self) -> None:
-        if self._started:
-            return
-        self._started = True
-        path = os.path.join(self.root, "config.json")
-        if not os.path.exists(path):
-            files.make_folder(self.root)
-            files.replace(path, config.shown(self.config))
-
-    def tenants(self) -> list[str]:
-        others = folders(os.path.join(self.root, "tenants"))
-        return [name for name in ("default", *others) if self._used(name)]
-
-    def _used(self, tenant: str) -> bool:
-        return bool(self.workspaces(tenant)) or self._holds(Place(tenant, None))
-
-    def workspaces(self, tenant: str) -> list[str]:
-        names = folders(os.path.join(self._tenant(tenant), "sessions"))
-        return [name for name in names if self._holds(Place(tenant, name))]
-
-    def _holds(self, place: Place) -> bool:
-        folder = self.path(place)
-        return holds_something(*(os.path.join(folder, name) for name in ("memory.jsonl", "audit.jsonl", METADATA)))
+        return indices.without(self._ledger.tenant(tenant), tag, sizes)

@@ -1,4 +1,4 @@
-"""What stands in the files besides the memories themselves: changes, tombstones, vectors and undo, a line each."""
+"""What stands in the files besides the memories: changes, tombstones, vectors, things and undo, a line each."""
 
 from __future__ import annotations
 
@@ -9,65 +9,42 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.record import Lifetime, Record, Role, Tier
+from recollect.record import EPOCH, Record
+from recollect.stores.fields import ADDRESS, FIELDS
+from recollect.stores.shelves import Thing
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
 _encode = msgspec.json.Encoder().encode
 _SEAL = b',"checksum":"sha256:'
 _SEAL_SIZE = len(_SEAL) + 64 + len(b'"}')
 
-CHANGEABLE = (
-    "importance",
-    "lifetime",
-    "accessed_at",
-    "access_count",
-    "expires_at",
-    "archived_at",
-    "superseded_by",
-    "tags",
-    "references",
-    "metadata",
-)
-"""The fields of a memory that may change after it was stored, besides its vector."""
+_FIRST = ("id", "created_at", "checksum", "schema_version")
+"""What a memory's own line always has."""
+_KINDS: list[tuple[str, Any, Any]] = [
+    (field.name, field.type | msgspec.UnsetType, msgspec.UNSET)
+    for field in sorted(FIELDS, key=lambda field: not field.changes)
+    if field.name not in _FIRST
+]
+_Fields: Any = msgspec.defstruct("_Fields", [*_KINDS, ("content", Any, msgspec.UNSET)], omit_defaults=True)
 
 
-class Changed(msgspec.Struct, omit_defaults=True):
-    """New values of some fields. A field that is UNSET stays."""
+class Changed(_Fields):
+    """New values of some fields. A field that is UNSET stays.
 
-    importance: float | msgspec.UnsetType = msgspec.UNSET
-    lifetime: Lifetime | msgspec.UnsetType = msgspec.UNSET
-    accessed_at: datetime | msgspec.UnsetType = msgspec.UNSET
-    access_count: int | msgspec.UnsetType = msgspec.UNSET
-    expires_at: datetime | msgspec.UnsetType | None = msgspec.UNSET
-    archived_at: datetime | msgspec.UnsetType | None = msgspec.UNSET
-    superseded_by: str | msgspec.UnsetType | None = msgspec.UNSET
-    tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    references: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    # These never change. They stand here where a memory's own line has no room for them.
-    tier: Tier | msgspec.UnsetType = msgspec.UNSET
-    kind: str | msgspec.UnsetType = msgspec.UNSET
-    role: Role | msgspec.UnsetType = msgspec.UNSET
-    source: str | msgspec.UnsetType = msgspec.UNSET
-    content: Any = msgspec.UNSET
-    account: str | msgspec.UnsetType = msgspec.UNSET
-    channel: str | msgspec.UnsetType = msgspec.UNSET
-    conversation: str | msgspec.UnsetType = msgspec.UNSET
-    agent: str | msgspec.UnsetType = msgspec.UNSET
+    Some of them never change. They stand here where a memory's own line has no room for them.
+    """
 
     def onto(self, record: Record) -> Record:
         """The record with the new values."""
-        given = {name: value for name in _FIELDS if (value := getattr(self, name)) is not msgspec.UNSET}
-        parts = {name: given.pop(name) for name in _ADDRESS if name in given}
-        if parts:
-            given["address"] = replace(record.address, **parts)
-        if given.get("tier") == "account":
-            given["address"] = replace(given.get("address", record.address), workspace=None)
-        return replace(record, **given)
+        values: dict[str, Any] = {name: value for name in _NAMES if (value := getattr(self, name)) is not msgspec.UNSET}
+        if parts := {name: values.pop(name) for name in ADDRESS if name in values}:
+            values["address"] = replace(record.address, **parts)
+        if values.get("tier") == "account":
+            values["address"] = replace(values.get("address", record.address), workspace=None)
+        return replace(record, **values)
 
 
-_FIELDS = Changed.__struct_fields__
-_ADDRESS = ("account", "channel", "conversation", "agent")
+_NAMES: tuple[str, ...] = Changed.__struct_fields__
 
 
 class Change(msgspec.Struct):
@@ -95,10 +72,33 @@ class Vector(msgspec.Struct):
     """Little-endian float32, in base64. None takes an earlier one away."""
 
 
-class Undo(msgspec.Struct):
+class Shelved(msgspec.Struct, omit_defaults=True):
+    """A version of a thing on a shelf, or its removal."""
+
+    shelf: str
+    key: str
+    version: int = 0
+    body: dict[str, Any] = {}
+    parent: str | None = None
+    account: str | None = None
+    agent: str | None = None
+    created_at: datetime = EPOCH
+    changed_at: datetime = EPOCH
+    removed: bool = False
+
+    def thing(self) -> Thing:
+        return Thing(*(getattr(self, name) for name in Thing.__struct_fields__))
+
+    @classmethod
+    def of(cls, thing: Thing) -> Shelved:
+        return cls(**{name: getattr(thing, name) for name in Thing.__struct_fields__})
+
+
+class Undo(msgspec.Struct, omit_defaults=True):
     seq: int
     at: datetime
     before: list[Record]
+    things: list[Thing] = []
 
 
 class UndoHead(msgspec.Struct):
@@ -117,6 +117,18 @@ class UndoIds(msgspec.Struct):
 class Audited(msgspec.Struct):
     seq: int
     hash: str
+
+
+_named = msgspec.json.Decoder(Named).decode
+
+
+def named(data: bytes) -> str:
+    """The id on a line."""
+    return _named(data).id
+
+
+def line(entry: msgspec.Struct) -> bytes:
+    return _encode(entry) + b"\n"
 
 
 def sealed(entry: msgspec.Struct, plain: bool) -> bytes:
@@ -141,5 +153,5 @@ def intact(line: bytes) -> bool:
         fields = msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
-    given = fields.pop("checksum", None)
-    return given is None or given == "sha256:" + hashlib.sha256(_canonical(fields)).hexdigest()
+    checksum = fields.pop("checksum", None)
+    return checksum is None or checksum == "sha256:" + hashlib.sha256(_canonical(fields)).hexdigest()

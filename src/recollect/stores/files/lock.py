@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-import weakref
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -32,8 +31,13 @@ class Patience(NamedTuple):
     retries: int = 3
     backoff: float = 0.1
 
+    @property
+    def total(self) -> float:
+        """Seconds until one gives up."""
+        return self.timeout * (self.retries + 1) + sum(self.backoff * 2**attempt for attempt in range(self.retries))
 
-class Note(msgspec.Struct, frozen=True, omit_defaults=True, rename={"began": "from", "ends": "to"}):
+
+class LockNote(msgspec.Struct, frozen=True, omit_defaults=True, rename={"began": "from", "ends": "to"}):
     """What the holder of the lock is doing."""
 
     pid: int = 0
@@ -47,13 +51,16 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True, rename={"began": "fr
     """Their sizes when all is written."""
 
 
-IDLE = Note()
+IDLE = LockNote()
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Note).decode
+_decode = msgspec.json.Decoder(LockNote).decode
 
 
 class Lock:
-    """Exclusive between processes. Between the threads of one process the caller must take turns."""
+    """Exclusive between processes. Between the threads of one process the caller must take turns.
+
+    The file is open only while the lock is held or waited for.
+    """
 
     def __init__(self, path: str, patience: Patience) -> None:
         self.path = path
@@ -65,9 +72,8 @@ class Lock:
         """Whether the note tells of a write that is yet to be finished or taken back. It must stay until then."""
         self.waits = 0
         """How often somebody else had it."""
-        _locks.add(self)
 
-    def acquire(self, operation: str) -> Note:
+    def acquire(self, operation: str) -> LockNote:
         """Wait for the lock and return the note of a holder that died in the middle, or `IDLE`.
 
         FileNotFoundError if the folder is gone.
@@ -77,12 +83,23 @@ class Lock:
             if attempt:
                 time.sleep(patience.backoff * 2 ** (attempt - 1))
             if self._wait(patience.timeout):
-                break
-        else:
+                return self._hold(operation)
+        try:
             raise self._timeout()
+        finally:
+            self.forget()
+
+    def try_acquire(self, operation: str) -> LockNote | None:
+        """As `acquire`, but None at once where somebody else has it."""
+        if self._wait(0.0):
+            return self._hold(operation)
+        self.forget()
+        return None
+
+    def _hold(self, operation: str) -> LockNote:
         left = self.read()
         now = datetime.now(UTC)
-        self._held = Note(os.getpid(), now, operation, now + timedelta(seconds=patience.timeout))
+        self._held = LockNote(os.getpid(), now, operation, now + timedelta(seconds=self._patience.timeout))
         self.unsettled = bool(left.began)
         if not self.unsettled:
             try:
@@ -141,7 +158,7 @@ class Lock:
     def announce(self, began: dict[str, tuple[int, int]], ends: dict[str, int], *, durable: bool) -> None:
         """Say what is about to be written."""
         held = self._held
-        self._write(Note(held.pid, held.timestamp, held.operation, held.expires_at, began, ends))
+        self._write(LockNote(held.pid, held.timestamp, held.operation, held.expires_at, began, ends))
         if durable:
             os.fsync(self._fd)
 
@@ -156,46 +173,44 @@ class Lock:
         os.fsync(self._fd)
 
     def release(self) -> None:
-        if self.unsettled:
+        try:
+            if not self.unsettled:
+                self._write(IDLE)
+            fcntl.flock(self._fd, fcntl.LOCK_UN)  # a forked child may have the file open for a moment longer
+        finally:
             self.forget()
-            return
-        self.held = False
-        self._write(IDLE)
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
 
-    def _write(self, note: Note) -> None:
+    def _write(self, note: LockNote) -> None:
         text = b"{}" if note is IDLE else _encode(note)
         if len(text) >= _SIZE:
             raise StoreError(f"{self.path}: the note is too long")
         os.pwrite(self._fd, text.ljust(_SIZE - 1) + b"\n", 0)
 
-    def read(self) -> Note:
+    def read(self) -> LockNote:
         """What the holder says. A note that cannot be read is one that nobody finished."""
         try:
-            if self._fd >= 0:
-                data = os.pread(self._fd, _SIZE, 0)
-            else:
-                with open(self.path, "rb") as file:
-                    data = file.read(_SIZE)
-            return _decode(data) if data.strip(b"\0\n {}") else IDLE
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return _note(os.pread(self._fd, _SIZE, 0))
+        except OSError:
             return IDLE
 
     def forget(self) -> None:
-        """Let go of the file. In a forked child this leaves the parent's lock alone."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-        self.held = False
+        """Let go of the file, and of the lock with it. In a forked child this leaves the parent's lock alone."""
+        fd, self._fd, self.held = self._fd, -1, False
+        if fd >= 0:
+            os.close(fd)
 
 
-_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+def read_note(path: str) -> LockNote:
+    """What the holder of a lock says, for whoever reads beside it."""
+    try:
+        with open(path, "rb") as file:
+            return _note(file.read(_SIZE))
+    except OSError:
+        return IDLE
 
 
-def _after_fork_in_child() -> None:
-    for lock in list(_locks):
-        lock.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+def _note(data: bytes) -> LockNote:
+    try:
+        return _decode(data) if data.strip(b"\0\n {}") else IDLE
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return IDLE

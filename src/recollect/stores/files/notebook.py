@@ -5,27 +5,27 @@ from __future__ import annotations
 import os
 
 from recollect.stores.files.agent_file import AgentSettings
+from recollect.stores.files.book import Book
 from recollect.stores.files.config import Config, Storage
-from recollect.stores.files.folder import JsonlFolder, folders, holds_something
+from recollect.stores.files.fileset import FileSet
+from recollect.stores.files.folder import FileFolder, folders, holds_something
 from recollect.stores.files.formats import NotebookFormat
-from recollect.stores.files.searching import SearchedBook
+from recollect.stores.files.metrics import Meter
 from recollect.stores.port import Place, Settings
 
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
 
 
-class Notebook(JsonlFolder):
-    """`PATH` is the file of the default workspace, or the folder that it is in as `memories.jsonl`.
+class NotebookLayout:
+    """`path` is the file of the default workspace, or the folder that it is in as `memories.jsonl`.
 
     What the document's lines have no room for is kept beside it in `.memories/`, other workspaces in `workspaces/`.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        path = os.path.abspath(path)
+    def __init__(self, path: str) -> None:
         is_file = path.endswith(".jsonl") or os.path.isfile(path)
         self._file = os.path.basename(path) if is_file else NotebookFormat.file
-        self._agents: dict[str, AgentSettings] = {}
-        super().__init__(os.path.dirname(path) if is_file else path)
+        self.root = os.path.dirname(path) if is_file else path
 
     def path(self, place: Place) -> str:
         tenant = self.root if place.tenant == "default" else os.path.join(self.root, "tenants", place.tenant)
@@ -46,26 +46,44 @@ class Notebook(JsonlFolder):
         """Named after the file: another notebook may be beside it."""
         return os.path.join(folder, "." + os.path.basename(self._memories(folder)).removesuffix(".jsonl"))
 
-    def settings(self, place: Place) -> Settings:
+    def make(self, place: Place, meter: Meter) -> Book:
         folder = self.path(place)
-        found = self._agents.get(folder)
-        if found is None:
-            found = self._agents[folder] = AgentSettings(folder)
-        return found.now()
+        fileset = FileSet(self._aside(folder), self._memories(folder), NotebookFormat.file)
+        return Book(place, fileset, NotebookFormat(), _CONFIG, meter)
 
-    def make(self, place: Place) -> SearchedBook:
-        folder = self.path(place)
-        return SearchedBook(self._aside(folder), self._memories(folder), place, NotebookFormat(), _CONFIG, self.meter)
+    def places(self, tenant: str) -> list[Place]:
+        names = folders(os.path.dirname(self.path(Place(tenant, "any"))))
+        own = ["default"] if tenant == "default" else []
+        places = [*(Place(tenant, name) for name in (*own, *names)), Place(tenant, None)]
+        return [place for place in places if self._holds(place)]
 
     def tenants(self) -> list[str]:
         others = folders(os.path.join(self.root, "tenants"))
-        return [name for name in ("default", *others) if self.workspaces(name) or self._holds(Place(name, None))]
-
-    def workspaces(self, tenant: str) -> list[str]:
-        names = folders(os.path.dirname(self.path(Place(tenant, "any"))))
-        own = ["default"] if tenant == "default" else []
-        return [name for name in (*own, *names) if self._holds(Place(tenant, name))]
+        return [name for name in ("default", *others) if self.places(name)]
 
     def _holds(self, place: Place) -> bool:
         folder = self.path(place)
-        return holds_something(self._memories(folder), os.path.join(self._aside(folder), "audit.jsonl"))
+        beside = (os.path.join(self._aside(folder), name) for name in ("audit.jsonl", "shelves.jsonl"))
+        return holds_something(self._memories(folder), *beside)
+
+    def starting(self) -> None:
+        """A notebook has nothing that must be there before it is written to."""
+
+
+class Notebook(FileFolder):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        layout = NotebookLayout(os.path.abspath(path))
+        self.root = layout.root
+        self._agents: dict[str, AgentSettings] = {}
+        super().__init__(layout)
+
+    def settings(self, place: Place) -> Settings:
+        folder = self._layout.path(place)
+        agent = self._agents.get(folder)
+        if agent is None:
+            agent = self._agents[folder] = AgentSettings(folder)
+        return agent.now()
+
+    def crowded(self, place: Place) -> bool:
+        """It has no limit."""
+        return False

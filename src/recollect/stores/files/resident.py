@@ -1,125 +1,187 @@
-"""The columns of one book, kept current with its state."""
+"""A copy of one book in columns, with an index of its words, kept current with the book's state."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.filters import Filter
 from recollect.record import to_micros
 from recollect.stores.columns import Batch, Columns, Vectors, micros
-from recollect.stores.corpus import Corpus
-from recollect.stores.files.searching import SearchedBook
+from recollect.stores.files.book import Book
 from recollect.stores.files.state import Row
 from recollect.stores.files.text import TextIndex, has_all, having
-from recollect.text.fts import word_terms
+from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
 from recollect.text.query import TextQuery
 
 
+class _Copied(NamedTuple):
+    row: Row
+    key: int
+    """The number that it is indexed under."""
+
+
 class Resident:
-    def __init__(self, book: SearchedBook) -> None:
+    """Whoever calls holds the guard of the book, so that words and columns tell of the same moment."""
+
+    def __init__(self, book: Book) -> None:
         self._book = book
-        self._generation: object = None
         self._forget()
 
     def _forget(self) -> None:
+        self._generation: object = None
+        self._revision = -1
         self._columns = Columns()
-        self._seen: dict[str, tuple[Row, int]] = {}
+        self._index = TextIndex()
+        self._copied: dict[str, _Copied] = {}
 
     @property
     def bytes(self) -> int:
         return self._columns.bytes
 
-    @contextmanager
-    def corpus(self, model: str | None) -> Generator[Corpus]:
-        book = self._book
-        with book.guard:
-            book.refresh()
-            index = book.text_index()
-            self._catch_up(index, model)
-            yield Corpus(self._columns, index.postings, self._required, word_terms, self._texts)
-
-    def _catch_up(self, index: TextIndex, model: str | None) -> None:
-        book = self._book
-        if self._generation is not book.generation:
+    def close(self) -> None:
+        with self._book.guard:
+            self._index.close()
             self._forget()
-            self._generation = book.generation
-        columns, rows, seen = self._columns, book.state.rows, self._seen
-        for ident in seen.keys() - rows.keys():
-            columns.remove(seen.pop(ident)[1])
-        # A row is replaced whenever anything of it changes, so the same object means: nothing did. But one that was
-        # put back after a failed change is indexed anew.
-        changed = [
-            (index.key(ident), ident, row)
-            for ident, row in rows.items()
-            if (known := seen.get(ident)) is None or known[0] is not row or known[1] != index.key(ident)
-        ]
-        changed = sorted((one for one in changed if one[0]), key=lambda one: one[0])
-        new: list[tuple[int, str, Row]] = []
-        same: list[tuple[int, str, Row]] = []
-        for one in changed:
-            key, ident, row = one
-            known = seen.get(ident)
-            if known is not None and known[1] != key:
-                columns.remove(known[1])
-            (same if known is not None and known[1] == key else new).append(one)
-            seen[ident] = row, key
-        columns.restate(_batch(same, index))
-        columns.extend(_batch(new, index))
-        self._keep_vectors(model, [(key, row) for key, _, row in changed])
 
-    def _keep_vectors(self, model: str | None, changed: Sequence[tuple[int, Row]]) -> None:
-        columns = self._columns
-        if model is not None and (columns.vectors is None or columns.vectors.model != model):
-            columns.vectors = None
-            changed = [(key, row) for row, key in self._seen.values()]
-        vectors = columns.vectors
-        for key, row in changed:
-            wanted = model is not None and row.vector is not None and row.record.embedding_model == model
-            blob = self._book.vector(row) if wanted else None
-            if vectors is None and blob is not None and model is not None:
-                vectors = columns.vectors = Vectors(model, len(blob) // 4, columns.size)
-            at = columns.position(key)
-            if vectors is not None and at is not None:
-                vectors.put(at, blob)
+    # What is asked
+
+    def search(self, ask: Ask) -> Shortlist | None:
+        """None where nothing is kept."""
+        dimensions = 0 if ask.vector is None else len(ask.vector) // 4
+        columns = self._current(ask.model if dimensions else None, dimensions)
+        if not columns.size:
+            return None
+        return resident_shortlist(self._book.place, columns, ask, self._index.postings, self._required)
+
+    def lacking(self, model: str, dimensions: int, limit: int) -> list[str]:
+        return self._current(model, dimensions).missing(dimensions, limit)
+
+    def speakers(self, where: Filter) -> dict[str, int]:
+        return self._current(None, 0).seen(where).speakers()
+
+    def speaker_of(self, idents: Iterable[str]) -> dict[str, str]:
+        """Who said each memory."""
+        block = self._current(None, 0).block()
+        names = [block.speakers[int(code)] for code in block.speaker]
+        known = dict(zip(block.ids, names, strict=False))
+        return {ident: known.get(ident, "") for ident in idents}
+
+    # Keeping current
+
+    def _current(self, model: str | None, dimensions: int) -> Columns:
+        try:
+            self._catch_up()
+            self._attach(model, dimensions)
+        except BaseException:
+            self._forget()  # it may lack something
+            raise
+        return self._columns
+
+    def _catch_up(self) -> None:
+        book, reader, inside = self._book, self._book.reader, self._book.mine() is not None
+        if self._generation is not reader.generation:
+            self._forget()
+            self._generation = reader.generation
+        if self._revision == reader.revision and not inside:
+            return
+        rows = {row.record.id: row for row in book.rows()}
+        for ident in [ident for ident in self._copied if ident not in rows]:
+            self._remove(ident)
+        # A row is replaced whenever anything of it changes, so the same object means: nothing did.
+        changed = [row for ident, row in rows.items() if (was := self._copied.get(ident)) is None or was.row is not row]
+        moved = [row for row in changed if self._moved(row)]
+        for row in moved:
+            self._remove(row.record.id)
+        fresh = {row.record.id for row in changed if row.record.id not in self._copied}
+        same = [row for row in changed if row.record.id not in fresh]
+        self._add([row for row in changed if row.record.id in fresh])
+        self._restate(same)
+        self._revision = reader.revision
+
+    def _moved(self, row: Row) -> bool:
+        """Whether another memory has the id by now."""
+        was = self._copied.get(row.record.id)
+        return was is not None and (
+            (was.row.start, was.row.end) != (row.start, row.end) or was.row.record.content is not row.record.content
+        )
+
+    def _remove(self, ident: str) -> None:
+        copied = self._copied.pop(ident)
+        self._columns.remove(copied.key)
+        self._index.remove([ident])
+
+    def _add(self, rows: Sequence[Row]) -> None:
+        """In the order of storing: who comes first in the index came first in the conversation."""
+        records = [(row, record) for row in rows if (record := self._book.record(row, vector=False))]
+        self._index.add((record.id, record.text) for _, record in records)
+        copied = [_Copied(row, self._index.key(record.id)) for row, record in records]
+        self._copied.update((each.row.record.id, each) for each in copied)
+        self._columns.extend(self._batch(copied))
+        self._load_vectors(copied)
+
+    def _restate(self, rows: Sequence[Row]) -> None:
+        copied = [_Copied(row, self._copied[row.record.id].key) for row in rows]
+        before = [self._copied[row.record.id].row for row in rows]
+        self._copied.update((each.row.record.id, each) for each in copied)
+        self._columns.restate(self._batch(sorted(copied, key=lambda each: each.key)))
+        self._load_vectors(
+            [
+                each
+                for each, was in zip(copied, before, strict=True)
+                if (was.vector, was.vector_version) != (each.row.vector, each.row.vector_version)
+            ]
+        )
+
+    def _attach(self, model: str | None, dimensions: int) -> None:
+        vectors = self._columns.vectors
+        if model is None or (vectors is not None and (vectors.model, vectors.dimensions) == (model, dimensions)):
+            return
+        self._columns.vectors = Vectors(model, dimensions, self._columns.size)
+        self._load_vectors(list(self._copied.values()))
+
+    def _load_vectors(self, copied: Sequence[_Copied]) -> None:
+        vectors = self._columns.vectors
+        if vectors is None:
+            return
+        for row, key in copied:
+            wanted = row.vector is not None and row.record.embedding_model == vectors.model
+            at = self._columns.position(key)
+            if at is not None:
+                vectors.put(at, self._book.reader.vector(row) if wanted else None)
 
     def _required(self, query: TextQuery) -> NDArray[np.int64] | None:
         if not query.phrases and not query.patterns:
             return None
-        book, patterns = self._book, having(query.patterns)
-        found: list[int] = []
-        for ident, _ in book.text_index().search(TextQuery(phrases=query.phrases, patterns=query.patterns)):
-            row = book.state.rows.get(ident)
-            if row is not None and (not patterns or has_all(patterns, book.text(row))):
-                found.append(self._seen[ident][1])
-        return np.array(sorted(found), np.int64)
+        patterns = having(query.patterns)
+        keys = [
+            copied.key
+            for ident in self._index.search(TextQuery(phrases=query.phrases, patterns=query.patterns))
+            if (copied := self._copied.get(ident)) and (not patterns or has_all(patterns, self._book.text(copied.row)))
+        ]
+        return np.array(sorted(keys), np.int64)
 
-    def _texts(self, keys: Sequence[int]) -> dict[int, str]:
-        book, index = self._book, self._book.text_index()
-        rows = {key: row for key in keys if (row := book.state.rows.get(index.ident(key)))}
-        return {key: book.text(row) for key, row in rows.items()}
-
-
-def _batch(some: Sequence[tuple[int, str, Row]], index: TextIndex) -> Batch:
-    records = [row.record for _, _, row in some]
-    shapes = [index.shape(key) for key, _, _ in some]
-    return Batch(
-        key=[key for key, _, _ in some],
-        ident=[record.id for record in records],
-        created=[to_micros(record.created_at) for record in records],
-        expires=[micros(record.expires_at) for record in records],
-        importance=[record.importance for record in records],
-        archived=[record.archived_at is not None for record in records],
-        superseded=[record.superseded_by is not None for record in records],
-        length=[length for length, _ in shapes],
-        kind=[record.kind for record in records],
-        role=[record.role for record in records],
-        source=[record.source for record in records],
-        lifetime=[record.lifetime for record in records],
-        tags=[record.tags for record in records],
-        head=[head for _, head in shapes],
-        said_by=[record.metadata.get("speaker") for record in records],
-        who=[(record.address, record.tier) for record in records],
-    )
+    def _batch(self, copied: Sequence[_Copied]) -> Batch:
+        records = [row.record for row, _ in copied]
+        shapes = [self._index.shape(key) for _, key in copied]
+        return Batch(
+            key=[key for _, key in copied],
+            ident=[record.id for record in records],
+            created=[to_micros(record.created_at) for record in records],
+            expires=[micros(record.expires_at) for record in records],
+            importance=[record.importance for record in records],
+            archived=[record.archived_at is not None for record in records],
+            superseded_by=[record.superseded_by for record in records],
+            length=[length for length, _ in shapes],
+            kind=[record.kind for record in records],
+            role=[record.role for record in records],
+            source=[record.source for record in records],
+            lifetime=[record.lifetime for record in records],
+            tags=[record.tags for record in records],
+            head=[head for _, head in shapes],
+            said_by=[record.metadata.get("speaker") for record in records],
+            who=[(record.address, record.tier) for record in records],
+        )

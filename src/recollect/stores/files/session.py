@@ -1,4 +1,4 @@
-"""A session of a ledger: a book with snapshots, settings of its own, and a limit to its size."""
+"""What a session of a ledger has beyond its memories: a limit to its size, settings of its own, and snapshots."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -15,146 +16,174 @@ from msgspec.structs import replace
 
 from recollect.errors import ConflictError, SizeLimitError
 from recollect.policies.decay import Decay, HalfLife, NoDecay
-from recollect.record import utc_now
+from recollect.record import Record, utc_now
 from recollect.stores.files import files, snapshots
-from recollect.stores.files.book import CHANGES, TOMBSTONES
+from recollect.stores.files.book import Book
 from recollect.stores.files.config import LEDGER_DECAY
 from recollect.stores.files.files import MISSING, Identity
+from recollect.stores.files.fileset import AUDIT, CHANGES, SHELVES, TOMBSTONES, UNDO, VECTORS
 from recollect.stores.files.formats import LedgerFormat
 from recollect.stores.files.indices import SessionPart
-from recollect.stores.files.searching import SearchedBook
-from recollect.stores.files.snapshots import INDEX, METADATA, Covered
+from recollect.stores.files.reader import Parts, tell
+from recollect.stores.files.snapshots import INDEX, METADATA
 from recollect.stores.sessions import SessionDecay, SessionMetadata
 
 _SMALL_TAIL = 65_536
 COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
-"""The files that decide what a session holds."""
+"""The files that decide what a session holds, and whose sizes its limit is about."""
+_UNCOUNTED = (UNDO, AUDIT, VECTORS, SHELVES)
 
 
-class Session(SearchedBook):
-    _index_covers: dict[str, Covered] | None = None
-    _metadata: tuple[Identity, SessionMetadata | None] | None = None
-    _snapshot_at: float = 0.0
-    _wrote = False
-    _warned_at = 0
+class Session:
+    """The rules of one book. It takes the book's guard where it looks at memories, and never waits."""
 
-    def refresh(self) -> None:
-        if not self.config.performance.index_in_memory and self.staged is None and not self.unsaved:
-            self.reset()
-        super().refresh()
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._metadata: tuple[Identity, SessionMetadata | None] | None = None
+        self._snapshot_at = time.monotonic()
+        self._wrote = False
+        self._warned_at = 0
+
+    def _path(self, name: str) -> str:
+        return self._book.fileset.path(name)
+
+    def _records(self) -> list[Record]:
+        return self._book.read(lambda: [row.record for row in self._book.reader.state.rows.values()])
+
+    # The limit
+
+    def used(self) -> int:
+        """The bytes that count towards the limit."""
+        return sum(self._book.fileset.identity(name).size for name in (*COUNTED, INDEX))
+
+    def has_room(self, parts: Parts) -> bool:
+        limit = self._book.config.limit
+        if limit is None or not parts.keys() & {LedgerFormat.file, CHANGES}:
+            return True
+        return self.used() + _counted(parts) <= limit  # nobody else can write meanwhile
+
+    def check_room(self, parts: Parts) -> None:
+        if self.has_room(parts) or (self._drop_index() and self.has_room(parts)):
+            return
+        raise SizeLimitError(self.used(), _counted(parts), self._book.config.limit or 0, self.auto_compact())
+
+    def auto_compact(self) -> bool:
+        kept = self._kept()
+        own = kept.compaction_config.auto_compact if kept else None
+        return self._book.config.storage.auto_compact if own is None else own
+
+    def crowded(self) -> bool:
+        """Whether it is so full that it should be compacted."""
+        limit, storage, kept = self._book.config.limit, self._book.config.storage, self._kept()
+        own = kept.compaction_config.threshold if kept else None
+        threshold = storage.compaction_threshold if own is None else own
+        if limit is None or (used := self.used()) <= threshold * limit:
+            return False
+        if used - self._warned_at > limit / 100:
+            self._warned_at = used
+            tell(self._book.place, logging.WARNING, "approaching size limit", size_bytes=used, limit_bytes=limit)
+        # Below the limit not again before enough was written for it to be worth the while. Deletions are never refused,
+        # and the marks that they leave may pass it.
+        grown = used - (kept.compacted_size_bytes if kept else 0)
+        return self.auto_compact() and (used > limit or grown > limit / 100)
 
     # Snapshots
 
-    def _load_snapshot(self, ends: dict[str, Identity]) -> None:
-        self._index_covers = None
-        index = snapshots.read_index(self._file(INDEX))
-        for name in self._state_files:
-            self.files[name].open()
-        if index is None or not snapshots.fits(index, self.files, ends):
-            return
-        snapshots.restore(index, self.state, self.format.address)
-        self._at = {name: known.bytes for name, known in index.covers.items()}
-        self._index_covers = index.covers
-
-    def _file(self, name: str) -> str:
-        return os.path.join(self.folder, name)
+    def written(self) -> None:
+        """After a write, with the lock held."""
+        self._wrote = True
+        minutes = (self._book.config.decay or LEDGER_DECAY).update_interval_minutes
+        if time.monotonic() - self._snapshot_at > 60 * minutes:
+            self.write_index()
+            self.write_metadata()
 
     def snapshot(self) -> None:
         """On closing: what has changed since the last time. The index only if reading the rest would take longer."""
-        if not self._wrote or self.unsaved or not self.exists():
+        book = self._book
+        if not self._wrote or book.reader.unsaved or not book.fileset.exists():
             return
-        self.refresh()
-        if self._uncovered() > max(_SMALL_TAIL, self._at[self.format.file] // 20):
+        at = self._read_sizes()
+        covers = snapshots.read_covers(self._path(INDEX))
+        uncovered = sum(size - covers.get(name, 0) for name, size in at.items()) + (0 if covers else _SMALL_TAIL)
+        if uncovered > max(_SMALL_TAIL, at[book.fileset.main] // 20):
             self.write_index()
         self.write_metadata()
         self._wrote = False
 
-    def _uncovered(self) -> int:
-        """Bytes that a reader of the index has yet to read."""
-        known = self._index_covers or {}
-        return sum(at - (known[name].bytes if name in known else 0) for name, at in self._at.items()) + (
-            0 if known else _SMALL_TAIL
-        )
+    def _read_sizes(self) -> dict[str, int]:
+        """How far the files of the log were read."""
+        book = self._book
+        return book.read(lambda: {name: book.reader.at[name] for name in book.fileset.log})
 
     def write_index(self) -> None:
         """Unless it would take the session over its limit: the memories need the room more."""
-        covers = {name: snapshots.covered(self.files[name], at) for name, at in self._at.items()}
-        data = snapshots.make_index(self.state, covers, self.decay() or LEDGER_DECAY.curve(), utc_now())
-        limit, old = self.config.limit, files.identity(self._file(INDEX)).size
+        book, decay = self._book, self.decay() or LEDGER_DECAY.curve()
+        data = book.read(
+            lambda: snapshots.make_index(book.reader.state, book.fileset, book.reader.at, decay, utc_now())
+        )
+        limit, old = book.config.limit, book.fileset.identity(INDEX).size
         if limit is not None and self.used() - old + len(data) > limit:
             self._drop_index()
-        elif self._replace(INDEX, data):
-            self._index_covers = covers
+        else:
+            self._replace(INDEX, data)
         self._snapshot_at = time.monotonic()
 
     def _drop_index(self) -> bool:
         """It can be made again at any time. False if there is none."""
-        self._index_covers = None
         try:
-            os.unlink(self._file(INDEX))
+            os.unlink(self._path(INDEX))
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise files.problem(error, self.folder) from error
+            raise files.problem(error, self._book.fileset.folder) from error
         return True
 
-    def _check_room(self, parts: dict[str, bytes]) -> None:
-        try:
-            super()._check_room(parts)
-        except SizeLimitError:
-            if not self._drop_index():
-                raise
-            super()._check_room(parts)
-
-    def _replace(self, name: str, data: bytes) -> bool:
+    def _replace(self, name: str, data: bytes) -> None:
         """A snapshot that cannot be written is no loss."""
         try:
-            files.replace(self._file(name), data)
+            files.replace(self._path(name), data)
         except OSError as error:
-            self._log(logging.WARNING, "snapshot not written", file=name, problem=str(error))
-            return False
-        return True
+            tell(self._book.place, logging.WARNING, "snapshot not written", file=name, problem=str(error))
 
     def metadata(self) -> SessionMetadata | None:
         """What is known of the session, counted as of now. None if it was never created, nor written to."""
-        kept = self._kept()
-        if kept is None and not self.exists():
+        book, kept = self._book, self._kept()
+        if kept is None and not book.fileset.exists():
             return None
-        records = [row.record for row in self.state.rows.values()]
-        now = utc_now()
+        records, now = self._records(), utc_now()
         if kept is None:
             first = min((record.created_at for record in records), default=now)
-            kept = SessionMetadata(session_id=self.place.workspace or "account", created_at=first, last_accessed=now)
+            kept = SessionMetadata(session_id=book.place.workspace or "account", created_at=first, last_accessed=now)
         return replace(
             kept,
             total_entries=len(records),
-            total_size_bytes=self.size(),
+            total_size_bytes=book.fileset.size(INDEX, METADATA),
             statistics=snapshots.statistics(records),
-            corrupt_entries=len(self.state.damage),
-            buffered_writes=len(self.unsaved),
+            corrupt_entries=len(book.reader.state.damage),
+            buffered_writes=len(book.reader.unsaved),
         )
 
     def _kept(self) -> SessionMetadata | None:
         """What the file says. None if it is not there, or cannot be read."""
-        path = self._file(METADATA)
-        found = files.identity(path)
-        if self._metadata is None or self._metadata[0] != found:
+        path = self._path(METADATA)
+        there, known = files.identity(path), self._metadata
+        if known is None or known[0] != there:
             kept = None
-            if found != MISSING:
+            if there != MISSING:
                 with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError), open(path, "rb") as file:
                     kept = snapshots.read_metadata(file.read(), path)
-            self._metadata = found, kept
-        return self._metadata[1]
+            known = self._metadata = there, kept
+        return known[1]
 
     def write_metadata(self, **changes: Any) -> SessionMetadata:
-        known = self.metadata()
-        now = utc_now()
+        known, now = self.metadata(), utc_now()
         if known is None:
-            name, counts = self.place.workspace or "account", snapshots.statistics(())
+            name, counts = self._book.place.workspace or "account", snapshots.statistics(())
             known = SessionMetadata(session_id=name, created_at=now, last_accessed=now, statistics=counts)
-        new = replace(
-            known, **{"last_accessed": now, "audit_entries": self.written(), "covers": dict(self._at), **changes}
-        )
+        with self._book.guard:
+            audited = self._book.last_entry()[0]
+        fields = {"last_accessed": now, "audit_entries": audited, "covers": self._read_sizes(), **changes}
+        new = replace(known, **fields)
         self._replace(METADATA, msgspec.json.format(msgspec.json.encode(new), indent=2) + b"\n")
         return new
 
@@ -164,29 +193,26 @@ class Session(SearchedBook):
 
     def part(self) -> SessionPart | None:
         """What the indices of all sessions say of this one; None if it was not changed here."""
-        if not self._wrote or not self.exists():
+        if not self._wrote or not self._book.fileset.exists():
             return None
-        self.refresh()
-        records = [row.record for row in self.state.rows.values()]
-        kept = self._kept()
+        sizes, records, kept = self._read_sizes(), self._records(), self._kept()
         times = [record.created_at for record in records]
         return SessionPart(
             kept.user_id if kept else None,
             len(records),
-            self.size(),
+            self._book.fileset.size(INDEX, METADATA),
             min(times, default=None),
             max(times, default=None),
-            dict(Counter(record.kind for record in records)),
-            dict(Counter(tag for record in records for tag in record.tags)),
-            {name: self._at[name] for name in COUNTED},
+            _counts(record.kind for record in records),
+            _counts(tag for record in records for tag in record.tags),
+            {name: sizes[name] for name in COUNTED},
         )
 
     # Settings
 
     def decay(self) -> Decay | None:
         """The session's own settings, or those of all sessions; None if nothing was set."""
-        shared = self.config.decay
-        kept = self._kept()
+        shared, kept = self._book.config.decay, self._kept()
         own = kept.decay_config if kept else SessionDecay()
         if not own.enabled:
             return NoDecay()
@@ -199,76 +225,40 @@ class Session(SearchedBook):
             return replace(base, floor=floor)
         return HalfLife({}, own.half_life_hours, base.never, floor)
 
-    def auto_compact(self) -> bool:
-        kept = self._metadata[1] if self._metadata else self._kept()
-        own = kept.compaction_config.auto_compact if kept else None
-        return self.config.storage.auto_compact if own is None else own
+    # In a transaction
 
-    def crowded(self) -> bool:
-        """Whether it is so full that it should be compacted."""
-        limit, storage = self.config.limit, self.config.storage
-        kept = self._kept()
-        own = kept.compaction_config if kept else None
-        threshold = storage.compaction_threshold if own is None or own.threshold is None else own.threshold
-        if limit is None or (used := self.used()) <= threshold * limit:
-            return False
-        if used - self._warned_at > limit / 100:
-            self._warned_at = used
-            self._log(logging.WARNING, "approaching size limit", size_bytes=used, limit_bytes=limit)
-        # Not again before enough was written for it to be worth the while.
-        return self.auto_compact() and used - (kept.compacted_size_bytes if kept else 0) > limit / 100
-
-    # Writing
-
-    def end(self, error: BaseException | None) -> None:
-        wrote = error is None and self.staged is not None and bool(self.staged.lines or self._touches)
-        super().end(error)
-        if wrote and not self._depth:
-            self._wrote = True
-            self._snapshot_sometimes()
-
-    def _snapshot_sometimes(self) -> None:
-        if not self._snapshot_at:
-            self._snapshot_at = time.monotonic()
-        minutes = (self.config.decay or LEDGER_DECAY).update_interval_minutes
-        if time.monotonic() - self._snapshot_at > 60 * minutes:
-            self.write_index()
-            self.write_metadata()
-
-    def compact(self) -> int:
-        started = time.monotonic()
-        entries = len(self.state.rows.keys() | self.state.tombs.keys())
-        self._log(logging.INFO, "session compaction started")
-        freed = super().compact()  # of the log: the index is counted out, it may be new
+    def compacted(self, entries_before: int, freed: int, started: float) -> None:
         self.write_index()
         self.write_metadata(last_compaction=utc_now(), compacted_size_bytes=self.used())
         self._wrote = True
-        told = {
-            "entries_before": entries,
-            "entries_after": len(self.state.rows),
+        details = {
+            "entries_before": entries_before,
+            "entries_after": len(self._book.reader.state.rows),
             "size_reduction_mb": round(freed / 1_048_576, 3),
             "duration_ms": round(1000 * (time.monotonic() - started)),
         }
-        self._log(logging.INFO, "session compaction completed", **told)
-        return freed
+        tell(self._book.place, logging.INFO, "session compaction completed", **details)
 
     def rebuild(self) -> int:
         """Make the index anew from the log. Returns how many memories it knows."""
         self._drop_index()
-        self.reset()
-        self.reload()
+        with self._book.guard:
+            self._book.reader.reset()
         self.write_index()
         self.write_metadata()
-        return len(self.state.rows)
+        return len(self._book.reader.state.rows)
 
     def create(self, now: datetime, **settings: Any) -> SessionMetadata:
-        """In a transaction."""
-        if self.exists() or self._kept() is not None:
-            raise ConflictError(f"there is a session {self.place.workspace} already")
-        self._log(logging.INFO, "session created")
+        if self._book.fileset.exists() or self._kept() is not None:
+            raise ConflictError(f"there is a session {self._book.place.workspace} already")
+        tell(self._book.place, logging.INFO, "session created")
         return self.write_metadata(created_at=now, last_accessed=now, **settings)
 
-    def put_away(self) -> None:
-        super().put_away()
-        if self.exists():
-            self._log(logging.INFO, "session closed")
+
+def _counted(parts: Parts) -> int:
+    """The bytes that count towards the limit."""
+    return sum(len(data) for name, data in parts.items() if name not in _UNCOUNTED)
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(values))

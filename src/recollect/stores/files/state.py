@@ -15,9 +15,11 @@ from msgspec.structs import replace
 from recollect.errors import SchemaError
 from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files.files import Line
+from recollect.stores.files.fileset import CHANGES, SHELVES, TOMBSTONES, VECTORS
 from recollect.stores.files.formats import Format
-from recollect.stores.files.lines import Change, Tombstone, Vector
+from recollect.stores.files.lines import Change, Shelved, Tombstone, Vector
 from recollect.stores.port import Damage, Place
+from recollect.stores.shelves import Thing
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OverflowError, RecursionError)
 FOREVER = 1 << 62
@@ -25,7 +27,7 @@ PENDING = -1
 
 
 class Row(msgspec.Struct):
-    """A memory, with the bytes of its line and of its vector. `start` is PENDING while neither is in a file."""
+    """A memory, with the bytes of its line and of its vector, which are PENDING while they are in no file."""
 
     record: Record
     """Without content, unless the line has no room for it, and without vector."""
@@ -36,6 +38,14 @@ class Row(msgspec.Struct):
     """Of the line."""
     vector: tuple[int, int] | None = None
     vector_version: int = 0
+    held: tuple[Any] | None = None
+    """The content, while it is in no file."""
+    blob: bytes | None = None
+    """The vector, while it is in no file."""
+
+    @property
+    def last_version(self) -> int:
+        return max(self.version, self.vector_version)
 
 
 class VectorHead(msgspec.Struct):
@@ -47,6 +57,7 @@ class VectorHead(msgspec.Struct):
 
 _change = msgspec.json.Decoder(Change).decode
 _tombstone = msgspec.json.Decoder(Tombstone).decode
+_shelved = msgspec.json.Decoder(Shelved).decode
 _vector_head = msgspec.json.Decoder(VectorHead).decode
 decode_vector = msgspec.json.Decoder(Vector).decode
 
@@ -56,20 +67,22 @@ class State:
         self.place = place
         self.format = format
         self.rows: dict[str, Row] = {}
+        """In the order of storing."""
         self.tombs: dict[str, int] = {}
+        self.things: dict[tuple[str, str], Thing] = {}
+        """By shelf and key, in the order in which they were first kept."""
         self.highest = highest
         """The highest number that an id was ever given."""
         self.lines = 0
         self.oldest_schema = SCHEMA_VERSION
         self.damage: dict[tuple[str, int], Damage] = {}
         """By file and byte."""
-        self.changed: set[str] = set()
-        """Memories that came, went or came back since `changed` was last emptied."""
         self._readers: dict[str, Callable[[Line], object]] = {
             format.file: self._memory,
-            "changes.jsonl": self._change,
-            "vectors.jsonl": self._vector,
-            "tombstones.jsonl": self._tombstone,
+            CHANGES: self._change,
+            VECTORS: self._vector,
+            TOMBSTONES: self._tombstone,
+            SHELVES: self._thing,
         }
 
     def read(self, name: str, line: Line) -> None:
@@ -84,7 +97,9 @@ class State:
         except UNREADABLE as error:
             if line.whole:
                 where = f"{name}, line {self.lines}" if counts else f"{name}, byte {line.start:,}"
-                self.damage[name, line.start] = Damage(where, f"is not a whole entry and is skipped: {_said(error)}")
+                self.damage[name, line.start] = Damage(
+                    where, f"is not a whole entry and is skipped: {_shortened(error)}"
+                )
 
     def _memory(self, line: Line) -> None:
         record, version, schema = self.format.parse(line.data, self.place)
@@ -101,33 +116,41 @@ class State:
             if known.record.created_at != record.created_at or (version == known.version and not same_size):
                 raise ValueError(f"has the id {record.id} of line {known.number}")
         self.oldest_schema = min(self.oldest_schema, schema)
-        self.add(record, version, line.start, line.end)
-
-    def add(self, record: Record, version: int, start: int, end: int) -> None:
-        ident = record.id
-        self.highest = max(self.highest, self.format.number(ident))
-        known = self.rows.get(ident)
-        if version <= self.tombs.get(ident, 0) or (known is not None and known.version >= version):
+        self.highest = max(self.highest, self.format.number(record.id))
+        if version <= self.tombs.get(record.id, 0) or (known is not None and known.version >= version):
             return
-        self.rows[ident] = Row(record, version, start, end, self.lines)
-        self.changed.add(ident)
+        self.rows.pop(record.id, None)  # one that was deleted and stored again comes last
+        held = (self.format.content(line.data),) if line.start == PENDING else None
+        self.rows[record.id] = Row(record, version, line.start, line.end, self.lines, held=held)
 
     def _change(self, line: Line) -> None:
         change = _change(line.data)
         row = self.rows.get(change.id)
         if row is not None and change.version > row.version and change.timestamp == row.record.created_at:
             self.rows[change.id] = replace(row, record=change.set.onto(row.record), version=change.version)
-            if change.set.content is not msgspec.UNSET:
-                self.changed.add(change.id)
 
     def _vector(self, line: Line) -> None:
         head = _vector_head(line.data)
         row = self.rows.get(head.id)
-        if row is not None and head.version > max(row.vector_version, self.tombs.get(head.id, 0)):
-            gone = bytes(head.vector) == b"null"
-            record = replace(row.record, embedding_model=head.model)
-            where = None if gone else (line.start, line.end)
-            self.rows[head.id] = replace(row, record=record, vector=where, vector_version=head.version)
+        if row is None or head.version <= max(row.vector_version, self.tombs.get(head.id, 0)):
+            return
+        gone = bytes(head.vector) == b"null"
+        self.rows[head.id] = replace(
+            row,
+            record=replace(row.record, embedding_model=head.model),
+            vector=None if gone else (line.start, line.end),
+            vector_version=head.version,
+            blob=decode_vector(line.data).vector if line.start == PENDING else None,
+        )
+
+    def _thing(self, line: Line) -> None:
+        """The last line of a thing says what it is: they are all in one file."""
+        shelved = _shelved(line.data)
+        path = shelved.shelf, shelved.key
+        if shelved.removed:
+            self.things.pop(path, None)
+        else:
+            self.things[path] = shelved.thing()
 
     def _tombstone(self, line: Line) -> None:
         stone = _tombstone(line.data)
@@ -139,26 +162,7 @@ class State:
         row = self.rows.get(ident)
         if row is not None and row.version <= version:
             del self.rows[ident]
-            self.changed.add(ident)
-
-    def version(self, ident: str) -> int:
-        """The highest of any line of a memory."""
-        row = self.rows.get(ident)
-        return max(row.version if row else 0, row.vector_version if row else 0, self.tombs.get(ident, 0))
-
-    def set_back(self, ident: str, row: Row | None, tomb: int | None) -> None:
-        """As it was before a change that is taken back."""
-        if row is None:
-            self.rows.pop(ident, None)
-        else:
-            self.rows[ident] = row
-        if tomb is None:
-            self.tombs.pop(ident, None)
-        else:
-            self.tombs[ident] = tomb
-        self.changed.add(ident)
 
 
-def _said(error: Exception) -> str:
-    text: Any = str(error) or type(error).__name__
-    return text[:200]
+def _shortened(error: Exception) -> str:
+    return (str(error) or type(error).__name__)[:200]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from recollect.text.fts import expression, word_pattern
+from recollect.forking import Gate
+from recollect.stores.fts import expression, word_pattern
 from recollect.text.query import TextQuery
 from recollect.text.segment import fold, segment
 from recollect.text.speakers import HEAD
@@ -21,13 +22,18 @@ _TABLE = """CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentle
     tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'")"""
 
 
+_gate = Gate()
+"""SQLite locks something of its own while it works, which a forked child would find locked for ever."""
+
+
 class TextIndex:
     """Ids by the words of their texts."""
 
     def __init__(self) -> None:
         # apsw describes SQLite values with a type that strict checking cannot resolve.
-        self._connection: Any = apsw.Connection(":memory:")
-        self._connection.execute(_TABLE)
+        with _gate:
+            self._connection: Any = apsw.Connection(":memory:")
+            self._connection.execute(_TABLE)
         self._rows: dict[str, int] = {}
         self._ids: dict[int, str] = {}
         self._shapes: dict[int, tuple[int, str]] = {}
@@ -36,15 +42,16 @@ class TextIndex:
     def add(self, texts: Iterable[tuple[str, str]]) -> None:
         """Texts by id, in place of those known by the same ids."""
         rows: list[tuple[int, str]] = []
+        known: list[str] = []
         for ident, text in texts:
-            self._forget(ident)
-            row = self._next
+            known.append(ident)
+            rows.append((self._next, segment(text)))
+            self._shapes[self._next] = len(text), text[:HEAD]
             self._next += 1
-            self._rows[ident] = row
-            self._ids[row] = ident
-            self._shapes[row] = len(text), text[:HEAD]
-            rows.append((row, segment(text)))
-        with self._connection:
+        self.remove(ident for ident in known if ident in self._rows)
+        for ident, (row, _) in zip(known, rows, strict=True):
+            self._rows[ident], self._ids[row] = row, ident
+        with _gate, self._connection:
             self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
 
     def _forget(self, ident: str) -> None:
@@ -54,38 +61,41 @@ class TextIndex:
             self._connection.execute("DELETE FROM words WHERE rowid = ?", (row,))
 
     def remove(self, idents: Iterable[str]) -> None:
-        with self._connection:
+        with _gate, self._connection:
             for ident in idents:
                 self._forget(ident)
 
-    def search(self, query: TextQuery) -> Iterator[tuple[str, float]]:
-        """Ids that may match, best first, with their scores. `having` tells which of them have the patterns."""
+    def search(self, query: TextQuery) -> Iterator[str]:
+        """Ids that may match. `having` tells which of them have the patterns."""
         match = expression(query)
         if match:
-            sql = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank"
-            for row, rank in self._connection.execute(sql, (match,)):
-                yield self._ids[row], -rank
+            with _gate:
+                rows = self._connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (match,)).fetchall()
+            for (row,) in rows:
+                yield self._ids[row]
         elif query.patterns:
-            for ident in self._rows:
-                yield ident, 1.0
+            yield from list(self._rows)
 
     def key(self, ident: str) -> int:
         """The number that a memory is indexed under; 0 for one that is not. Later ones have higher numbers."""
         return self._rows.get(ident, 0)
 
-    def ident(self, key: int) -> str:
-        return self._ids[key]
-
     def shape(self, key: int) -> tuple[int, str]:
         """The length of a text, and its beginning."""
         return self._shapes[key]
+
+    def close(self) -> None:
+        with _gate:
+            self._connection.close()
 
     def postings(self, term: str) -> NDArray[np.int64]:
         """The numbers of all that have the term."""
         from recollect.stores.columns import joined
 
-        row = self._connection.execute("SELECT group_concat(rowid) FROM words WHERE words MATCH ?", (term,)).fetchone()
-        return joined(row[0])
+        sql = "SELECT group_concat(rowid) FROM words WHERE words MATCH ?"
+        with _gate:
+            ((keys,),) = self._connection.execute(sql, (term,)).fetchall()
+        return joined(keys)
 
 
 def having(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:

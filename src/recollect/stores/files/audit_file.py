@@ -1,0 +1,147 @@
+"""The audit log of a place and what undo needs, as files beside its memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from recollect.record import Record
+from recollect.stores.audit import GENESIS, Entry, seal
+from recollect.stores.files import files
+from recollect.stores.files.files import MISSING, Identity
+from recollect.stores.files.fileset import AUDIT, UNDO, FileSet
+from recollect.stores.files.lines import Audited, Undo, UndoHead, UndoIds
+from recollect.stores.files.state import UNREADABLE
+from recollect.stores.port import Before
+from recollect.stores.shelves import Thing
+
+_encode = msgspec.json.Encoder().encode
+_entry = msgspec.json.Decoder(Entry).decode
+_audited = msgspec.json.Decoder(Audited).decode
+_undo = msgspec.json.Decoder(Undo).decode
+_undo_head = msgspec.json.Decoder(UndoHead).decode
+_undo_ids = msgspec.json.Decoder(UndoIds).decode
+_TAIL = 4096
+
+Last = tuple[int, str]
+"""The number and hash of the last entry."""
+
+
+class AuditFile:
+    """`audit.jsonl` and `undo.jsonl`, each read through a descriptor of its own when it is asked for.
+
+    `counted` tells how many entries a snapshot knows of, in case the last were removed.
+    """
+
+    def __init__(self, fileset: FileSet, counted: Callable[[], int]) -> None:
+        self._fileset = fileset
+        self._counted = counted
+        self._known: tuple[Identity, Last] = MISSING, (0, GENESIS)
+
+    def last(self) -> Last:
+        """Of what is in the file."""
+        there = self._fileset.identity(AUDIT)
+        known, last = self._known
+        if there != known:
+            last = self._read_last(there)
+            self._known = there, last
+        return last
+
+    def _read_last(self, there: Identity) -> Last:
+        """From the last line that can be read."""
+        if there == MISSING:
+            return 0, GENESIS
+        data = files.read_whole(self._fileset.paths[AUDIT])
+        for lines in (data[-_TAIL:].splitlines()[1 if len(data) > _TAIL else 0 :], data.splitlines()):
+            for line in reversed(lines):
+                try:
+                    last = _audited(line)
+                except UNREADABLE:
+                    continue
+                return max(last.seq, self._counted()), last.hash
+        return self._counted(), GENESIS
+
+    def lines(self, name: str, *more: bytes) -> list[bytes]:
+        """Those of the file, and more that are not in it yet."""
+        data = files.read_whole(self._fileset.paths[name])
+        return [line for line in b"".join((data, *more)).split(b"\n") if line.strip()]
+
+
+def last_of(lines: bytes) -> Last:
+    last = _audited(lines[lines.rfind(b"\n", 0, -1) + 1 :])
+    return last.seq, last.hash
+
+
+def sealed_line(entry: Entry, last: Last) -> tuple[Entry, bytes]:
+    entry = seal(entry, last[0] + 1, last[1])
+    return entry, _encode(entry) + b"\n"
+
+
+def undo_line(entry: Entry, before: Sequence[Record], things: Sequence[Thing]) -> bytes:
+    return _encode(Undo(entry.seq, entry.at, list(before), list(things))) + b"\n"
+
+
+def entries(
+    lines: Sequence[bytes], contains: Sequence[str], about: str, newest_first: bool, limit: int | None
+) -> Iterator[Entry]:
+    folded, quoted = [text.casefold() for text in contains], f'"{about}"'.encode() if about else b""
+    for line in reversed(lines) if newest_first else lines:
+        if limit is not None and limit <= 0:
+            return
+        if quoted and quoted not in line:
+            continue
+        try:
+            entry = _entry(line)
+        except UNREADABLE:
+            continue  # missing from the chain, and so reported by whoever checks it
+        if about and quoted not in _encode(entry.meta):
+            continue
+        message = entry.message.casefold()
+        if not folded or any(text in message for text in folded):
+            limit = limit and limit - 1
+            yield entry
+
+
+def undo_heads(lines: Iterable[bytes]) -> Iterator[tuple[UndoHead, bytes]]:
+    for line in lines:
+        try:
+            yield _undo_head(line), line
+        except UNREADABLE:
+            continue
+
+
+def before(line: bytes) -> Before:
+    undo = _undo(line)
+    return Before(undo.before, undo.things)
+
+
+def forgotten(lines: Iterable[bytes], until: datetime | None, about: Sequence[str] | None) -> list[int]:
+    """The numbers of entries whose undo is older than a time, and names some of these memories."""
+    named = None if about is None else set(about)
+    return [
+        head.seq
+        for head, line in undo_heads(lines)
+        if (until is None or head.at < until)
+        and (named is None or named.intersection(record.id for record in _undo_ids(line).before))
+    ]
+
+
+def renumbered(parts: Mapping[str, bytes], last: Last) -> dict[str, bytes]:
+    """What was kept in memory, as it must be written after what others have logged meanwhile."""
+    logged = [_entry(line) for line in parts.get(AUDIT, b"").splitlines()]
+    seq, previous = last
+    if not logged or logged[0].seq == seq + 1:
+        return dict(parts)
+    by = seq + 1 - logged[0].seq
+    lines: list[bytes] = []
+    for entry in logged:
+        new = seal(entry, entry.seq + by, previous)
+        previous = new.hash
+        lines.append(_encode(new) + b"\n")
+    undos = [_undo(line) for line in parts.get(UNDO, b"").splitlines()]
+    moved = b"".join(_encode(msgspec.structs.replace(undo, seq=undo.seq + by)) + b"\n" for undo in undos)
+    changed: dict[str, Any] = {AUDIT: b"".join(lines), **({UNDO: moved} if undos else {})}
+    return {**parts, **changed}

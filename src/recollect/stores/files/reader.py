@@ -1,0 +1,232 @@
+"""Reading the files of one place into a state, and keeping it current with what is added to them."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recollect.errors import StoreError
+from recollect.stores.files import files
+from recollect.stores.files.files import MISSING, AppendOnly, Identity
+from recollect.stores.files.fileset import COUNTER, VECTORS, FileSet
+from recollect.stores.files.formats import Format
+from recollect.stores.files.metrics import CORRUPTION, Meter
+from recollect.stores.files.state import PENDING, UNREADABLE, Row, State, decode_vector
+from recollect.stores.port import Damage, Place
+
+_TRIES = 50
+_LAST_BYTES = 64
+
+log = logging.getLogger("recollect.store")
+log.addHandler(logging.NullHandler())  # nothing on stderr unless the application asks for it
+
+Parts = Mapping[str, bytes]
+"""What is to be appended to each file."""
+
+
+class MovedError(StoreError):
+    """Files were replaced while they were read; trying again is safe."""
+
+
+def tell(place: Place, level: int, message: str, **details: Any) -> None:
+    if log.isEnabledFor(level):
+        log.log(level, message, extra={"session_id": place.workspace, "metadata": details})
+
+
+class Reader:
+    """Whoever calls holds the guard of the book. Nothing here waits for anybody."""
+
+    def __init__(self, place: Place, fileset: FileSet, format: Format, meter: Meter, cache_size: int) -> None:
+        self._place = place
+        self._fileset = fileset
+        self._format = format
+        self._meter = meter
+        self._cache_size = cache_size
+        self._files = {name: AppendOnly(fileset.paths[name]) for name in fileset.read}
+        self._told: set[tuple[str, int]] = set()
+        """Damage that was logged."""
+        self.unsaved: list[Parts] = []
+        """What the disk has refused so far, in the order in which it was made."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Know nothing of the files."""
+        self.state = State(self._place, self._format, self._counter())
+        self.generation = object()
+        """Another object whenever the state was read anew."""
+        self.revision = 0
+        """Another number whenever the state has changed."""
+        self.at: dict[str, int] = dict.fromkeys(self._fileset.read, 0)
+        """How far each file was read."""
+        self.seen: dict[str, Identity] = {}
+        self._ends: dict[str, bytes] = {}
+        """The last bytes that were read of each file."""
+        self._contents: OrderedDict[str, tuple[int, int, Any]] = OrderedDict()
+
+    def _counter(self) -> int:
+        """The highest number that was given to a memory which is no longer in the file."""
+        try:
+            return int(files.read_whole(self._fileset.path(COUNTER)) or 0)
+        except (StoreError, ValueError):
+            return 0
+
+    def refresh(self) -> None:
+        """Take in what was written since."""
+        there = self._fileset.identities(self._fileset.read)
+        if there != self.seen:
+            self._catch_up(there)
+
+    def _catch_up(self, there: dict[str, Identity]) -> None:
+        ends = there
+        for _ in range(_TRIES):
+            note = self._fileset.note()
+            again = self._fileset.identities(self._fileset.read)
+            ends = self._fileset.complete(note, again)
+            if again == there and all(self._has(name, which) for name, which in there.items()):
+                break
+            there = again
+        if not self._continues(there, ends):
+            self.reset()
+        for name in self._fileset.read:
+            self._read_tail(name, ends[name])
+        main = self._fileset.main
+        # What is not complete yet must be looked at again, even if no byte is added to it.
+        self.seen = there if ends == there else {**there, main: Identity(there[main].inode, -1)}
+        self._tell_damage()
+        if self.unsaved:
+            self._apply(self.unsaved)
+
+    def _has(self, name: str, which: Identity) -> bool:
+        """Whether the file that is open is that one."""
+        file = self._files[name]
+        file.open()
+        return file.inode == which.inode
+
+    def _continues(self, there: Mapping[str, Identity], ends: Mapping[str, Identity]) -> bool:
+        """Whether the files are those that were read before, with nothing but more at their ends.
+
+        People and other programs replace files, shorten them, or write them anew in place.
+        """
+        for name, known in self.seen.items():
+            now, at = there[name], self.at[name]
+            if (known != MISSING and known.inode != now.inode) or ends[name].size < at:
+                return False
+            if known.size == now.size and known.changed != now.changed:
+                return False
+            if (last := self._ends.get(name)) and self._files[name].read(at - len(last), at) != last:
+                return False
+        return True
+
+    def _read_tail(self, name: str, end: Identity) -> None:
+        at = self.at[name]
+        if end.size <= at:
+            return
+        data = self._files[name].read(at, end.size)
+        for line in files.lines(data, at):
+            self.state.read(name, line)
+            if line.whole:
+                self.at[name] = line.end
+        self.revision += 1
+        if self.at[name] > at:
+            self._ends[name] = data[: self.at[name] - at][-_LAST_BYTES:]
+
+    def _tell_damage(self) -> None:
+        """Count and log each once."""
+        for key, damage in self.state.damage.items():
+            if key not in self._told:
+                self._told.add(key)
+                self._meter.counts[CORRUPTION] += 1
+                tell(self._place, logging.ERROR, "corruption detected", where=damage.where, problem=damage.problem)
+
+    # What the disk has refused
+
+    def hold(self, parts: Parts) -> None:
+        """Show what could not be written as if it was."""
+        self.unsaved.append(parts)
+        self._apply([parts])
+
+    def _apply(self, several: Sequence[Parts]) -> None:
+        for parts in several:
+            for name in self._fileset.read:
+                for line in files.lines(parts.get(name, b"")):
+                    self.state.read(name, line._replace(start=PENDING, end=PENDING))
+        self.revision += 1
+
+    # What stands at a place in a file
+
+    def content(self, row: Row) -> Any:
+        """Raises ValueError if its line turns out to be damaged; the memory is gone then."""
+        ident = row.record.id
+        known = self._contents.get(ident)
+        if log.isEnabledFor(logging.DEBUG):
+            tell(self._place, logging.DEBUG, "cache miss" if known is None else "cache hit", id=ident)
+        if row.record.content is not None:
+            return row.record.content
+        if row.held is not None:
+            return row.held[0]
+        if known is not None and known[:2] == (row.start, row.end):
+            self._contents.move_to_end(ident)
+            return known[2]
+        content = self._read_content(row)
+        self._contents[ident] = row.start, row.end, content
+        if len(self._contents) > self._cache_size:
+            self._contents.popitem(last=False)
+        return content
+
+    def _read_content(self, row: Row) -> Any:
+        name = self._fileset.main
+        line = self._bytes(name, row.start, row.end).rstrip(b"\r\n")
+        try:
+            return self._format.content(line)
+        except UNREADABLE as error:
+            problem = f"cannot be read and is skipped: {error}"
+            self.state.damage[name, row.start] = Damage(f"{name}, line {row.number}", problem)
+            if self.state.rows.get(row.record.id) is row:
+                del self.state.rows[row.record.id]
+            self.revision += 1
+            self._tell_damage()
+            raise ValueError(problem) from error
+
+    def vector(self, row: Row) -> bytes | None:
+        if row.vector is None or row.vector[0] == PENDING:
+            return row.blob
+        line = self._bytes(VECTORS, *row.vector)
+        try:
+            return decode_vector(line).vector
+        except UNREADABLE as error:
+            self.state.damage[VECTORS, row.vector[0]] = Damage(f"{VECTORS}, byte {row.vector[0]:,}", str(error))
+            return None
+
+    def _bytes(self, name: str, start: int, end: int) -> bytes:
+        """Of the file that the state was read from, and of no other that has taken its path since."""
+        file, known = self._files[name], self.seen[name].inode
+        if file.inode != known and not self._has(name, Identity(known, 0)):
+            self.reset()
+            raise MovedError(f"{file.path} was replaced while it was read")
+        return file.read(start, end)
+
+    # Descriptors
+
+    @property
+    def open_files(self) -> int:
+        return sum(file.inode != 0 for file in self._files.values())
+
+    def close(self) -> None:
+        """Only the files: what was read of them stays known."""
+        for file in self._files.values():
+            file.close()
+
+
+def verify(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
+    """Read everything on disk again, through descriptors of its own, and compare with every checksum."""
+    fresh = State(place, format)
+    there = fileset.identities(fileset.read)
+    ends = fileset.complete(fileset.note(), there)
+    for name in fileset.read:
+        # What is added meanwhile is none of this, and what is not complete yet is no damage.
+        data = files.read_whole(fileset.paths[name])[: ends[name].size]
+        for line in files.lines(data):
+            fresh.read(name, line)
+    return list(fresh.damage.values())

@@ -1,0 +1,131 @@
+"""Writing the files of one place anew, without what was deleted or replaced."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from recollect.record import Record
+from recollect.stores.files import files
+from recollect.stores.files.book import Book
+from recollect.stores.files.fileset import CHANGES, COUNTER, SHELVES, TOMBSTONES, UNREAD, VECTORS
+from recollect.stores.files.lines import Change, Shelved, Vector, line
+from recollect.stores.files.metrics import COMPACTION
+from recollect.stores.files.state import PENDING, UNREADABLE, Row, decode_vector
+from recollect.stores.shelves import Thing
+
+
+class _Known(NamedTuple):
+    """What the files say, as of the moment when the guard was held."""
+
+    rows: list[Row]
+    things: list[Thing]
+    highest: int
+    damaged: set[int]
+    """Bytes in the file of memories where a line begins that cannot be read."""
+
+
+def rewrite(book: Book) -> int:
+    """Each file atomically. In a transaction, before anything is staged. Returns the bytes freed.
+
+    The guard is not held meanwhile: nobody else writes, and who reads finds old and new files that say the same, as
+    does whoever comes after a crash in between. Retrievals that are not written yet stay so: compaction must not make
+    a place larger.
+    """
+    names = book.fileset.read
+    before = sum(known.size for known in book.fileset.identities(names).values())
+    book.meter.counts[COMPACTION] += 1
+    known = _known(book)
+    new = _lines(book, known)
+    try:
+        book.appender.cut()
+        book.appender.lock.quiet()
+        files.remove_leftovers(os.path.dirname(book.fileset.paths[book.fileset.main]))
+        files.remove_leftovers(book.fileset.folder)
+        if book.format.rewrites:
+            _set_aside(book, known.damaged)
+        if known.highest:
+            files.replace(book.fileset.path(COUNTER), f"{known.highest}\n".encode())
+        for name, written in new.items():
+            path = book.fileset.paths[name]
+            if written or os.path.exists(path):
+                files.replace(path, b"".join(written))
+    except OSError as error:
+        raise files.problem(error, book.fileset.folder) from error
+    finally:
+        book.appender.close_files()
+        with book.guard:
+            book.reader.reset()
+            book.reader.refresh()
+    return before - sum(known.size for known in book.fileset.identities(names).values())
+
+
+def compact(book: Book) -> int:
+    """As `rewrite`, and let go of lines that could not be read."""
+    freed = rewrite(book)
+    with suppress(FileNotFoundError):
+        os.unlink(book.fileset.path(UNREAD))
+    return freed
+
+
+def _known(book: Book) -> _Known:
+    with book.guard:
+        book.reader.refresh()
+        state = book.reader.state
+        damaged = {byte for name, byte in state.damage if name == book.fileset.main}
+        return _Known(list(state.rows.values()), list(state.things.values()), state.highest, damaged)
+
+
+def _lines(book: Book, known: _Known) -> dict[str, list[bytes]]:
+    """What each file will hold, in the order in which they are replaced."""
+    memories: list[bytes] = []
+    changes: list[bytes] = []
+    vectors: list[bytes] = []
+    for row in known.rows:
+        record = _whole(book, row)
+        if record is None:
+            continue
+        version = row.last_version
+        memories.append(book.format.line(record, version))
+        if rest := book.format.rest(record):
+            version = 2
+            changes.append(line(Change(record.id, version, record.created_at, rest)))
+        if record.embedding is not None:
+            vectors.append(line(Vector(record.id, version, record.embedding_model, record.embedding)))
+    shelves = [line(Shelved.of(thing)) for thing in known.things]
+    return {book.fileset.main: memories, VECTORS: vectors, CHANGES: changes, TOMBSTONES: [], SHELVES: shelves}
+
+
+def _whole(book: Book, row: Row) -> Record | None:
+    """Read through the writer's own descriptors. None for a memory whose line is damaged."""
+    content: Any = row.record.content
+    if content is None:
+        if row.held is not None:
+            content = row.held[0]
+        else:
+            data = book.appender.file(book.fileset.main).read(row.start, row.end).rstrip(b"\r\n")
+            try:
+                content = book.format.content(data)
+            except UNREADABLE:
+                return None
+    return replace(row.record, content=content, embedding=_vector(book, row))
+
+
+def _vector(book: Book, row: Row) -> bytes | None:
+    if row.vector is None or row.vector[0] == PENDING:
+        return row.blob
+    with suppress(*UNREADABLE):
+        return decode_vector(book.appender.file(VECTORS).read(*row.vector)).vector
+    return None
+
+
+def _set_aside(book: Book, damaged: set[int]) -> None:
+    """Keep lines that could not be read, until compaction: where people write, one of them may be a slip."""
+    data = files.read_whole(book.fileset.paths[book.fileset.main])
+    unread = [there.data + b"\n" for there in files.lines(data) if there.start in damaged or not there.whole]
+    if unread:
+        path = book.fileset.path(UNREAD)
+        files.replace(path, files.read_whole(path) + b"".join(unread))

@@ -1,0 +1,122 @@
+"""Transactions of several places at once, taken in one order so that no two callers can wait for each other."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from recollect.errors import StoreError
+from recollect.stores.files.book import Book
+from recollect.stores.files.changes import Changes
+from recollect.stores.files.fileset import AUDIT, VECTORS
+from recollect.stores.files.reader import tell
+from recollect.stores.files.staging import Mark
+from recollect.stores.files.writer import Writer
+from recollect.stores.port import Place, in_order
+
+
+class Opened:
+    """A book, and who writes into it."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self.writer = Writer(book)
+        self.changes = Changes(book)
+
+    def put_away(self) -> str:
+        """Write what was put off and let go of the files. What could not be written, or nothing."""
+        book, problem = self.book, ""
+        try:
+            self.writer.settle(patient=True)
+            if book.reader.unsaved:
+                self.writer.begin("recover")
+                self.writer.end(None)
+            if book.session is not None:
+                book.session.snapshot()
+        except StoreError as error:
+            problem = str(error)
+        if book.reader.unsaved:
+            problem = problem or book.unsaved_because
+        self._sync()
+        book.forget()
+        return problem
+
+    def _sync(self) -> None:
+        """What followed without waiting is durable on close."""
+        book = self.book
+        try:
+            book.sync(AUDIT, VECTORS)
+        except (OSError, StoreError) as error:
+            tell(book.place, logging.WARNING, "audit log not made durable", problem=str(error))
+
+
+class Inside(threading.local):
+    """The places in which a thread has a transaction open."""
+
+    def __init__(self) -> None:
+        self.places: dict[Place, Opened] = {}
+
+
+class Transaction:
+    """Opened if the thread has none, else joined. What goes wrong inside takes back what was done in this one."""
+
+    __slots__ = ("_inside", "_marks", "_mine", "_open", "_places", "_starting")
+
+    def __init__(
+        self, inside: Inside, open: Callable[[Place], Opened], starting: Callable[[], None], places: Sequence[Place]
+    ) -> None:
+        self._inside = inside
+        self._open = open
+        self._starting = starting
+        self._places = list(places) if len(places) == 1 else in_order(places)
+        self._mine: dict[Place, Opened] = {}
+        self._marks: list[tuple[Writer, Mark]] = []
+
+    def __enter__(self) -> None:
+        places = self._inside.places
+        if not places:
+            self._starting()
+            self._begin(places)
+        for place in self._places:
+            if place not in places:
+                raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
+        if not self._mine:
+            self._marks = [(places[place].writer, places[place].writer.staged.mark()) for place in self._places]
+
+    def _begin(self, places: dict[Place, Opened]) -> None:
+        try:
+            for place in self._places:
+                opened = self._open(place)
+                opened.writer.begin()
+                places[place] = self._mine[place] = opened
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._mine:
+            self._end(error)
+        elif error is not None:
+            for writer, mark in self._marks:
+                writer.take_back(mark)
+
+    def _end(self, error: BaseException | None) -> None:
+        """Whether there is room is known of all places before any is written. Each is ended, whatever happens."""
+        problem = error
+        if problem is None:
+            try:
+                for opened in self._mine.values():
+                    opened.writer.prepare()
+            except BaseException as failure:
+                problem = failure
+        mine, self._mine = self._mine, {}
+        for place, opened in mine.items():
+            self._inside.places.pop(place, None)
+            try:
+                opened.writer.end(problem)
+            except BaseException as failure:
+                problem = problem or failure
+        if problem is not None and problem is not error:
+            raise problem

@@ -1,0 +1,336 @@
+"""Transactions on the files of one place: staged, then appended as a whole, then read back like anybody's."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from recollect.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
+from recollect.record import SCHEMA_VERSION, new_id, utc_now
+from recollect.stores.audit import Entry
+from recollect.stores.files import audit_file, files
+from recollect.stores.files.book import Book
+from recollect.stores.files.fileset import AUDIT, CHANGES, TOMBSTONES, UNDO, VECTORS
+from recollect.stores.files.lines import Change, Changed, line, named
+from recollect.stores.files.lock import LockNote
+from recollect.stores.files.metrics import CONTENTION, WRITE
+from recollect.stores.files.reader import Parts, tell
+from recollect.stores.files.rewriting import rewrite
+from recollect.stores.files.staging import Mark, Staged
+from recollect.stores.files.state import FOREVER
+from recollect.stores.touches import Touched
+
+_TRIES = 50
+
+
+class GoneError(StoreError):
+    """What a transaction ends with where there is nothing left to write to."""
+
+
+class Writer:
+    """Who writes into a book: `begin` and `end` enclose whatever is staged, and may be nested."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self._depth = 0
+        self._pid = 0
+        self._parts: dict[str, bytes] | None = None
+        self._taken: Mapping[str, Touched] = {}
+
+    @property
+    def staged(self) -> Staged:
+        staged = self.book.mine()
+        assert staged is not None, "not in a transaction"
+        return staged
+
+    # Beginning
+
+    def begin(self, operation: str = "write") -> None:
+        """Take the lock, finish what a dead process left, and know all that is written."""
+        book = self.book
+        if not book.writing.acquire(timeout=book.config.patience.total):
+            raise ConcurrencyError(f"{book.fileset.folder}: another thread wrote for too long; try again")
+        try:
+            if self._depth == 0:
+                self._open(self._locked(operation))
+            self._depth += 1
+        except BaseException:
+            book.writing.release()
+            raise
+
+    def try_begin(self, operation: str) -> bool:
+        """As `begin`, but False at once where somebody else writes."""
+        book = self.book
+        if not book.writing.acquire(blocking=False):
+            return False
+        try:
+            left = None if self._depth else book.appender.lock.try_acquire(operation)
+            if left is None:
+                book.writing.release()
+                return False
+            self._open(left)
+            self._depth += 1
+        except BaseException:
+            book.writing.release()
+            raise
+        return True
+
+    def _locked(self, operation: str) -> LockNote:
+        for _ in range(_TRIES):
+            try:
+                return self._acquire(operation)
+            except FileNotFoundError:
+                files.make_folder(self.book.fileset.folder)
+        raise StoreError(f"{self.book.fileset.folder} is removed as often as it is made")
+
+    def _acquire(self, operation: str) -> LockNote:
+        lock, place = self.book.appender.lock, self.book.place
+        waits = lock.waits
+        try:
+            left = lock.acquire(operation)
+            tell(place, logging.DEBUG, "lock acquired", operation=operation)
+            return left
+        except ConcurrencyError as error:
+            tell(place, logging.WARNING, "lock timeout", problem=str(error))
+            raise
+        finally:
+            if lock.waits > waits:
+                self.book.meter.counts[CONTENTION] += 1
+
+    def _open(self, left: LockNote) -> None:
+        book = self.book
+        self._pid = os.getpid()
+        try:
+            outcome = book.appender.recover(left) if left.began else ""
+            if outcome == "taken back":
+                tell(book.place, logging.WARNING, "unfinished write taken back", pid=left.pid)
+            with book.guard:
+                if outcome:
+                    book.reader.reset()
+                book.reader.refresh()
+            if outcome == "unlogged":
+                self._log_found(left)
+            self._prepare()
+            with book.guard:
+                book.staged, book.owner = Staged(), threading.get_ident()
+        except BaseException as error:
+            self._release()
+            if isinstance(error, OSError):
+                raise files.problem(error, book.fileset.folder) from error
+            raise
+
+    def _log_found(self, left: LockNote) -> None:
+        """Add the entry that a process died before writing, for what it did write."""
+        book, appender = self.book, self.book.appender
+        size = left.began[AUDIT][1]
+        log, stones = appender.file(AUDIT), appender.file(TOMBSTONES)
+        log.open(create=True)
+        log.cut(size)
+        created, deleted = (left.began.get(name, (0, FOREVER))[1] for name in (book.format.file, TOMBSTONES))
+        with book.guard:
+            new = [row.record.id for row in book.reader.state.rows.values() if row.start >= created]
+        gone = [named(line.data) for line in files.lines(stones.read(deleted, left.ends.get(TOMBSTONES, 0)))]
+        message = (
+            f"found {len(new)} written and {len(gone)} forgotten by process {left.pid}, "
+            "which ended before it could log that"
+        )
+        entry = Entry(0, new_id(), utc_now(), "recover", message, None, {"created": new, "deleted": gone})
+        _, logged = audit_file.sealed_line(entry, book.audit.last())
+        appender.lock.announce(left.began, {**left.ends, AUDIT: size + len(logged)}, durable=False)
+        log.append(logged)
+        appender.lock.settle()
+
+    def _prepare(self) -> None:
+        """Write what was put off: what the disk refused, and files that must be written anew."""
+        book = self.book
+        if book.reader.unsaved:
+            self._save_unsaved()
+        state = book.reader.state
+        if not book.reader.unsaved and ((book.format.rewrites and state.tombs) or state.oldest_schema < SCHEMA_VERSION):
+            self._tidy()
+
+    def _save_unsaved(self) -> None:
+        """Try to write what was kept in memory; leave it there if that still fails."""
+        book = self.book
+        while book.reader.unsaved:
+            try:
+                parts = audit_file.renumbered(book.reader.unsaved[0], book.audit.last())
+                book.appender.append(parts, book.reader.at)
+            except OSError as error:
+                book.unsaved_because = str(files.problem(error, book.fileset.folder))
+                return
+            with book.guard:
+                book.reader.unsaved.pop(0)
+        with book.guard:
+            book.reader.reset()
+            book.reader.refresh()
+
+    def _tidy(self) -> None:
+        """Write anew what should be. If the disk refuses that, it is done with one of the next writes."""
+        try:
+            rewrite(self.book)
+        except ReadOnlyError:
+            raise
+        except StoreError as error:
+            tell(self.book.place, logging.WARNING, "not written anew yet", problem=str(error))
+
+    # Ending
+
+    def take_back(self, mark: Mark) -> None:
+        with self.book.guard:
+            self.staged.take_back(mark)
+
+    def prepare(self) -> None:
+        """Make sure that what was staged can be written. SizeLimitError if there is no room for it."""
+        book, staged = self.book, self.staged
+        parts = staged.parts()
+        if parts and book.session is not None:
+            book.session.check_room(parts)
+        self._parts = self._with_touches(staged, parts)
+
+    def _with_touches(self, staged: Staged, parts: dict[str, bytes]) -> dict[str, bytes]:
+        """Write the counted retrievals along with the rest, unless they would take the place over its limit."""
+        book = self.book
+        with book.guard:
+            book.touches.drop(staged.untouched)
+            taken = book.touches.take()
+            mark = staged.mark()
+            flying: dict[str, tuple[int, Touched]] = {}
+            for ident, touched in taken.items():
+                row = staged.row(book.reader.state, ident)
+                if row is None:
+                    continue
+                old, version = row.record, staged.version(book.reader.state, ident) + 1
+                count, at = old.access_count + touched.times, max(old.accessed_at, touched.at)
+                change = Change(ident, version, old.created_at, Changed(access_count=count, accessed_at=at))
+                staged.add(CHANGES, line(change))
+                flying[ident] = version, touched
+            more = staged.parts()
+            if flying and book.session is not None and not book.session.has_room(more):
+                staged.take_back(mark)
+                book.touches.put_back(taken)
+                return parts
+            self._taken, book.flying = taken, flying
+            return more
+
+    def end(self, error: BaseException | None) -> None:
+        """Write what was staged, or forget it if there was an error. Prepares first, unless that was done."""
+        if self._pid != os.getpid():
+            return  # a fork in the middle: it is the parent's to finish
+        try:
+            self._depth -= 1
+            if not self._depth:
+                self._finish(error)
+        finally:
+            self.book.writing.release()
+
+    def _finish(self, error: BaseException | None) -> None:
+        try:
+            if error is None:
+                if self._parts is None:
+                    self.prepare()
+                self._commit()
+        finally:
+            self._forget_staged()
+            self._release()
+
+    def _forget_staged(self) -> None:
+        book = self.book
+        with book.guard:
+            book.touches.put_back(self._taken)
+            self._taken, book.flying = {}, {}
+            book.staged, book.owner = None, 0
+        self._parts = None
+
+    def _commit(self) -> None:
+        book, staged, parts = self.book, self.staged, self._parts or {}
+        if parts:
+            self._save(parts)
+        with book.guard:
+            book.reader.refresh()
+            self._taken, book.flying = {}, {}
+            book.staged, book.owner = None, 0
+        if staged.dropped_undo:
+            self._drop_undo(staged)
+        if book.format.rewrites and TOMBSTONES in parts and not book.reader.unsaved:
+            self._tidy()
+        if parts and book.session is not None:
+            book.session.written()
+
+    def _drop_undo(self, staged: Staged) -> None:
+        book = self.book
+        lines = audit_file.undo_heads(book.audit.lines(UNDO))
+        kept = [line + b"\n" for head, line in lines if head.seq not in staged.dropped_undo]
+        try:
+            files.replace(book.fileset.paths[UNDO], b"".join(kept))
+        except OSError as error:
+            raise files.problem(error, book.fileset.folder) from error
+
+    def _save(self, parts: Parts) -> None:
+        """Append durably. If the disk refuses for long, keep it in memory and say so."""
+        book, concurrency, started = self.book, self.book.config.concurrency, time.perf_counter()
+        if book.reader.unsaved:  # they are written in the order in which they were made
+            self._hold(parts, StoreError(book.unsaved_because))
+            return
+        # Vectors can be made again at any time: alone, they are not worth a flush of the disk.
+        durable = list(parts) != [VECTORS]
+        for attempt in range(concurrency.max_retries + 1):
+            try:
+                book.appender.append(parts, book.reader.at, durable=durable)
+                book.meter.took(WRITE, started)
+                return
+            except OSError as error:
+                problem = files.problem(error, book.fileset.folder)
+                if isinstance(problem, ReadOnlyError):
+                    raise problem from error
+                if attempt == concurrency.max_retries:
+                    self._hold(parts, problem)
+                    return
+                time.sleep(concurrency.retry_backoff_ms / 1000 * 2**attempt)
+
+    def _hold(self, parts: Parts, problem: StoreError) -> None:
+        book = self.book
+        with book.guard:
+            book.reader.hold(parts)
+        book.unsaved_because = str(problem)
+        tell(book.place, logging.ERROR, "write kept in memory", problem=str(problem))
+        warnings.warn(
+            f"{problem} It is kept in memory and written once that is possible; until then it is not durable",
+            UnsavedWarning,
+            stacklevel=2,
+        )
+
+    def _release(self) -> None:
+        try:
+            self.book.appender.release()
+            tell(self.book.place, logging.DEBUG, "lock released")
+        except OSError as error:
+            tell(self.book.place, logging.ERROR, "lock file not written", problem=str(error))
+
+    # Retrievals
+
+    def touch(self, ids: Sequence[str], at: datetime) -> None:
+        """Kept in memory and written along with the next change: a recall must not cost a disk flush, nor wait."""
+        book = self.book
+        known = book.read(lambda: [ident for ident in ids if book.row(ident) is not None])
+        if known and book.touches.add(known, at) and book.staged is None:
+            self.settle(patient=False)
+
+    def settle(self, *, patient: bool) -> None:
+        """Write the counted retrievals now. If they cannot be written they wait for the next time."""
+        book = self.book
+        if not book.touches or not book.fileset.exists():
+            return
+        try:
+            if patient:
+                self.begin("touch")
+            elif not self.try_begin("touch"):
+                return
+            self.end(None)
+        except (StoreError, OSError):
+            tell(book.place, logging.WARNING, "retrievals not counted yet")
