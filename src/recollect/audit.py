@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from recollect import validation
+from recollect.policies.secrets import screen
 from recollect.record import render
 from recollect.stores.audit import GENESIS, Break, Entry, check
 from recollect.stores.port import Place
-from recollect.verbs.draft import screen
 from recollect.view import View
 
 
@@ -45,20 +45,23 @@ class AuditLog:
             if not 0 < len(text) <= 10_000:
                 raise validation.InputError("message", "must be 1 to 10,000 characters")
             details = validation.metadata(meta, "meta")
-            screen(view.preset, "message", text)
-            screen(view.preset, "meta", render(details))
+            screen(view.preset.secrets, "message", text)
+            screen(view.preset.secrets, "meta", render(details))
         return view.log(view.place, action, text, details=details)
 
     def search(self, text: str = "", *, about: str = "", limit: int = 10) -> list[Entry]:
         """Entries whose message has the text, whatever its case, newest first. `about` takes a memory's id."""
         text, limit = validation.query(text, "text"), validation.count(limit, "limit")
-        about = validation.memory_id(about, "about") if about else ""
-        found = [
+        return self.matching((text,) if text else (), validation.memory_id(about, "about") if about else "", limit)
+
+    def matching(self, texts: Sequence[str], about: str = "", limit: int = 10) -> list[Entry]:
+        """Entries whose message has one of the texts, newest first."""
+        entries = [
             entry
             for place in self._places()
-            for entry in self._view.store.entries(place, contains=text, about=about, newest_first=True, limit=limit)
+            for entry in self._view.store.entries(place, contains=texts, about=about, newest_first=True, limit=limit)
         ]
-        return sorted(found, key=lambda entry: entry.id, reverse=True)[:limit]
+        return sorted(entries, key=lambda entry: entry.id, reverse=True)[:limit]
 
     def verify(self) -> list[Verified]:
         """Check each log that this view can see, entry by entry."""
@@ -83,4 +86,4 @@ class AuditLog:
         view, tenant = self._view, self._view.address.tenant
         if view.bound - {"tenant"}:
             return list(view.places)
-        return [*(Place(tenant, name) for name in view.store.workspaces(tenant)), Place(tenant, None)]
+        return list(dict.fromkeys([*view.store.places(tenant), Place(tenant, None)]))

@@ -8,35 +8,28 @@ from datetime import UTC, datetime, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from msgspec.structs import replace
-
 from recollect import validation
 from recollect.audit import AuditLog
 from recollect.errors import AccessError
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
-from recollect.maintenance import jobs as upkeep
+from recollect.maintenance import jobs
 from recollect.maintenance.jobs import Maintained
 from recollect.models.vectors import embedding_for
 from recollect.presets import Preset, load
-from recollect.recall import query as querying
-from recollect.recall import verb as recalling
 from recollect.recall.hits import Hits
-from recollect.recall.query import Query
-from recollect.recall.recall import Rerank
+from recollect.recall.query import Query, listed, query_from
+from recollect.recall.query import query as querying
+from recollect.recall.recall import Rerank, recall
 from recollect.recall.sources import Source, checked
 from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
 from recollect.skills import Folders, Skills
 from recollect.skills import load as load_skills
 from recollect.stores import open_store
 from recollect.stores.audit import Entry
-from recollect.stores.port import Damage, JournaledStore, StoreStats
-from recollect.verbs import diagnose as health
-from recollect.verbs import export as portability
-from recollect.verbs import forget as forgetting
-from recollect.verbs import remember as changes
-from recollect.verbs import undo as undoing
-from recollect.verbs.diagnose import Diagnosis, Health
+from recollect.stores.port import Damage, OnDisk, Store
+from recollect.verbs import archive, diagnose, export, forget, remember, revise, undo
+from recollect.verbs.diagnose import Diagnosis, Health, StoreStats
 from recollect.verbs.export import Imported, Progress, Target
 from recollect.verbs.forget import Forget, Receipt
 from recollect.view import Conditions, View
@@ -60,7 +53,7 @@ class Memory:
 
     def __init__(
         self,
-        store: str | os.PathLike[str] | JournaledStore = "./memory",
+        store: str | os.PathLike[str] | Store = "./memory",
         *,
         preset: str | os.PathLike[str] | Preset = "recollect",
         clock: Callable[[], datetime] = utc_now,
@@ -86,7 +79,18 @@ class Memory:
             from recollect.models.llm import llm_for
 
             model = llm_for(llm)
-        self._view = View(opened, rules, clock, embedding=embedding, llm=model, room={}, skills=known, sources=further)
+        on_disk = opened if isinstance(opened, OnDisk) else None
+        self._view = View(
+            opened,
+            rules,
+            clock,
+            embedding=embedding,
+            llm=model,
+            on_disk=on_disk,
+            memos={},
+            skills=known,
+            sources=further,
+        )
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part}={getattr(self.address, part)!r}" for part in sorted(self._view.bound))
@@ -177,7 +181,7 @@ class Memory:
         Importance, kind, expiry and lifetime come from the preset's rules where they are not given. The tier says who
         sees it: the channel if there is one, else the workspace. Credentials are refused with SecretError.
         """
-        return changes.remember(
+        return remember.remember(
             self._view,
             [
                 {
@@ -203,7 +207,7 @@ class Memory:
 
     def remember_many(self, items: Iterable[Mapping[str, Any] | str]) -> list[Record]:
         """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored."""
-        return changes.remember_many(self._view, items)
+        return remember.remember_many(self._view, items)
 
     def get(self, id: str) -> Record:
         """One memory in whatever state. Not counted as a retrieval."""
@@ -224,7 +228,7 @@ class Memory:
         """
         limit = validation.count(limit, "limit", high=1_000_000)
         where = self._view.narrowed(state, conditions)
-        return querying.listed(self._view, where, newest_first=newest_first, limit=limit, contains=contains)
+        return listed(self._view, where, newest_first=newest_first, limit=limit, contains=contains)
 
     def recall(
         self,
@@ -245,7 +249,7 @@ class Memory:
         `as_of` answers as at that time. `why_not` names a memory, and `Hits.absence` says what kept it out.
         `rerank` gives the best candidates scores of its own.
         """
-        return recalling.recall(
+        return recall(
             self._view,
             query,
             conditions,
@@ -275,7 +279,7 @@ class Memory:
         Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. `budget` is the
         number of tokens that all of it may have: beyond it older turns are condensed, then fewer memories are shown.
         `query` is what to look for instead of the user's last message. `participants` are the others in a group.
-        `count` counts tokens: `recollect.text.tokens.estimate` unless told otherwise, exactly with its `counter(model)`.
+        `count` counts tokens: `recollect.text.tokens.estimate` unless told otherwise, or its exact `counter(model)`.
         """
         from recollect.context.build import context
 
@@ -306,7 +310,7 @@ class Memory:
 
     def query(self, query: Query | Mapping[str, Any]) -> Hits:
         """Memories by kind, tags, time, importance and references: see `Query`. Not counted as a retrieval."""
-        return querying.query([self._view], querying.read(query))
+        return querying([self._view], query_from(query))
 
     def revise(
         self,
@@ -336,7 +340,7 @@ class Memory:
             "embedding": embedding,
             "embedding_model": embedding_model,
         }
-        return changes.revise(self._view, id, given)
+        return revise.revise(self._view, id, given)
 
     def forget(
         self,
@@ -356,63 +360,63 @@ class Memory:
         `workspace` must repeat this view's workspace, and removes its folder.
         """
         wish = Forget(id, tag, since, until, conversation, workspace, reason, erase)
-        return forgetting.forget(self._view, wish)
+        return forget.forget(self._view, wish)
 
     def history(self, id: str) -> list[Record]:
         """Every version of a memory, oldest first."""
-        return changes.history(self._view, id)
+        return revise.history(self._view, id)
 
     def undo(self, change: str | None = None) -> Entry:
         """Take back the last change of this view's agent here, or the one with that audit entry's id."""
-        return undoing.undo(self._view, change)
+        return undo.undo(self._view, change)
 
     def archive(self, ids: str | Sequence[str], *, reason: str | None = None) -> list[Record]:
         """Keep, but recall no more."""
-        return changes.archive_ids(self._view, ids, reason)
+        return archive.archive_ids(self._view, ids, reason)
 
     def restore(self, ids: str | Sequence[str]) -> list[Record]:
         """Recall archived memories again."""
-        return changes.restore(self._view, ids)
+        return archive.restore(self._view, ids)
 
     def diagnose(self, id: str) -> Diagnosis:
         """Why a memory is not recalled: expired, archived (and by what), superseded, forgotten or unknown."""
-        return health.diagnose(self._view, id)
+        return diagnose.diagnose(self._view, id)
 
     def doctor(self) -> Health:
         """Everything that is wrong or could be better, with advice."""
-        return health.doctor(self._view)
+        return diagnose.doctor(self._view)
 
     def verify(self) -> list[Damage]:
         """Read everything on disk again and compare it with its checksums. `audit.verify` does so for the log."""
         if not self._view.whole:
             raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
-        return [damage for place in self._view.places for damage in self._view.store.damage(place)]
+        on_disk = self._view.on_disk
+        return [] if on_disk is None else [damage for place in self._view.places for damage in on_disk.damage(place)]
 
     def maintain(self, *, early: bool = False, dry_run: bool = False) -> Maintained:
         """Archive what has decayed below the preset's limit; with `early`, also what was of little importance."""
-        return upkeep.maintain(self._view, early, dry_run)
+        return jobs.maintain(self._view, early, dry_run)
 
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
-        return upkeep.compact(self._view)
+        return jobs.compact(self._view)
 
     def stats(self) -> StoreStats:
         """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk."""
-        found = self._view.store.stats(self._view.where(state=None))
-        return found if self._view.whole else replace(found, size_bytes=0)
+        return diagnose.stats(self._view)
 
     def workspaces(self) -> list[str]:
         """The tenant's workspaces; from a view that is bound inside one, only that."""
-        found = self._view.store.workspaces(self.address.tenant)
-        return found if self._view.whole else [name for name in found if name == self.address.workspace]
+        names = self._view.workspaces()
+        return names if self._view.whole else [name for name in names if name == self.address.workspace]
 
     def export(self, target: Target, *, progress: Progress | None = None) -> int:
         """Write all that this view sees to a file or binary stream, as JSON. Returns how many."""
-        return portability.export(self._view, target, progress)
+        return export.export(self._view, target, progress)
 
     def import_(self, source: Target, *, progress: Progress | None = None) -> Imported:
         """Read an export back, ids, times and states as they were. What is there already is left alone."""
-        return portability.load(self._view, source, progress)
+        return export.load(self._view, source, progress)
 
     def close(self) -> None:
         """Write what was put off and let go of the files. A later call opens them again."""

@@ -11,27 +11,22 @@ import msgspec
 
 from recollect import validation
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
-from recollect.filters import Filter
+from recollect.filters import Filter, visible
 from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
 from recollect.presets import Preset
-from recollect.recall.sources import Source
 from recollect.record import Address, Record, Role, State, Tier, new_id, parse_time
 from recollect.skills import Skills
 from recollect.stores.audit import Entry
-from recollect.stores.port import JournaledStore, Place
+from recollect.stores.port import NO_SETTINGS, OnDisk, Place, Settings, Store, by_place
+from recollect.stores.shelves import Thing
 
 if TYPE_CHECKING:
-    from recollect.models.llm import Condensed, Llm
+    from recollect.models.llm import Llm
+    from recollect.recall.sources import Source
 
 _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
-
-
-APART = ("scratchpad",)
-"""Kinds that are working state and no memories: who wants them asks for them, and nothing else shows or counts them."""
-_NEW = frozenset(("remember", "revise", "undo", "import"))
-"""Actions after which there may be memories without a vector."""
 
 
 class Conditions(TypedDict, total=False):
@@ -64,7 +59,7 @@ _CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 class View(msgspec.Struct, frozen=True):
-    store: JournaledStore
+    store: Store
     preset: Preset
     clock: Callable[[], datetime]
     address: Address = Address()
@@ -74,13 +69,9 @@ class View(msgspec.Struct, frozen=True):
     """What makes vectors; None for words only."""
     llm: Llm | None = None
     """What condenses and judges; None for our own rules."""
-    room: dict[tuple[str, str | None, int], int] = {}
-    """What each tenant and agent may still add, under which quota, before it must be counted again."""
-
-    notes: dict[Address, dict[tuple[str | None, str], Any]] = {}
-    """What contexts have read for each address, so that they need not read it again."""
-    summaries: dict[Any, Condensed] = {}
-    """Turns of conversations, condensed."""
+    on_disk: OnDisk | None = None
+    """The store, where it is one of files."""
+    memos: dict[str, dict[Any, Any]] = {}
     skills: Skills = Skills()
     sources: tuple[Source, ...] = ()
     """What is consulted besides the memories and the audit log."""
@@ -107,7 +98,7 @@ class View(msgspec.Struct, frozen=True):
         return now if now.tzinfo is UTC else parse_time(now, "clock")
 
     def where(self, **conditions: Any) -> Filter:
-        return Filter(view=self.address, now=self.now(), **conditions)
+        return Filter(seen_from=self.address, now=self.now(), **conditions)
 
     def narrowed(self, state: State | None, conditions: Mapping[str, Any]) -> Filter:
         """A filter from what a caller says."""
@@ -118,20 +109,26 @@ class View(msgspec.Struct, frozen=True):
             if value is not None:
                 field, check = _CONDITIONS[name]
                 given[field] = check(value)
-        if "kinds" not in given:  # a recall or a context must never bring working state before a model by itself
-            given["without_kinds"] = APART
         return self.where(state=None if state is None else validation.choice(state, "state", State), **given)
 
     @property
     def decay(self) -> Decay:
         """How memories fade here: as set beside them, else as the preset says."""
-        return self.store.settings(self.place).decay or self.preset.decay
+        return self.settings(self.place).decay or self.preset.decay
 
     @property
     def quota(self) -> int | None:
         """How many memories may live here: as set beside them, else as the preset says."""
-        found = self.store.settings(self.place).quota
-        return self.preset.retention.quota if found is None else found
+        quota = self.settings(self.place).quota
+        return self.preset.retention.quota if quota is None else quota
+
+    def settings(self, place: Place) -> Settings:
+        """What people have set beside the data of a place."""
+        return NO_SETTINGS if self.on_disk is None else self.on_disk.settings(place)
+
+    def memo(self, name: str) -> dict[Any, Any]:
+        """What a module keeps between calls, for all views of the same memory. Each has a name of its own."""
+        return self.memos.setdefault(name, {})
 
     @property
     def place(self) -> Place:
@@ -142,34 +139,63 @@ class View(msgspec.Struct, frozen=True):
         """Everywhere this view can see memories."""
         return self.place, Place(self.address.tenant, None)
 
+    def workspaces(self) -> list[str]:
+        """All of the tenant's that hold something."""
+        return [place.workspace for place in self.store.places(self.address.tenant) if place.workspace is not None]
+
     @property
     def whole(self) -> bool:
         """Whether it sees all that is in its workspace."""
         return not self.bound.intersection(("account", "channel", "conversation", "agent"))
 
+    def get(self, ids: Sequence[str]) -> list[Record]:
+        """Of these memories those that exist and that this view may see, in whatever state."""
+        own, shared = self.places
+        records = [record for record in self.store.get(own, ids) if visible(self.address, record)]
+        if len(records) < len(ids) and own != shared:
+            records += [record for record in self.store.get(shared, ids) if visible(self.address, record)]
+        return records
+
     def find(self, ids: str | Sequence[str]) -> list[Record]:
         """These memories, in order. NotFoundError for one that does not exist, or that this view may not see."""
         wanted = validation.memory_ids(ids)
-        found = {record.id: record for record in self.store.get(wanted, self.address)}
+        records = {record.id: record for record in self.get(wanted)}
         for ident in wanted:
-            if ident not in found:
+            if ident not in records:
                 raise _unseen(ident)
-        return [found[ident] for ident in wanted]
+        return [records[ident] for ident in wanted]
 
     def one(self, ident: str) -> Record:
-        found = self.store.get((validation.memory_id(ident),), self.address)
-        if not found:
+        records = self.get((validation.memory_id(ident),))
+        if not records:
             raise _unseen(ident)
-        return found[0]
+        return records[0]
 
-    def log(self, place: Place, action: str, message: str, before: Sequence[Record] = (), **meta: Any) -> Entry:
+    def touch(self, records: Sequence[Record]) -> None:
+        """Count these as retrieved now."""
+        now = self.now()
+        for place, group in by_place(records).items():
+            self.store.touch(place, [record.id for record in group], now)
+
+    def log(
+        self,
+        place: Place,
+        action: str,
+        message: str,
+        before: Sequence[Record] = (),
+        things: Sequence[Thing] = (),
+        **meta: Any,
+    ) -> Entry:
         """Add an entry to the place's audit log; a detail that is None is left out."""
         given = {key: value for key, value in meta.items() if value is not None}
         entry = Entry(0, new_id(), self.now(), action, message, self.address.agent, given)
-        sealed = self.store.append(place, entry, before)
-        if self.embedding is not None and action in _NEW:
-            self.embedding.nudge(place)
-        return sealed
+        return self.store.append(place, entry, before, things)
+
+    def new_in(self, *places: Place) -> None:
+        """After a commit: there may be memories without a vector."""
+        if self.embedding is not None:
+            for place in places:
+                self.embedding.nudge(place)
 
     @contextmanager
     def refusing(self, verb: str) -> Generator[None]:

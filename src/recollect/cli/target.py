@@ -21,7 +21,7 @@ from recollect.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
-    from recollect.stores.port import JournaledStore
+    from recollect.stores.port import Store
 
 DEFAULT_STORE = "./memory"
 _KINDS = ("sqlite", "ledger", "notebook")
@@ -95,23 +95,23 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             if part in self.address():
                 raise AccessError(f"{verb}: this is done to whole workspaces; leave out --{part}")
 
-    def find(self) -> tuple[JournaledStore, Home | None]:
+    def find(self) -> tuple[Store, Home | None]:
         """The store, and where it is. A folder without a kind is of the kind that is in it, else of the preset's."""
         from recollect.presets import load
         from recollect.stores import open_store
 
         store = open_store(self.location, load(self.preset or "recollect").store)
         kind, path = _split(self.location)
-        if kind is None and path.is_dir() and not store.workspaces(self.tenant or "default"):
+        if kind is None and path.is_dir() and not store.places(self.tenant or "default"):
             others = (open_store(self.location, other) for other in _KINDS)
-            store = next((other for other in others if other.workspaces(self.tenant or "default")), store)
+            store = next((other for other in others if other.places(self.tenant or "default")), store)
         root = getattr(store, "root", None)
         return store, None if root is None else Home(path, path != Path(os.path.abspath(root)))
 
     @contextmanager
     def open(
         self,
-        found: tuple[JournaledStore, Home | None] | None = None,
+        found: tuple[Store, Home | None] | None = None,
         *,
         create: bool = False,
         preset: str = "recollect",
@@ -120,8 +120,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Generator[Memory]:
         """The view that was asked for, closed at the end. A missing store is an error unless `create`.
 
-        `found` is for who needs the store, too; `preset` is for when none was asked for. Damage that was skipped is
-        `told` at the end, but not in JSON.
+        `found` is the store that the caller has opened already; `preset` is for when none was asked for. Damage that
+        was skipped is `told` at the end, but not in JSON.
         """
         from recollect.memory import Memory
 

@@ -17,7 +17,7 @@ from recollect.errors import NotFoundError, StoreError
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
-    from recollect.stores.port import Damage, JournaledStore, Place
+    from recollect.stores.port import Damage, Place, Store
 
 T = TypeVar("T")
 
@@ -47,27 +47,29 @@ def verify(target: Target) -> None:
         click.get_current_context().exit(1)
 
 
-def _places(store: JournaledStore, target: Target) -> list[Place]:
-    from recollect.stores.port import Place
+def _places(store: Store, target: Target) -> list[Place]:
+    from recollect.stores.port import Administered, Place
 
-    tenants = store.tenants() if target.tenant is None else [target.tenant]
+    tenants = [target.tenant or "default"]
+    if target.tenant is None and isinstance(store, Administered):
+        tenants = store.tenants()
     places: list[Place] = []
     for tenant in tenants:
-        names = store.workspaces(tenant)
-        places += [Place(tenant, name) for name in names if target.workspace in (None, name)]
+        places += [p for p in store.places(tenant) if p.workspace and target.workspace in (None, p.workspace)]
         places.append(Place(tenant, None))
     if target.workspace is not None and all(place.workspace is None for place in places):
         raise NotFoundError(f"there is no workspace {target.workspace}")
     return places
 
 
-def _damage(store: JournaledStore, place: Place) -> list[Damage]:
+def _damage(store: Store, place: Place) -> list[Damage]:
     from recollect.stores.audit import check
-    from recollect.stores.port import Damage
+    from recollect.stores.port import Damage, OnDisk
 
     found: list[Damage] = []
     try:
-        found += store.damage(place)
+        if isinstance(store, OnDisk):
+            found += store.damage(place)
         found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), store.written(place))]
     except StoreError as error:
         if not found:

@@ -25,14 +25,17 @@ adds the search for traces of deleted text.
 import pytest
 
 _CLAIMS = (
+    "audit",
     "content",
+    "draws",
     "filters",
-    "journal",
     "keeping",
     "machine",
     "places",
     "samples",
+    "scanning",
     "search",
+    "shelves",
     "suite",
     "transactions",
 )

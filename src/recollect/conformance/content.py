@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from recollect.conformance.samples import found, keep, sample
+from recollect.conformance.samples import delete, keep, sample, stored
 from recollect.record import Record, pack
-from recollect.stores.port import JournaledStore
+from recollect.stores.port import Store
 
 TEXTS: dict[str, str] = {
     "letters with marks": "Žluťoučký kůň, naïve façade, cafe\u0301 and café",
@@ -44,21 +44,19 @@ class ContentClaims:
     """A store changes nothing of what it is given."""
 
     @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-    def test_text_survives(self, store: JournaledStore, text: str) -> None:
+    def test_text_survives(self, store: Store, text: str) -> None:
         (kept,) = keep(store, sample(text))
-        assert _intact(found(store, kept.id), text)
+        assert _intact(stored(store, kept.id), text)
 
-    def test_all_of_it_is_there_for_another_process(
-        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
-    ) -> None:
+    def test_all_of_it_is_there_for_another_process(self, store: Store, reopen: Callable[[], Store]) -> None:
         kept = keep(store, *map(sample, [*TEXTS.values(), *JSONS.values()]))
         with closing(reopen()) as other:
-            assert all(_intact(found(other, record.id), record.content) for record in kept)
+            assert all(_intact(stored(other, record.id), record.content) for record in kept)
 
     @pytest.mark.parametrize("value", JSONS.values(), ids=JSONS)
-    def test_json_survives_with_its_types(self, store: JournaledStore, value: Any) -> None:
+    def test_json_survives_with_its_types(self, store: Store, value: Any) -> None:
         (kept,) = keep(store, sample(value, metadata={"same": value}))
-        back = found(store, kept.id)
+        back = stored(store, kept.id)
         assert back is not None
         # repr tells 1, 1.0 and True apart, which == does not.
         assert repr(back.content) == repr(value)
@@ -66,20 +64,20 @@ class ContentClaims:
         assert back.digest() == kept.checksum
 
     @pytest.mark.parametrize("dimensions", [1, 768, 1536, 4096])
-    def test_embeddings_are_little_endian_float32(self, store: JournaledStore, dimensions: int) -> None:
+    def test_embeddings_are_little_endian_float32(self, store: Store, dimensions: int) -> None:
         vector = [(-1) ** n * (n + 0.5) / dimensions for n in range(dimensions)]
         (kept,) = keep(store, sample("embedded", embedding=pack(vector), embedding_model="test"))
-        back = found(store, kept.id)
+        back = stored(store, kept.id)
         assert back is not None
         assert back.embedding is not None
         assert len(back.embedding) == 4 * dimensions
         assert back.embedding == pack(vector)
         assert back.floats == kept.floats
 
-    def test_a_megabyte_can_be_deleted_again(self, store: JournaledStore) -> None:
+    def test_a_megabyte_can_be_deleted_again(self, store: Store) -> None:
         (kept,) = keep(store, sample(TEXTS["a megabyte"]))
-        store.delete([kept])
-        assert found(store, kept.id) is None
+        delete(store, kept)
+        assert stored(store, kept.id) is None
 
 
 def _intact(back: Record | None, content: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Claims about keeping: put, get, update, delete, touch, scan and stats."""
+"""Claims about keeping: put, get, update, embed, delete and touch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,31 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recollect.conformance.samples import HERE, NOW, SECOND, TICK, found, ids, keep, sample, where
+from recollect.conformance.samples import (
+    HERE,
+    NOW,
+    OTHER,
+    PLACE,
+    SECOND,
+    SHARED,
+    TICK,
+    contents,
+    delete,
+    failing,
+    ids,
+    keep,
+    sample,
+    search,
+    seen,
+    stored,
+    touch,
+    update,
+    where,
+    words,
+)
 from recollect.errors import ConflictError, NotFoundError
-from recollect.record import Address
-from recollect.stores.port import JournaledStore
-from recollect.text.query import TextQuery
+from recollect.record import Address, pack
+from recollect.stores.port import Place, Store
 
 FULL: dict[str, Any] = {
     "account": "alice",
@@ -52,256 +72,256 @@ CHANGES: dict[str, Any] = {
     "expires_at": NOW + TICK,
     "archived_at": NOW,
     "superseded_by": "e" * 32,
-    "embedding": b"\x00\x00\x00@",
-    "embedding_model": "test-3",
 }
-"""Everything about a memory that may change after it was stored."""
+"""Everything about a memory that `update` may change."""
 
 
 class KeepingClaims:
     """What is put is there, exactly as it was, until it is deleted."""
 
-    def test_every_field_comes_back_as_it_was_put(self, store: JournaledStore) -> None:
+    def test_every_field_comes_back_as_it_was_put(self, store: Store) -> None:
         (kept,) = keep(store, sample("ship it", **FULL))
-        assert found(store, kept.id) == kept
+        assert stored(store, kept.id) == kept
         assert list(store.scan(where())) == [kept]
 
-    def test_fields_left_empty_come_back_empty(self, store: JournaledStore) -> None:
+    def test_fields_left_empty_come_back_empty(self, store: Store) -> None:
         (kept,) = keep(store, sample("plain"))
-        assert found(store, kept.id) == kept
+        assert stored(store, kept.id) == kept
 
-    def test_what_was_put_is_there_for_another_process(
-        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
-    ) -> None:
-        kept = keep(store, sample("ship it", **FULL), sample("shared", tier="account"))
+    def test_what_was_put_is_there_for_another_process(self, store: Store, reopen: Callable[[], Store]) -> None:
+        here, shared = keep(store, sample("ship it", **FULL), sample("shared", tier="account"))
         with closing(reopen()) as other:
-            assert sorted(other.scan(where()), key=lambda record: record.id) == sorted(
-                kept, key=lambda record: record.id
-            )
+            assert other.get(PLACE, [here.id]) == [here]
+            assert other.get(SHARED, [shared.id]) == [shared]
 
-    def test_put_returns_the_records_in_the_order_given(self, store: JournaledStore) -> None:
+    def test_put_returns_the_records_in_the_order_given(self, store: Store) -> None:
         texts = [f"number {n}" for n in (3, 1, 2)]
-        kept = keep(store, *(sample(text, created_at=NOW - n * SECOND) for n, text in enumerate(texts)))
+        kept = store.put(PLACE, [sample(text, created_at=NOW - n * SECOND) for n, text in enumerate(texts)])
         assert [record.content for record in kept] == texts
 
-    def test_put_takes_records_of_several_places_at_once(self, store: JournaledStore) -> None:
+    def test_each_place_keeps_its_own(self, store: Store) -> None:
         keep(store, sample("here"), sample("there", workspace="other"), sample("everywhere", tier="account"))
-        assert {record.content for record in store.scan(where())} == {"here", "everywhere"}
-        assert {record.content for record in store.scan(where(Address(workspace="other")))} == {"there", "everywhere"}
+        assert contents(store.scan(where())) == ["everywhere", "here"]
+        assert contents(store.scan(where(Address(workspace="other")))) == ["everywhere", "there"]
 
-    def test_put_of_nothing_is_nothing(self, store: JournaledStore) -> None:
-        assert list(store.put([])) == []
-        assert store.stats(where()).total == 0
+    def test_put_of_nothing_is_nothing(self, store: Store) -> None:
+        assert list(store.put(PLACE, [])) == []
+        assert list(store.scan(where())) == []
 
-    def test_an_id_that_exists_is_a_conflict_and_none_of_the_batch_is_stored(self, store: JournaledStore) -> None:
+    def test_an_id_that_exists_is_a_conflict_and_none_of_the_batch_is_stored(self, store: Store) -> None:
         (old,) = keep(store, sample("the first"))
         twin = sample("an impostor", id=old.id)
         with pytest.raises(ConflictError):
-            store.put([sample("before it"), twin, sample("after it")])
+            store.put(PLACE, [sample("before it"), twin, sample("after it")])
         assert list(store.scan(where())) == [old]
-        assert store.search_text(TextQuery(words=("impostor", "before", "after")), where(), 10) == []
+        assert search(store, words("impostor", "before", "after")) == []
 
-    def test_an_id_given_twice_in_one_batch_is_a_conflict(self, store: JournaledStore) -> None:
-        one = sample("one")
+    def test_an_id_given_twice_in_one_batch_is_a_conflict(self, store: Store) -> None:
+        record = sample("one")
         with pytest.raises(ConflictError):
-            store.put([one, sample("two", id=one.id)])
+            store.put(PLACE, [record, sample("two", id=record.id)])
         assert list(store.scan(where())) == []
 
-    def test_get_finds_those_that_exist_in_whatever_state(self, store: JournaledStore) -> None:
+    def test_get_gives_those_that_exist_in_whatever_state(self, store: Store) -> None:
         states = [{}, {"expires_at": NOW - SECOND}, {"archived_at": NOW}, {"superseded_by": "f" * 32}]
         kept = keep(store, *(sample("a", **state) for state in states), sample("not asked for"))[:-1]
-        assert sorted(ids(store.get(["no-such-id", *ids(kept)], HERE))) == sorted(ids(kept))
-        assert store.get([], HERE) == []
+        assert sorted(ids(store.get(PLACE, ["no-such-id", *ids(kept)]))) == sorted(ids(kept))
+        assert store.get(PLACE, []) == []
 
-    def test_get_gives_each_once_however_often_it_is_asked_for(self, store: JournaledStore) -> None:
+    def test_get_looks_in_one_place(self, store: Store) -> None:
+        (kept,) = keep(store, sample("here"))
+        assert [store.get(place, [kept.id]) for place in (SHARED, OTHER, Place("acme", "default"))] == [[], [], []]
+
+    def test_get_gives_each_once_however_often_it_is_asked_for(self, store: Store) -> None:
         (kept,) = keep(store, sample("once"))
-        assert store.get([kept.id, kept.id], HERE) == [kept]
+        assert store.get(PLACE, [kept.id, kept.id]) == [kept]
 
-    def test_get_takes_thousands_of_ids(self, store: JournaledStore) -> None:
+    def test_get_takes_thousands_of_ids(self, store: Store) -> None:
         kept = keep(store, *(sample(f"number {n}") for n in range(1200)))
-        assert set(ids(store.get(ids(kept), HERE))) == set(ids(kept))
+        assert set(ids(store.get(PLACE, ids(kept)))) == set(ids(kept))
 
-    def test_update_replaces_what_may_change(self, store: JournaledStore) -> None:
+    def test_update_replaces_what_may_change(self, store: Store) -> None:
         (old,) = keep(store, sample("ship it", **FULL))
-        store.update([replace(old, **CHANGES)])
-        assert found(store, old.id) == replace(old, **CHANGES)
+        update(store, replace(old, **CHANGES))
+        assert stored(store, old.id) == replace(old, **CHANGES)
 
-    def test_update_can_empty_what_may_be_empty(self, store: JournaledStore) -> None:
+    def test_update_can_empty_what_may_be_empty(self, store: Store) -> None:
         (old,) = keep(store, sample("ship it", **FULL))
-        optional = ("expires_at", "archived_at", "superseded_by", "embedding", "embedding_model")
-        emptied = replace(old, tags=(), references=(), metadata={}, **dict.fromkeys(optional))
-        store.update([emptied])
-        assert found(store, old.id) == emptied
-
-    def test_update_leaves_content_address_and_creation_time(self, store: JournaledStore) -> None:
-        (old,) = keep(store, sample("original words"))
-        store.update(
-            [
-                replace(
-                    old, content="forged words", address=replace(old.address, agent="mallory"), created_at=NOW - SECOND
-                )
-            ]
+        emptied = replace(
+            old, tags=(), references=(), metadata={}, expires_at=None, archived_at=None, superseded_by=None
         )
-        assert found(store, old.id) == old
-        assert store.search_text(TextQuery(words=("forged",)), where(), 10) == []
+        update(store, emptied)
+        assert stored(store, old.id) == emptied
 
-    def test_update_of_one_that_is_not_there_changes_none(self, store: JournaledStore) -> None:
+    def test_update_leaves_all_that_never_changes(self, store: Store) -> None:
+        (old,) = keep(store, sample("original words", embedding=pack([1.0]), embedding_model="test"))
+        update(
+            store,
+            replace(
+                old,
+                content="forged words",
+                address=replace(old.address, agent="mallory"),
+                created_at=NOW - SECOND,
+                embedding=pack([2.0]),
+                embedding_model="other",
+            ),
+        )
+        assert stored(store, old.id) == old
+        assert search(store, words("forged")) == []
+
+    def test_update_needs_no_vector_and_takes_none_away(self, store: Store) -> None:
+        (old,) = keep(store, sample("a heron", embedding=pack([1.0]), embedding_model="test"))
+        update(store, replace(old, importance=1.0, embedding=None, embedding_model=None))
+        assert stored(store, old.id) == replace(old, importance=1.0)
+
+    def test_update_of_one_that_is_not_there_changes_none(self, store: Store) -> None:
         (old,) = keep(store, sample("here"))
         with pytest.raises(NotFoundError):
-            store.update([replace(old, importance=1.0), sample("never put")])
+            store.update(PLACE, [replace(old, importance=1.0), sample("never put")])
         assert list(store.scan(where())) == [old]
 
-    def test_delete_removes_it_from_reading_and_from_search(self, store: JournaledStore) -> None:
-        gone, kept = keep(store, sample("the heron flew"), sample("the heron stayed"))
-        store.delete([gone])
-        assert found(store, gone.id) is None
-        assert list(store.scan(where())) == [kept]
-        assert [match.record for match in store.search_text(TextQuery(words=("heron",)), where(), 10)] == [kept]
-
-    def test_the_words_of_the_deleted_do_not_find_what_comes_after(self, store: JournaledStore) -> None:
-        (gone,) = keep(store, sample("the heron flew"))
-        store.delete([gone])
-        keep(store, sample("a fox in its place"))
-        assert store.search_text(TextQuery(words=("heron", "flew")), where(), 10) == []
-
-    def test_delete_of_one_that_is_not_there_deletes_none(self, store: JournaledStore) -> None:
-        (kept,) = keep(store, sample("here"))
-        with pytest.raises(NotFoundError):
-            store.delete([kept, sample("never put")])
-        assert list(store.scan(where())) == [kept]
-
-    def test_a_deleted_id_may_be_put_again(self, store: JournaledStore) -> None:
-        (kept,) = keep(store, sample("back again", **FULL))
-        store.delete([kept])
-        store.put([kept])
-        assert found(store, kept.id) == kept
-
-    def test_touch_counts_retrievals_and_is_seen_at_once(self, store: JournaledStore) -> None:
-        one, two = keep(store, sample("one"), sample("two"))
-        store.touch([one, two], NOW + SECOND)
-        store.touch([one], NOW + 2 * SECOND)
-        assert found(store, one.id) == replace(one, access_count=2, accessed_at=NOW + 2 * SECOND)
-        assert found(store, two.id) == replace(two, access_count=1, accessed_at=NOW + SECOND)
-        assert [record.access_count for record in store.scan(where())] == [2, 1]
-
-    def test_touch_never_moves_the_last_retrieval_back(self, store: JournaledStore) -> None:
-        (one,) = keep(store, sample("one"))
-        store.touch([one], NOW + 2 * SECOND)
-        store.touch([one], NOW + SECOND)
-        store.touch([one], NOW - SECOND)
-        assert found(store, one.id) == replace(one, access_count=3, accessed_at=NOW + 2 * SECOND)
-
-    def test_touch_of_one_that_is_gone_is_no_error(self, store: JournaledStore) -> None:
-        one, other = keep(store, sample("one"), sample("other"))
-        store.delete([one])
-        store.touch([one, other], NOW)
-        store.update([replace(other, importance=1.0)])
-        assert found(store, one.id) is None
-
-    def test_touch_is_durable_with_the_next_write(
-        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
-    ) -> None:
-        (one,) = keep(store, sample("one"))
-        store.touch([one], NOW + SECOND)
-        keep(store, sample("the next write"))
-        with closing(reopen()) as other:
-            assert found(other, one.id) == replace(one, access_count=1, accessed_at=NOW + SECOND)
-
-    def test_touch_survives_a_write_that_fails(
-        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
-    ) -> None:
-        (one,) = keep(store, sample("one"))
-        store.touch([one], NOW + SECOND)
-        with pytest.raises(ConflictError):
-            store.put([one])
-        touched = replace(one, access_count=1, accessed_at=NOW + SECOND)
-        assert found(store, one.id) == touched
+    def test_embed_gives_vectors_and_changes_them(self, store: Store, reopen: Callable[[], Store]) -> None:
+        bare, full = keep(store, sample("bare"), sample("full", embedding=pack([1.0]), embedding_model="test"))
+        store.embed(PLACE, "test-2", {bare.id: pack([1.0, 2.0]), full.id: pack([3.0, 4.0]), "no-such-id": pack([5.0])})
+        both = [
+            replace(bare, embedding=pack([1.0, 2.0]), embedding_model="test-2"),
+            replace(full, embedding=pack([3.0, 4.0]), embedding_model="test-2"),
+        ]
+        assert list(store.scan(where())) == both
         store.close()
         with closing(reopen()) as other:
-            assert found(other, one.id) == touched
+            assert list(other.scan(where())) == both
 
-    def test_touch_is_durable_after_close(self, store: JournaledStore, reopen: Callable[[], JournaledStore]) -> None:
-        (one,) = keep(store, sample("one"))
-        with closing(reopen()) as other:
-            other.touch([one], NOW + SECOND)
-        assert found(store, one.id) == replace(one, access_count=1, accessed_at=NOW + SECOND)
+    def test_embed_joins_the_open_transaction(self, store: Store) -> None:
+        (kept,) = keep(store, sample("bare"))
+        with failing(store, PLACE):
+            store.embed(PLACE, "test", {kept.id: pack([1.0])})
+            assert stored(store, kept.id) == replace(kept, embedding=pack([1.0]), embedding_model="test")
+        assert stored(store, kept.id) == kept
+        with store.transaction(PLACE):
+            (new,) = keep(store, sample("new"))
+            store.embed(PLACE, "test", {new.id: pack([2.0]), kept.id: pack([1.0])})
+            update(store, replace(kept, importance=1.0))
+        assert stored(store, new.id) == replace(new, embedding=pack([2.0]), embedding_model="test")
+        assert stored(store, kept.id) == replace(kept, importance=1.0, embedding=pack([1.0]), embedding_model="test")
 
-    def test_retrievals_counted_by_two_processes_add_up(
-        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
-    ) -> None:
+    def test_lacking_names_those_without_a_vector_of_the_model_the_newest_first(self, store: Store) -> None:
+        fields: list[dict[str, Any]] = [
+            {},
+            {"embedding": pack([1.0, 2.0]), "embedding_model": "test"},
+            {"embedding": pack([1.0]), "embedding_model": "test"},
+            {"embedding": pack([1.0, 2.0]), "embedding_model": "other"},
+            {"superseded_by": "f" * 32},
+            {"archived_at": NOW, "expires_at": NOW},
+        ]
+        kept = keep(store, *(sample(f"{n}", created_at=NOW + n * SECOND, **more) for n, more in enumerate(fields)))
+        wanted = [kept[n].id for n in (5, 3, 2, 0)]
+        assert store.lacking(PLACE, "test", 2, 10) == wanted
+        assert store.lacking(PLACE, "test", 2, 3) == wanted[:3]
+        assert store.lacking(PLACE, "nobody's", 2, 10) == [kept[n].id for n in (5, 3, 2, 1, 0)]
+        store.embed(PLACE, "test", {ident: pack([1.0, 2.0]) for ident in wanted[:2]})
+        assert store.lacking(PLACE, "test", 2, 10) == wanted[2:]
+        assert store.lacking(OTHER, "test", 2, 10) == []
+
+    def test_delete_removes_it_from_reading_and_from_search(self, store: Store) -> None:
+        gone, kept = keep(store, sample("the heron flew"), sample("the heron stayed"))
+        delete(store, gone)
+        assert stored(store, gone.id) is None
+        assert list(store.scan(where())) == [kept]
+        assert search(store, words("heron")) == [kept]
+        assert seen(store, where()) == [kept.id]
+
+    def test_the_words_of_the_deleted_do_not_find_what_comes_after(self, store: Store) -> None:
+        (gone,) = keep(store, sample("the heron flew"))
+        delete(store, gone)
+        keep(store, sample("a fox in its place"))
+        assert search(store, words("heron", "flew")) == []
+
+    def test_delete_of_one_that_is_not_there_deletes_none(self, store: Store) -> None:
+        (kept,) = keep(store, sample("here"))
+        with pytest.raises(NotFoundError):
+            store.delete(PLACE, [kept.id, "never put"])
+        assert list(store.scan(where())) == [kept]
+
+    def test_a_deleted_id_may_be_put_again(self, store: Store) -> None:
+        (kept,) = keep(store, sample("back again", **FULL))
+        delete(store, kept)
+        store.put(PLACE, [kept])
+        assert stored(store, kept.id) == kept
+
+    def test_touch_counts_retrievals_and_is_seen_at_once(self, store: Store) -> None:
+        one, two = keep(store, sample("one"), sample("two"))
+        touch(store, NOW + SECOND, one, two)
+        touch(store, NOW + 2 * SECOND, one)
+        assert stored(store, one.id) == replace(one, access_count=2, accessed_at=NOW + 2 * SECOND)
+        assert stored(store, two.id) == replace(two, access_count=1, accessed_at=NOW + SECOND)
+        assert [record.access_count for record in store.scan(where())] == [2, 1]
+
+    def test_touch_never_moves_the_last_retrieval_back(self, store: Store) -> None:
         (one,) = keep(store, sample("one"))
-        with closing(reopen()) as other:
-            other.touch([one], NOW + SECOND)
-            store.touch([one], NOW + 2 * SECOND)
+        for offset in (2 * SECOND, SECOND, -SECOND):
+            touch(store, NOW + offset, one)
+        assert stored(store, one.id) == replace(one, access_count=3, accessed_at=NOW + 2 * SECOND)
+
+    def test_touch_of_one_that_is_gone_is_no_error(self, store: Store) -> None:
+        one, other = keep(store, sample("one"), sample("other"))
+        delete(store, one)
+        touch(store, NOW, one, other)
+        update(store, replace(other, importance=1.0))
+        assert stored(store, one.id) is None
+
+    def test_retrievals_of_the_deleted_are_not_counted_for_whoever_gets_the_id(self, store: Store) -> None:
+        (old,) = keep(store, sample("old"))
+        touch(store, NOW + SECOND, old)
+        delete(store, old)
+        touch(store, NOW + SECOND, old)
+        store.put(PLACE, [old])
+        assert stored(store, old.id) == old
+
+    def test_touch_is_durable_with_the_next_write(self, store: Store, reopen: Callable[[], Store]) -> None:
+        (one,) = keep(store, sample("one"))
+        touch(store, NOW + SECOND, one)
         keep(store, sample("the next write"))
-        assert found(store, one.id) == replace(one, access_count=2, accessed_at=NOW + 2 * SECOND)
-
-    def test_scan_goes_by_creation_time_whatever_the_order_of_writing(self, store: JournaledStore) -> None:
-        offsets = (5, 1, 4, 2, 3, 0)
-        kept = keep(store, *(sample(f"{n}", created_at=NOW + n * TICK, tier=_tier(n)) for n in offsets))
-        oldest_first = sorted(kept, key=lambda record: record.created_at)
-        assert list(store.scan(where())) == oldest_first
-        assert list(store.scan(where(), newest_first=True)) == oldest_first[::-1]
-
-    def test_scan_keeps_to_its_limit(self, store: JournaledStore) -> None:
-        kept = keep(store, *(sample(f"{n}", created_at=NOW + n * SECOND, tier=_tier(n)) for n in range(6)))
-        assert list(store.scan(where(), limit=4)) == kept[:4]
-        assert list(store.scan(where(), newest_first=True, limit=4)) == kept[:1:-1]
-        assert list(store.scan(where(), limit=0)) == []
-
-    def test_scan_gives_thousands_once_each(self, store: JournaledStore) -> None:
-        kept = keep(store, *(sample(f"number {n}", created_at=NOW + n // 7 * SECOND) for n in range(1500)))
-        times = [record.created_at for record in kept]
-        for limit in (None, 1000, 1001):
-            forth = list(store.scan(where(), limit=limit))
-            back = list(store.scan(where(), newest_first=True, limit=limit))
-            assert [record.created_at for record in forth] == times[:limit]
-            assert [record.created_at for record in back] == times[::-1][:limit]
-            assert len(set(ids(forth))) == len(set(ids(back))) == len(forth)
-
-    def test_others_may_write_while_a_scan_goes_on(
-        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
-    ) -> None:
-        kept = keep(store, *(sample(f"number {n}", created_at=NOW + n * SECOND) for n in range(1200)))
-        seen: list[str] = []
         with closing(reopen()) as other:
-            for record in store.scan(where()):
-                seen.append(record.id)
-                if len(seen) % 400 == 1:
-                    store.update([replace(record, importance=1.0)])
-                    keep(other, sample("written meanwhile", created_at=NOW - SECOND))
-                    other.delete([record])
-        assert seen == ids(kept)
+            assert stored(other, one.id) == replace(one, access_count=1, accessed_at=NOW + SECOND)
 
-    def test_stats_count_what_the_filter_sees(self, store: JournaledStore) -> None:
-        keep(
-            store,
-            sample("live", agent="atlas", embedding=b"\x00\x00\x80?"),
-            sample("expired", kind="task", expires_at=NOW),
-            sample("archived", archived_at=NOW, tier="account", agent="atlas", embedding=b"\x00\x00\x80?"),
-            sample("superseded", superseded_by="f" * 32, tier="conversation", conversation="c-1"),
-            sample("elsewhere", workspace="other"),
-        )
-        stats = store.stats(where())
-        assert (stats.total, stats.embedded) == (4, 2)
-        assert stats.states == {"live": 1, "expired": 1, "archived": 1, "superseded": 1}
-        assert stats.kinds == {"fact": 3, "task": 1}
-        assert stats.tiers == {"workspace": 2, "account": 1, "conversation": 1}
-        assert stats.agents == {"atlas": 2, "": 2}
-        assert stats.size_bytes > 0
-        assert store.stats(where(kinds=("task",))).total == 1
+    def test_touch_survives_a_write_that_fails(self, store: Store, reopen: Callable[[], Store]) -> None:
+        (one,) = keep(store, sample("one"))
+        touch(store, NOW + SECOND, one)
+        with pytest.raises(ConflictError):
+            store.put(PLACE, [one])
+        touched = replace(one, access_count=1, accessed_at=NOW + SECOND)
+        assert stored(store, one.id) == touched
+        store.close()
+        with closing(reopen()) as other:
+            assert stored(other, one.id) == touched
 
-    def test_stats_of_nothing_are_zero(self, store: JournaledStore) -> None:
-        stats = store.stats(where())
-        assert (stats.total, stats.embedded, stats.size_bytes) == (0, 0, 0)
-        assert {**stats.states, **stats.kinds, **stats.tiers, **stats.agents} == {}
+    def test_touch_is_durable_after_close(self, store: Store, reopen: Callable[[], Store]) -> None:
+        (one,) = keep(store, sample("one"))
+        with closing(reopen()) as other:
+            touch(other, NOW + SECOND, one)
+        assert stored(store, one.id) == replace(one, access_count=1, accessed_at=NOW + SECOND)
 
-    def test_asking_an_empty_store_finds_nothing(self, store: JournaledStore) -> None:
-        assert store.get(["f" * 32], HERE) == []
-        assert list(store.scan(where())) == []
-        assert store.search_text(TextQuery(words=("anything",)), where(), 10) == []
+    def test_retrievals_counted_by_two_processes_add_up(self, store: Store, reopen: Callable[[], Store]) -> None:
+        (one,) = keep(store, sample("one"))
+        with closing(reopen()) as other:
+            touch(other, NOW + SECOND, one)
+            touch(store, NOW + 2 * SECOND, one)
+        keep(store, sample("the next write"))
+        assert stored(store, one.id) == replace(one, access_count=2, accessed_at=NOW + 2 * SECOND)
 
+    def test_a_closed_store_opens_what_it_needs_again(self, store: Store) -> None:
+        (kept,) = keep(store, sample("a heron"))
+        store.close()
+        assert stored(store, kept.id) == kept
+        store.close()
+        store.close()
+        (new,) = keep(store, sample("a fox"))
+        assert list(store.scan(where())) == [kept, new]
 
-def _tier(number: int) -> str:
-    """Memories of the workspace and of the account by turns: what is scanned may be kept in two places."""
-    return "account" if number % 2 else "workspace"
+    def test_asking_an_empty_store_finds_nothing(self, store: Store) -> None:
+        assert store.get(PLACE, ["f" * 32]) == []
+        assert list(store.scan(where(HERE))) == []
+        assert search(store, words("anything")) == []
+        assert store.lacking(PLACE, "test", 2, 10) == []
+        assert list(store.shelf(PLACE)) == []

@@ -1,4 +1,4 @@
-"""Claims about places: tenants and workspaces, dropping them, and what is left on disk."""
+"""Claims about places: where something is, dropping it, and what is left on disk."""
 
 from __future__ import annotations
 
@@ -7,153 +7,219 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from recollect.conformance.audit import entry
-from recollect.conformance.samples import HERE, NOW, PLACE, SECOND, SHARED, found, ids, keep, sample, where
-from recollect.record import Address
-from recollect.stores.port import JournaledStore, Place
-from recollect.text.query import TextQuery
+from recollect.conformance.samples import (
+    NOW,
+    PLACE,
+    SECOND,
+    SHARED,
+    contents,
+    delete,
+    ids,
+    keep,
+    sample,
+    search,
+    seen,
+    stored,
+    total,
+    touch,
+    update,
+    where,
+    words,
+)
+from recollect.record import Address, pack
+from recollect.stores.port import Administered, Before, OnDisk, Place, Store
+from recollect.stores.shelves import Thing
+
+SHOP = Place("default", "shop")
 
 
 class PlaceClaims:
     """Workspaces are apart from each other, and go as a whole."""
 
-    def test_tenants_and_workspaces_are_those_that_hold_something(self, store: JournaledStore) -> None:
-        assert store.tenants() == []
-        assert store.workspaces("acme") == []
+    def test_places_are_those_where_something_was_stored_workspaces_first(self, store: Store) -> None:
+        assert store.places("acme") == []
         keep(
             store,
+            sample(tenant="acme", tier="account"),
             sample(tenant="acme", workspace="shop"),
             sample(tenant="acme", workspace="lab"),
             sample(tier="account"),
         )
-        assert sorted(store.tenants()) == ["acme", "default"]
-        assert sorted(store.workspaces("acme")) == ["lab", "shop"]
-        assert store.workspaces("default") == []
-        assert store.workspaces("nobody") == []
+        *workspaces, last = store.places("acme")
+        assert sorted(workspaces) == [Place("acme", "lab"), Place("acme", "shop")]
+        assert last == Place("acme", None)
+        assert store.places("default") == [SHARED]
+        assert store.places("nobody") == []
 
-    def test_asking_creates_nothing(self, store: JournaledStore) -> None:
-        view = Address(tenant="acme", workspace="shop")
-        list(store.scan(where(view)))
-        store.get(["x"], view)
-        store.search_text(TextQuery(words=("x",)), where(view), 10)
-        store.stats(where(view))
-        store.touch([sample(tenant="acme")], NOW)
-        store.scrub(Place("acme", "shop"))
-        assert store.compact(Place("acme", "shop")) == 0
-        assert store.damage(Place("acme", "shop")) == []
+    def test_tenants_are_those_that_have_a_place(self, store: Store) -> None:
+        if not isinstance(store, Administered):
+            pytest.skip("the store does not know its tenants")
         assert store.tenants() == []
+        keep(store, sample(tenant="acme"), sample(tier="account"))
+        assert sorted(store.tenants()) == ["acme", "default"]
 
-    def test_names_that_differ_in_case_only_are_apart(self, store: JournaledStore) -> None:
+    def test_asking_creates_nothing(self, store: Store) -> None:
+        view, place = Address(tenant="acme", workspace="shop"), Place("acme", "shop")
+        list(store.scan(where(view)))
+        store.get(place, ["x"])
+        search(store, words("x"), where(view))
+        total(store, where(view))
+        store.touch(place, ["x"], NOW)
+        store.embed(place, "test", {"x": pack([1.0])})
+        store.lacking(place, "test", 1, 10)
+        store.find(place, "steps", ["x"])
+        list(store.shelf(place))
+        list(store.entries(place))
+        if isinstance(store, OnDisk):
+            store.settings(place)
+            store.scrub(place)
+            assert store.compact(place) == store.size(place) == 0
+            assert not store.crowded(place)
+            assert store.damage(place) == []
+        assert store.places("acme") == []
+        if isinstance(store, Administered):
+            assert store.tenants() == []
+
+    def test_names_that_differ_in_case_only_are_apart(self, store: Store) -> None:
         names = ["shop", "Shop", "SHOP", "s.h-o_p", "s@h+op", "0"]
         for name in names:
             keep(store, sample(f"in workspace {name}", workspace=name), sample(f"of tenant {name}", tenant=name))
-        assert sorted(store.workspaces("default")) == sorted(names)
-        assert sorted(store.tenants()) == sorted(["default", *names])
+        assert sorted(store.places("default")) == sorted(Place("default", name) for name in names)
+        if isinstance(store, Administered):
+            assert sorted(store.tenants()) == sorted(["default", *names])
         for name in names:
-            assert [r.content for r in store.scan(where(Address(workspace=name)))] == [f"in workspace {name}"]
-            assert [r.content for r in store.scan(where(Address(tenant=name)))] == [f"of tenant {name}"]
+            assert contents(store.scan(where(Address(workspace=name)))) == [f"in workspace {name}"]
+            assert contents(store.scan(where(Address(tenant=name)))) == [f"of tenant {name}"]
 
-    def test_the_same_id_may_live_in_two_workspaces(self, store: JournaledStore) -> None:
+    def test_the_same_id_may_live_in_two_places(self, store: Store) -> None:
         (here,) = keep(store, sample("here"))
         (there,) = keep(store, replace(here, address=Address(workspace="other")))
         assert here.id == there.id
-        store.update([replace(there, importance=1.0)])
-        assert found(store, here.id) == here
-        assert found(store, here.id, there.address) == replace(there, importance=1.0)
+        update(store, replace(there, importance=1.0))
+        store.touch(Place("default", "other"), [there.id], NOW + SECOND)
+        assert stored(store, here.id) == here
+        (back,) = store.get(Place("default", "other"), [here.id])
+        assert back == replace(there, importance=1.0, access_count=1, accessed_at=NOW + SECOND)
 
-    def test_drop_removes_a_workspace_with_everything_in_it(self, store: JournaledStore) -> None:
+    def test_drop_removes_a_workspace_with_everything_in_it(self, store: Store) -> None:
         view = Address(workspace="shop")
         gone, stays, shared = keep(store, sample("a heron", workspace="shop"), sample("b"), sample("c", tier="account"))
-        store.append(Place("default", "shop"), entry("in the shop"), before=[gone])
+        store.append(SHOP, entry("in the shop"), before=[gone])
         store.append(SHARED, entry("for all"))
-        store.drop("default", "shop")
-        assert store.workspaces("default") == ["default"]
+        store.drop(SHOP)
+        assert store.places("default") == [PLACE, SHARED]
         assert list(store.scan(where(view))) == [shared]
-        assert store.search_text(TextQuery(words=("heron",)), where(view), 10) == []
-        assert list(store.entries(Place("default", "shop"))) == []
-        assert store.written(Place("default", "shop")) == 0
-        assert store.before(Place("default", "shop"), 1) is None
+        assert search(store, words("heron"), where(view)) == []
+        assert list(store.entries(SHOP)) == []
+        assert store.written(SHOP) == 0
+        assert store.before(SHOP, 1) is None
         assert sorted(ids(store.scan(where()))) == sorted([stays.id, shared.id])
-        assert [one.message for one in store.entries(SHARED)] == ["for all"]
+        assert [line.message for line in store.entries(SHARED)] == ["for all"]
 
-    def test_a_dropped_workspace_may_begin_anew(self, store: JournaledStore) -> None:
-        view, place = Address(workspace="shop"), Place("default", "shop")
+    def test_a_dropped_workspace_may_begin_anew(self, store: Store) -> None:
         keep(store, sample("old", workspace="shop"))
-        store.append(place, entry("old"))
-        store.drop("default", "shop")
+        store.append(SHOP, entry("old"))
+        store.drop(SHOP)
         (new,) = keep(store, sample("new", workspace="shop"))
-        assert list(store.scan(where(view))) == [new]
-        assert store.append(place, entry("new")).seq == 1
+        assert list(store.scan(where(Address(workspace="shop")))) == [new]
+        assert store.append(SHOP, entry("new")).seq == 1
 
-    def test_dropping_what_is_not_there_is_no_error(self, store: JournaledStore) -> None:
+    def test_dropping_what_is_not_there_is_no_error(self, store: Store) -> None:
         keep(store, sample("here"))
-        store.drop("default", "nowhere")
-        assert store.workspaces("default") == ["default"]
+        store.drop(Place("default", "nowhere"))
+        assert store.places("default") == [PLACE]
 
-    def test_others_lose_sight_of_a_dropped_workspace_at_once(
-        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
-    ) -> None:
+    def test_others_lose_sight_of_a_dropped_workspace_at_once(self, store: Store, reopen: Callable[[], Store]) -> None:
         (old,) = keep(store, sample("a heron"))
+        store.keep(PLACE, Thing("steps", "s-1", {}))
         with closing(reopen()) as other:
             assert list(other.scan(where())) == [old]
-            other.touch([old], NOW + SECOND)
-            store.drop("default", "default")
+            assert seen(other, where()) == [old.id]
+            touch(other, NOW + SECOND, old)
+            store.drop(PLACE)
             assert list(other.scan(where())) == []
-            assert other.get([old.id], HERE) == []
-            assert other.search_text(TextQuery(words=("heron",)), where(), 10) == []
-            assert other.stats(where()).total == 0
-            assert other.workspaces("default") == []
+            assert other.get(PLACE, [old.id]) == []
+            assert search(other, words("heron")) == seen(other, where()) == []
+            assert total(other, where()) == 0
+            assert list(other.shelf(PLACE)) == list(other.entries(PLACE)) == []
+            assert other.places("default") == []
             (new,) = keep(other, sample("new"))
             assert list(store.scan(where())) == [new]
         assert list(store.scan(where())) == [new]
 
     def test_a_store_closes_well_after_its_workspace_was_dropped_elsewhere(
-        self, store: JournaledStore, reopen: Callable[[], JournaledStore]
+        self, store: Store, reopen: Callable[[], Store]
     ) -> None:
         (old,) = keep(store, sample("old"))
         other = reopen()
         assert list(other.scan(where())) == [old]
-        other.touch([old], NOW + SECOND)
-        store.drop("default", "default")
+        touch(other, NOW + SECOND, old)
+        store.drop(PLACE)
         other.close()
-        assert store.workspaces("default") == []
+        assert store.places("default") == []
 
-    def test_scrub_and_compact_keep_all_that_is_not_deleted(self, store: JournaledStore) -> None:
-        kept, gone = keep(store, sample("a heron", embedding=b"\x00\x00\x80?"), sample("a fox " * 1000))
+
+class DiskClaims:
+    """What a store of files promises of them."""
+
+    @pytest.fixture
+    def disk(self, store: Store) -> OnDisk:
+        if not isinstance(store, OnDisk):
+            pytest.skip("the store keeps no files")
+        return store
+
+    def test_scrub_and_compact_keep_all_that_is_not_deleted(self, store: Store, disk: OnDisk) -> None:
+        kept, gone = keep(store, sample("a heron", embedding=pack([1.0])), sample("a fox " * 1000))
         sealed = store.append(PLACE, entry(), before=[kept])
-        store.touch([kept], NOW + SECOND)
-        store.delete([gone])
+        touch(store, NOW + SECOND, kept)
+        delete(store, gone)
         touched = replace(kept, access_count=1, accessed_at=NOW + SECOND)
-        for clean in (store.scrub, store.compact, store.scrub):
+        for clean in (disk.scrub, disk.compact, disk.scrub):
             clean(PLACE)
             assert list(store.scan(where())) == [touched]
-            assert len(store.search_text(TextQuery(words=("heron", "fox")), where(), 10)) == 1
+            assert search(store, words("heron", "fox")) == [touched]
             assert list(store.entries(PLACE)) == [sealed]
-            assert store.before(PLACE, sealed.seq) == [kept]
+            assert store.before(PLACE, sealed.seq) == Before([kept], [])
 
-    def test_compact_gives_space_back(self, store: JournaledStore) -> None:
+    def test_compaction_keeps_the_order_of_storing(self, store: Store, disk: OnDisk) -> None:
+        kept = keep(store, *(sample(f"number {n}") for n in range(6)))
+        update(store, replace(kept[1], tags=("changed",)))
+        delete(store, kept[3])
+        disk.compact(PLACE)
+        assert ids(store.scan(where())) == [record.id for record in kept if record is not kept[3]]
+
+    def test_compact_gives_space_back(self, store: Store, disk: OnDisk) -> None:
         many = keep(store, *(sample(f"number {n} " * 200) for n in range(200)))
-        store.scrub(PLACE)
-        full = store.stats(where()).size_bytes
-        store.delete(many)
-        deleted = store.stats(where()).size_bytes
-        freed = store.compact(PLACE)
-        compacted = store.stats(where()).size_bytes
+        disk.scrub(PLACE)
+        full = disk.size(PLACE)
+        delete(store, *many)
+        deleted = disk.size(PLACE)
+        freed = disk.compact(PLACE)
         assert freed > 0 or deleted < full / 2
-        assert compacted < full / 2
+        assert disk.size(PLACE) < full / 2
 
-    def test_a_healthy_store_has_no_damage(self, store: JournaledStore) -> None:
+    def test_a_place_is_as_large_as_what_is_in_it(self, store: Store, disk: OnDisk) -> None:
+        assert disk.size(PLACE) == 0
+        keep(store, sample("a heron " * 1000))
+        assert disk.size(PLACE) > 8000
+        assert disk.size(SHARED) == 0
+
+    def test_a_healthy_store_has_no_damage(self, store: Store, disk: OnDisk) -> None:
         kept, gone = keep(store, sample("a heron"), sample({"json": "北京"}, tags=("x",)))
-        store.update([replace(kept, tags=("y",), access_count=3)])
-        store.delete([gone])
-        assert store.damage(PLACE) == []
+        update(store, replace(kept, tags=("y",), access_count=3))
+        store.keep(PLACE, Thing("steps", "s-1", {}))
+        store.remove(PLACE, "steps", ["s-1"])
+        delete(store, gone)
+        assert disk.damage(PLACE) == []
 
     def test_after_scrub_or_compact_no_trace_of_the_deleted_is_on_disk(
-        self, store: JournaledStore, folder: Path
+        self, store: Store, disk: OnDisk, folder: Path
     ) -> None:
-        for clean, word in ((store.scrub, "zugunruhe"), (store.compact, "quetzalcoatl")):
+        for clean, word in ((disk.scrub, "zugunruhe"), (disk.compact, "quetzalcoatl")):
             kept, *gone = keep(
                 store,
                 sample("stays"),
@@ -161,17 +227,21 @@ class PlaceClaims:
                 sample({word: [word]}, tags=(word,), source=word, metadata={"also": word}),
                 *(sample(f"number {n} has {word}{n} in it") for n in range(50)),
             )
-            store.update([replace(record, tags=(word, "more")) for record in gone])
+            update(store, *(replace(record, tags=(word, "more")) for record in gone))
+            store.keep(PLACE, Thing("steps", word, {"title": word}))
+            store.keep(PLACE, Thing("steps", "stays", {"title": word}))
+            store.keep(PLACE, Thing("steps", "stays", {"title": "changed"}))
             assert word.encode() in _bytes(folder)
-            store.delete(gone)
+            delete(store, *gone)
+            store.remove(PLACE, "steps", [word])
             clean(PLACE)
             assert word.encode() not in _bytes(folder)
-            assert found(store, kept.id) == kept
+            assert stored(store, kept.id) == kept
 
-    def test_dropping_leaves_no_trace_on_disk(self, store: JournaledStore, folder: Path) -> None:
+    def test_dropping_leaves_no_trace_on_disk(self, store: Store, folder: Path) -> None:
         keep(store, sample("stays"), sample("the zugunruhe of herons", workspace="shop"))
         assert b"zugunruhe" in _bytes(folder)
-        store.drop("default", "shop")
+        store.drop(SHOP)
         assert b"zugunruhe" not in _bytes(folder)
 
 

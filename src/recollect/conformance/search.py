@@ -1,17 +1,34 @@
-"""Claims about text search: in which words a memory is found again."""
+"""Claims about search: in which words a memory is found again, and what a shortlist tells of it."""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
-from recollect.conformance.samples import PLACE, keep, sample, where
-from recollect.record import Record, pack
-from recollect.stores.port import JournaledStore
+from recollect.conformance.samples import (
+    NOW,
+    PLACE,
+    SECOND,
+    SHARED,
+    ask,
+    contents,
+    delete,
+    ids,
+    keep,
+    sample,
+    search,
+    seen_ids,
+    update,
+    where,
+    words,
+)
+from recollect.record import pack, to_micros
+from recollect.stores.port import Store
+from recollect.stores.shortlist import Shortlist
 from recollect.text.query import TextQuery
-
-
-def words(*words: str) -> TextQuery:
-    return TextQuery(words=words)
 
 
 def loosely(*words: str) -> TextQuery:
@@ -131,81 +148,189 @@ OPERATORS = (
 
 
 class SearchClaims:
-    """What is found, in which order, and that no question is too strange to be asked."""
+    """What is found, and that no question is too strange to be asked."""
 
     @pytest.mark.parametrize(("query", "texts", "others"), FINDS.values(), ids=FINDS)
-    def test_search_finds(self, store: JournaledStore, query: TextQuery, texts: list[str], others: list[str]) -> None:
+    def test_search_finds(self, store: Store, query: TextQuery, texts: list[str], others: list[str]) -> None:
         keep(store, *map(sample, texts + others))
-        assert _texts(store, query) == sorted(texts)
+        assert contents(search(store, query)) == sorted(texts)
 
     @pytest.mark.parametrize("text", OPERATORS)
-    def test_nothing_in_a_query_is_an_operator(self, store: JournaledStore, text: str) -> None:
+    def test_nothing_in_a_query_is_an_operator(self, store: Store, text: str) -> None:
         keep(store, sample("a heron and a fox"))
         for loose in (False, True):
-            store.search_text(TextQuery((text,), loose=loose), where(), 10)
-            store.search_text(TextQuery((text,), (text,), (text,), loose), where(), 10)
-            store.search_text(TextQuery(phrases=(text, text)), where(), 10)
-            store.search_text(TextQuery(patterns=(text,)), where(), 10)
+            search(store, TextQuery((text,), loose=loose))
+            search(store, TextQuery((text,), (text,), (text,), loose))
+        search(store, TextQuery(phrases=(text, text)))
+        search(store, TextQuery(patterns=(text,)))
 
-    def test_a_pattern_of_many_stars_is_answered(self, store: JournaledStore) -> None:
+    def test_a_pattern_of_many_stars_is_answered(self, store: Store) -> None:
         keep(store, sample("a" * 2000))
-        assert _texts(store, pattern("*a" * 20 + "*b")) == []
-        assert _texts(store, pattern("*a" * 20 + "*")) == ["a" * 2000]
+        assert search(store, pattern("*a" * 20 + "*b")) == []
+        assert contents(search(store, pattern("*a" * 20 + "*"))) == ["a" * 2000]
 
-    def test_a_question_of_a_thousand_words_is_answered(self, store: JournaledStore) -> None:
+    def test_a_question_of_a_thousand_words_is_answered(self, store: Store) -> None:
         keep(store, sample("the heron flew"))
-        assert _texts(store, words("heron", *(f"word{n}" for n in range(1000)))) == ["the heron flew"]
+        assert contents(search(store, words("heron", *(f"word{n}" for n in range(1000))))) == ["the heron flew"]
 
-    def test_asking_for_nothing_finds_nothing(self, store: JournaledStore) -> None:
-        keep(store, sample("a heron"))
-        assert store.search_text(TextQuery(), where(), 10) == []
-        assert store.search_text(words("heron"), where(), 0) == []
+    def test_a_question_without_words_sees_all_and_finds_no_words(self, store: Store) -> None:
+        kept = keep(store, sample("a heron"), sample("a fox"))
+        (shortlist,) = store.search(ask())
+        assert sorted(seen_ids(shortlist)) == sorted(ids(kept))
+        assert (dict(shortlist.words), dict(shortlist.loose), shortlist.cosine) == ({}, {}, None)
 
-    def test_loose_finds_all_that_the_exact_search_finds(self, store: JournaledStore) -> None:
+    def test_loose_finds_all_that_the_exact_search_finds(self, store: Store) -> None:
         keep(store, *map(sample, ["we deployed it", "deployments", "der Einsatz", "北京", "the café"]))
         for word in ("deploy", "deployed", "deployment", "einsatz", "北京", "cafe", "a"):
-            assert set(_texts(store, loosely(word))) >= set(_texts(store, words(word)))
+            assert set(contents(search(store, loosely(word)))) >= set(contents(search(store, words(word))))
 
-    def test_more_of_the_words_match_better(self, store: JournaledStore) -> None:
-        keep(store, sample("only the heron"), sample("a heron and a fox"), sample("a fox"), *_padding())
-        best = store.search_text(words("heron", "fox"), where(), 10)[0]
-        assert best.record.content == "a heron and a fox"
+    def test_longer_words_are_looked_into_only_where_the_words_do_not_find_enough(self, store: Store) -> None:
+        keep(store, sample("eine Versicherung"), sample("die Krankenversicherungskarte"))
+        (shortlist,) = store.search(ask(words("Versicherung"), enough=1))
+        assert _having(shortlist, shortlist.words) == {"eine Versicherung"}
+        assert dict(shortlist.loose) == {}
+        (shortlist,) = store.search(ask(words("Versicherung"), enough=2))
+        assert _having(shortlist, shortlist.words) == {"eine Versicherung"}
+        assert _having(shortlist, shortlist.loose) == {"eine Versicherung", "die Krankenversicherungskarte"}
 
-    def test_the_best_come_first_and_within_the_limit(self, store: JournaledStore) -> None:
-        keep(store, *(sample(f"{'heron ' * n} and so on and on") for n in range(1, 9)), *_padding())
-        every = store.search_text(words("heron"), where(), 100)
-        scores = [match.score for match in every]
-        assert len(every) == 8
-        assert scores == sorted(scores, reverse=True)
-        top = store.search_text(words("heron"), where(), 3)
-        assert [match.score for match in top] == scores[:3]
-
-    def test_matches_come_without_embeddings(self, store: JournaledStore) -> None:
-        keep(store, sample("a heron", embedding=pack([1.0, 2.0]), embedding_model="test"))
-        (match,) = store.search_text(words("heron"), where(), 10)
-        assert match.record.embedding is None
-
-    def test_json_is_found_by_its_keys_and_values(self, store: JournaledStore) -> None:
+    def test_json_is_found_by_its_keys_and_values(self, store: Store) -> None:
         (kept,) = keep(store, sample({"animal": {"name": "heron", "legs": [2, "grey"]}}))
         for word in ("animal", "name", "heron", "legs", "grey"):
-            assert [match.record for match in store.search_text(words(word), where(), 10)] == [kept]
+            assert search(store, words(word)) == [kept]
 
-    def test_workspace_and_account_are_searched_together(self, store: JournaledStore) -> None:
+    def test_workspace_and_account_are_searched_together(self, store: Store) -> None:
         keep(store, sample("a heron here"), sample("a heron for all", tier="account"))
-        assert _texts(store, words("heron")) == ["a heron for all", "a heron here"]
+        assert contents(search(store, words("heron"))) == ["a heron for all", "a heron here"]
+        assert {shortlist.place for shortlist in store.search(ask(words("heron")))} == {PLACE, SHARED}
 
-    def test_a_search_inside_a_transaction_sees_its_writes(self, store: JournaledStore) -> None:
-        (old,) = keep(store, sample("an old heron"))
+    def test_each_word_tells_who_has_it(self, store: Store) -> None:
+        both, heron, _ = keep(store, sample("a heron and a fox"), sample("only the heron"), sample("a lynx"))
+        (shortlist,) = store.search(ask(words("heron", "fox", "wolf")))
+        rows = {word: {shortlist.block.ids[at] for at in row.tolist()} for word, row in shortlist.words.items()}
+        assert rows == {"heron": {both.id, heron.id}, "fox": {both.id}}
+        assert dict(shortlist.whole.frequency) == {"heron": 2, "fox": 1}
+
+    def test_a_shortlist_tells_of_each_memory(self, store: Store) -> None:
+        kept = keep(
+            store,
+            sample("Ann: a heron", conversation="c-1", role="user", metadata={"speaker": "Ann"}),
+            sample("elsewhere", conversation="c-2", created_at=NOW + SECOND),
+            sample("a fox", conversation="c-1", role="assistant", created_at=NOW + 2 * SECOND),
+        )
+        (shortlist,) = store.search(ask(words("heron", "elsewhere", "fox")))
+        block = shortlist.block
+        at = {block.ids[position]: position for position in shortlist.seen.mask.nonzero()[0].tolist()}
+        first, apart, second = (at[record.id] for record in kept)
+        assert [int(block.created[at[r.id]]) for r in kept] == [to_micros(r.created_at) for r in kept]
+        assert [int(block.length[at[r.id]]) for r in kept] == [len(r.text) for r in kept]
+        assert block.conversation[first] == block.conversation[second] != block.conversation[apart]
+        assert (int(block.after[first]), int(block.before[second])) == (second, first)
+        assert (int(block.before[first]), int(block.after[second])) == (-1, -1)
+        assert [block.speakers[int(block.speaker[position])] for position in (first, apart, second)] == [
+            "ann",
+            "",
+            "assistant",
+        ]
+        assert shortlist.seen.speakers() == {"ann": 1, "": 1, "assistant": 1}
+
+    def test_the_whole_is_what_the_filter_sees(self, store: Store) -> None:
+        keep(store, sample("heron"), sample("a heron and a fox", kind="task"), sample("not seen", kind="error"))
+        (shortlist,) = store.search(ask(words("heron"), where(kinds=("fact", "task"))))
+        assert shortlist.whole.memories == 2
+        assert shortlist.whole.length == pytest.approx((len("heron") + len("a heron and a fox")) / 2)
+        assert dict(shortlist.whole.frequency) == {"heron": 2}
+
+    def test_vectors_of_the_same_model_and_size_are_compared(self, store: Store) -> None:
+        vectors: list[dict[str, Any]] = [
+            {"embedding": pack([2.0, 0.0]), "embedding_model": "test"},
+            {"embedding": pack([3.0, 3.0]), "embedding_model": "test"},
+            {"embedding": pack([1.0, 0.0]), "embedding_model": "other"},
+            {"embedding": pack([1.0, 0.0, 0.0]), "embedding_model": "test"},
+            {},
+        ]
+        kept = keep(store, *(sample(f"number {n}", **vector) for n, vector in enumerate(vectors)))
+        cosines = _cosines(store, [1.0, 0.0], "test")
+        half = math.sqrt(0.5)
+        assert cosines == {kept[0].id: pytest.approx(1.0), kept[1].id: pytest.approx(half)}
+        (shortlist,) = store.search(ask(vector=pack([1.0, 0.0]), model="test"))
+        assert shortlist.whole.compared == 2
+        assert shortlist.whole.cosine == pytest.approx((1.0 + half) / 2, abs=1e-5)
+        assert shortlist.whole.spread == pytest.approx((1.0 - half) / 2, abs=1e-5)
+        assert _cosines(store, [1.0, 0.0], "other").keys() == {kept[2].id}
+        assert _cosines(store, [0.0, 1.0, 0.0], "test") == {kept[3].id: pytest.approx(0.0)}
+        assert _cosines(store, [1.0, 0.0], "nobody's") == {}
+
+    def test_vectors_that_come_and_go_are_compared_as_they_are_now(self, store: Store) -> None:
+        one, two = keep(store, sample("one"), sample("two"))
+        assert _cosines(store, [1.0, 0.0], "test") == {}
+        store.embed(PLACE, "test", {one.id: pack([1.0, 0.0])})
+        assert _cosines(store, [1.0, 0.0], "test") == {one.id: pytest.approx(1.0)}
+        store.embed(PLACE, "test", {one.id: pack([0.0, 1.0]), two.id: pack([1.0, 0.0])})
+        assert _cosines(store, [1.0, 0.0], "test") == {one.id: pytest.approx(0.0), two.id: pytest.approx(1.0)}
+        delete(store, one)
+        assert _cosines(store, [1.0, 0.0], "test") == {two.id: pytest.approx(1.0)}
+
+    def test_a_search_inside_a_transaction_sees_its_writes(self, store: Store) -> None:
+        old, changed = keep(store, sample("an old heron"), sample("a heron of the past"))
+        search(store, words("heron"))
         with store.transaction(PLACE):
-            keep(store, sample("a new heron"))
-            store.delete([old])
-            assert _texts(store, words("heron")) == ["a new heron"]
+            (new,) = keep(store, sample("a new heron", embedding=pack([1.0, 0.0]), embedding_model="test"))
+            delete(store, old)
+            update(store, replace(changed, archived_at=NOW))
+            assert contents(search(store, words("heron"), where(state="live"))) == ["a new heron"]
+            assert _cosines(store, [1.0, 0.0], "test") == {new.id: pytest.approx(1.0)}
+        assert contents(search(store, words("heron"))) == ["a heron of the past", "a new heron"]
+
+    def test_a_shortlist_stays_as_it_was(self, store: Store) -> None:
+        kept = keep(store, *(sample(f"heron number {n}", conversation="c", **_vector(n)) for n in range(20)))
+        question = ask(words("heron", "number"), vector=pack([1.0, 2.0]), model="test")
+        (shortlist,) = store.search(question)
+        before = _shown(shortlist)
+        for n in range(100):
+            if n < len(kept):
+                delete(store, kept[-1 - n])
+            (new,) = keep(store, sample(f"another heron {n}", conversation="c", **_vector(n)))
+            update(store, replace(new, superseded_by="f" * 32))
+            store.embed(PLACE, "test", {new.id: pack([3.0, 4.0])})
+            if n % 10 == 0:
+                store.search(question)
+        assert _shown(shortlist) == before
+        assert before["seen"] == ids(kept)
 
 
-def _texts(store: JournaledStore, query: TextQuery) -> list[str]:
-    return sorted(match.record.content for match in store.search_text(query, where(), 100))
+def _having(shortlist: Shortlist, rows: Any) -> set[str]:
+    """The contents of the memories that have one of the words; each is told apart by its length."""
+    texts = {len(text): text for text in ("eine Versicherung", "die Krankenversicherungskarte")}
+    return {texts[int(shortlist.block.length[at])] for row in rows.values() for at in row.tolist()}
 
 
-def _padding() -> list[Record]:
-    """What every other memory is about: without it, no word is rare."""
-    return [sample(f"nothing of the kind, number {n}") for n in range(20)]
+def _cosines(store: Store, vector: list[float], model: str) -> dict[str, float]:
+    """By id, of the memories that have a vector."""
+    length = math.hypot(*vector)
+    question = ask(vector=pack([value / length for value in vector]), model=model)
+    return {
+        shortlist.block.ids[at]: float(shortlist.cosine[at])
+        for shortlist in store.search(question)
+        if shortlist.cosine is not None
+        for at in shortlist.seen.mask.nonzero()[0].tolist()
+        if not math.isnan(shortlist.cosine[at])
+    }
+
+
+def _vector(number: int) -> dict[str, Any]:
+    return {"embedding": pack([1.0, float(number)]), "embedding_model": "test"}
+
+
+def _shown(shortlist: Shortlist) -> dict[str, Any]:
+    """All that a shortlist tells, as plain values."""
+    block = shortlist.block
+    columns = ("created", "length", "conversation", "before", "after", "speaker")
+    return {
+        "seen": seen_ids(shortlist),
+        "ids": list(block.ids[: block.size]),
+        "columns": {name: getattr(block, name).tolist() for name in columns},
+        "words": {word: row.tolist() for word, row in shortlist.words.items()},
+        "cosine": None if shortlist.cosine is None else shortlist.cosine.tolist(),
+        "speakers": shortlist.seen.speakers(),
+        "whole": shortlist.whole,
+    }

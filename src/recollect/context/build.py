@@ -214,7 +214,7 @@ def _short(request: Request, said: Sequence[str], tokens: int) -> Condensed:
     """Once for the same turns: a model may be asked many times while a conversation stands still."""
     from recollect.models.llm import condense
 
-    view, known = request.view, request.view.summaries
+    view, known = request.view, request.view.memo("summaries")
     name = view.llm.name if view.llm is not None else ""
     key = sha256("\0".join([name, str(tokens), *said]).encode("utf-8", "surrogatepass")).digest()
     made = known.get((key, request.count))

@@ -31,4 +31,4 @@ class Request(msgspec.Struct, frozen=True):
     def touch(self, records: Sequence[Record]) -> None:
         """What is put before the model counts as retrieved."""
         if records:
-            self.view.store.touch(records, self.view.now())
+            self.view.touch(records)

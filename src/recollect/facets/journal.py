@@ -4,41 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, tzinfo
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
 from recollect import validation
+from recollect.context.styles.journal import CORE, JOURNAL, WHITEBOARD, in_prompt, owned, private
 from recollect.errors import InputError, NotFoundError
 from recollect.policies.retention import in_window
 from recollect.record import Record
 from recollect.text.tokens import estimate
-from recollect.verbs import forget as forgetting
-from recollect.verbs import remember as changes
-from recollect.verbs.forget import Forget, Receipt
+from recollect.verbs.forget import Forget, Receipt, forget
+from recollect.verbs.remember import remember
+from recollect.verbs.revise import revise
 from recollect.view import View
 
-CORE, JOURNAL, WHITEBOARD = "core", "journal", "whiteboard"
 MAX_CHARS = 10_000
-_TITLE = "# Your Private Memory"
-_CORE_HEAD = "## Core Memories (permanent)"
-_JOURNAL_HEAD = "## Recent Journal Entries"
-_BOARD_HEAD = "# Shared Whiteboard"
 _CONSOLIDATED = "consolidation"
 _SUMMARY_TOKENS = 400
-
-
-class Part(NamedTuple):
-    """A heading, and below it a line for each memory."""
-
-    name: str
-    head: str
-    entries: tuple[tuple[str, str], ...]
-    """Text and id."""
-
-    @property
-    def text(self) -> str:
-        return "\n".join((self.head, *(text for text, _ in self.entries)))
 
 
 class Whiteboard:
@@ -52,17 +35,17 @@ class Whiteboard:
             text = _checked(content)
         author = self._view.address.agent
         entry = {"content": text, "kind": WHITEBOARD, "tier": "workspace", "metadata": author and {"author": author}}
-        return changes.remember(self._view, [entry], shared=True)[0]
+        return remember(self._view, [entry], shared=True)[0]
 
     def entries(self) -> list[Record]:
         """Oldest first."""
-        return list(_owned(self._view, None, (WHITEBOARD,)))
+        return list(owned(self._view, None, (WHITEBOARD,)))
 
     def erase(self, id: str, *, reason: str | None = None) -> Receipt:
         """Wipe one entry off the board, for all. `undo` brings it back."""
         if (found := self._view.one(id)).kind != WHITEBOARD or found.address.agent is not None:
             raise NotFoundError(f"there is no entry {found.id} on the whiteboard")
-        return forgetting.forget(self._view, Forget(id, reason=reason))
+        return forget(self._view, Forget(id, reason=reason))
 
 
 class Journal:
@@ -90,21 +73,21 @@ class Journal:
         """Another text for an entry, which keeps its day and its history."""
         with self._view.refusing("revise"):
             text, old = _checked(content), self._one(id)
-        return changes.revise(self._view, old.id, {"content": text, "created_at": old.created_at})
+        return revise(self._view, old.id, {"content": text, "created_at": old.created_at})
 
     def for_prompt(self) -> list[Record]:
         """Core memories and the journal of the window, oldest first."""
-        found = [record for kind in (CORE, JOURNAL) for record in _in_prompt(self._view, kind)]
+        found = [record for kind in (CORE, JOURNAL) for record in in_prompt(self._view, kind)]
         return sorted(found, key=lambda record: record.created_at)
 
     def recent_first(self, limit: int = 100) -> list[Record]:
         """Core memories and all journal entries, newest first."""
         limit = validation.count(limit, "limit", high=1_000_000)
-        return list(islice(_owned(self._view, self._view.address.agent, newest_first=True), limit))
+        return list(islice(owned(self._view, self._view.address.agent, newest_first=True), limit))
 
     def expired(self) -> list[Record]:
         """What has left the window and is no longer in the prompt, oldest first."""
-        return [record for record in _owned(self._view, self._view.address.agent) if self.has_expired(record)]
+        return [record for record in owned(self._view, self._view.address.agent) if self.has_expired(record)]
 
     def has_expired(self, record: Record) -> bool:
         return not in_window(self._view.preset.retention, record, self._view.now())
@@ -112,12 +95,12 @@ class Journal:
     def counts(self, agent: str | None = None) -> dict[str, int]:
         """How many core memories and journal entries there are, in the prompt or not. `agent` for another's."""
         view = self._view if agent is None else self._view.at(agent=agent)
-        return _counted(_owned(view, view.address.agent, bare=True))
+        return _counted(owned(view, view.address.agent, whole=False))
 
     def counts_by_agent(self) -> dict[str, dict[str, int]]:
         """Of every agent that this view sees; those of no agent under the empty name."""
         groups: dict[str, list[Record]] = {}
-        for record in self._view.store.scan(self._view.where(kinds=(CORE, JOURNAL)), bare=True):
+        for record in self._view.store.scan(self._view.where(kinds=(CORE, JOURNAL)), whole=False):
             groups.setdefault(record.address.agent or "", []).append(record)
         mine = self._view.address.agent
         return {name: _counted(iter(found)) for name, found in sorted(groups.items()) if mine in (None, name)}
@@ -150,15 +133,16 @@ class Journal:
                 "source": _CONSOLIDATED,
                 "references": [record.id for record in group],
             }
-            # Condensing may take a model its time, so that it is done without holding the lock.
-            with view.store.transaction(view.place):
-                if {record.id for record in group} <= {record.id for record in self._unconsolidated()}:
-                    made += changes.remember(view, [memory])
+            # Condensing may take a model its time: somebody else may have done it meanwhile.
+            made += remember(view, [memory], unless=partial(self._consolidated, {record.id for record in group}))
         return made
+
+    def _consolidated(self, ids: set[str]) -> bool:
+        return not ids <= {record.id for record in self._unconsolidated()}
 
     def _unconsolidated(self) -> list[Record]:
         view = self._view
-        cores = view.store.scan(view.where(state=None, kinds=(CORE,), sources=(_CONSOLIDATED,)), bare=True)
+        cores = view.store.scan(view.where(state=None, kinds=(CORE,), sources=(_CONSOLIDATED,)), whole=False)
         done = {ident for core in cores if core.address.agent == view.address.agent for ident in core.references}
         return [record for record in self.expired() if record.kind == JOURNAL and record.id not in done]
 
@@ -166,58 +150,13 @@ class Journal:
         with self._view.refusing("remember"):
             text = _checked(content)
         # An agent's own memory goes with it into every channel.
-        return changes.remember(self._view, [{"content": text, "kind": kind, "tier": "workspace"}])[0]
+        return remember(self._view, [{"content": text, "kind": kind, "tier": "workspace"}])[0]
 
     def _one(self, id: str) -> Record:
         record = self._view.one(id)
         if record.kind not in (CORE, JOURNAL) or record.address.agent != self._view.address.agent:
             raise NotFoundError(f"there is no entry {record.id} in this journal")
         return record
-
-
-def private(view: View, zone: tzinfo) -> list[Part]:
-    """What the agent remembers for itself. Joined with an empty line between them, the document's block."""
-    core = tuple((f"- {_indented(record.text)}", record.id) for record in _in_prompt(view, CORE))
-    journal = tuple(
-        (f"- [{_day(record, zone)}] {_indented(record.text)}", record.id) for record in _in_prompt(view, JOURNAL)
-    )
-    parts = [Part(CORE, _CORE_HEAD, core), Part(JOURNAL, _JOURNAL_HEAD, journal)]
-    parts = [part for part in parts if part.entries]
-    return [part._replace(head=f"{_TITLE}\n\n{part.head}") for part in parts[:1]] + parts[1:]
-
-
-def shared(view: View, zone: tzinfo) -> list[Part]:
-    """What all agents of the workspace share."""
-    entries = tuple(
-        (f"- [{', '.join(filter(None, (_day(record, zone), _author(record))))}] {_indented(record.text)}", record.id)
-        for record in Whiteboard(view).entries()
-        if in_window(view.preset.retention, record, view.now())
-    )
-    return [Part(WHITEBOARD, _BOARD_HEAD, entries)] if entries else []
-
-
-def _in_prompt(view: View, kind: str) -> list[Record]:
-    """Oldest first. The store is asked for the window only: before it there may be years."""
-    retention, now = view.preset.retention, view.now()
-    days = retention.window_days.get(kind)
-    since = None if days is None else now - timedelta(days=days)
-    found = _owned(view, view.address.agent, (kind,), since=since)
-    return [record for record in found if in_window(retention, record, now)]
-
-
-def _owned(
-    view: View,
-    agent: str | None,
-    kinds: tuple[str, ...] = (CORE, JOURNAL),
-    *,
-    since: datetime | None = None,
-    newest_first: bool = False,
-    bare: bool = False,
-) -> Iterator[Record]:
-    """Of exactly this agent, or of none: a filter without an agent would see everyone's."""
-    where = view.where(kinds=kinds, agent=agent, since=since)
-    found = view.store.scan(where, newest_first=newest_first, bare=bare)
-    return (record for record in found if record.address.agent == agent)
 
 
 def _counted(records: Iterator[Record]) -> dict[str, int]:
@@ -233,18 +172,3 @@ def _checked(content: str) -> str:
     if len(text) > MAX_CHARS:
         raise InputError("content", f"Content too long (max {MAX_CHARS:,} characters)")
     return text
-
-
-def _day(record: Record, zone: tzinfo) -> str:
-    return record.created_at.astimezone(zone).date().isoformat()
-
-
-def _author(record: Record) -> str:
-    # An owner may write anything there.
-    return " ".join(str(record.metadata.get("author", "")).split())
-
-
-def _indented(text: str) -> str:
-    """Further lines are indented, so that no memory can begin a heading or another memory."""
-    first, *rest = text.splitlines() or [""]
-    return "\n".join([first, *(f"  {line}" if line else "" for line in rest)])

@@ -26,10 +26,10 @@ from recollect.audit import AuditLog
 from recollect.errors import InputError
 from recollect.recall.consult import noted
 from recollect.recall.hits import Hit
-from recollect.recall.recall import Question, Recall
+from recollect.recall.recall import Asking, Question
 from recollect.record import Record, Role, Tier
 from recollect.text.fence import CLOSE, OPEN, inside
-from recollect.verbs import remember as changes
+from recollect.verbs.remember import remember
 from recollect.view import View
 
 Outcome = Literal["success", "failure"]
@@ -256,16 +256,15 @@ class Moments:
             metadata = {**validation.metadata(fields.get("metadata")), **known}
             content = f"{text}\n{what}: {how}{f' ({note})' if note else ''}"
         item = {**fields, "content": content, "kind": kind, "tags": tags, "metadata": metadata}
-        return changes.remember(view, [item])[0]
+        return remember(view, [item])[0]
 
     def _similar(self, text: str, kinds: tuple[str, ...], limit: int) -> list[Hit]:
         view, limit = self._view, validation.count(limit, "limit", high=1000)
         asked = validation.query(text, "text")[:_LONGEST_QUERY]
         # Each time that the same was tried counts.
         question = Question(asked, [view.where(kinds=kinds)], limit, doubles=True)
-        hits = Recall(view.store, view.preset, view.decay, question, view.embedding).hits()
-        if hits:
-            view.store.touch([hit.memory for hit in hits], view.now())
+        hits = Asking(view, question).hits()
+        view.touch([hit.memory for hit in hits])
         return hits
 
 

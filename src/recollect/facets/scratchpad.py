@@ -9,14 +9,12 @@ import msgspec
 
 from recollect import validation
 from recollect.errors import InputError, NotFoundError
-from recollect.record import Record, render
-from recollect.stores.port import Place
-from recollect.verbs import remember as changes
-from recollect.verbs.draft import screen
-from recollect.verbs.forget import Forget, forget
+from recollect.policies.secrets import screen
+from recollect.record import render
+from recollect.stores.shelves import Thing, names
 from recollect.view import View
 
-KIND = "scratchpad"
+SHELF = "scratchpad"
 _LONGEST_KEY = 100
 
 
@@ -25,17 +23,19 @@ class Note(msgspec.Struct, frozen=True):
 
     key: str
     value: Any
-    written_at: datetime
-    id: str
-    """Of the record that holds it, for `history`, `undo` and the audit log."""
+    created_at: datetime
+    """When something was first written under the key."""
+    updated_at: datetime
+    version: int
+    """How often it was written since."""
 
 
 class Scratchpad:
     """Any JSON under a key, seen by this conversation only, and never put before a model unless it is read.
 
-    Each note is a record of the kind `scratchpad`, so what holds for memories holds for it: secrets are refused, every
-    change is in the audit log and can be undone, and earlier values stay in the history. It outlives the conversation's
-    end; `clear` ends it. An agent has notes of its own beside those of the whole conversation, and its own come first.
+    It is kept on a shelf and not among the memories: nothing recalls it, counts it or makes a vector of it. Secrets are
+    refused, every change is in the audit log and can be undone. It outlives the conversation's end; `clear` ends it.
+    An agent has notes of its own beside those of the whole conversation, and its own come first.
     """
 
     def __init__(self, view: View) -> None:
@@ -49,14 +49,16 @@ class Scratchpad:
         with view.refusing("scratchpad"):
             key = _key(key)
             value = validation.metadata({"value": value}, "value", validation.MAX_CONTENT_BYTES)["value"]
-            screen(view.preset, "value", render({key: value}))  # a password may be one only under its name
-            fields: dict[str, Any] = {"content": {"key": key, "value": value}, "metadata": {"key": key}}
-            with view.store.transaction(self._place):  # of two who write the same key, one finds the other's note
-                own = [record for record in self._records(key) if _owner(record) == self._owner]
-                if own:
-                    return _note(changes.revise(view, own[0].id, fields))
-                fields |= {"kind": KIND, "tier": "conversation", "importance": 1.0}
-                return _note(changes.remember(view, [fields])[0])
+            text, most = render({key: value}), view.preset.remember.max_chars
+            if most is not None and len(text) > most:
+                raise InputError("value", f"{len(text):,} characters is over the limit of {most:,}")
+            screen(view.preset.secrets, "value", text)  # a password may be one only under its name
+        note, place = self._thing(key, value), view.place
+        with view.store.transaction(place):
+            before = view.store.find(place, SHELF, [note.key]) or [note]
+            kept = view.store.keep(place, note)
+            view.log(place, "scratchpad", "wrote to the scratchpad", (), before, things_changed=names(before))
+        return _note(kept)
 
     def read(self, key: str) -> Any:
         """NotFoundError where nothing is written under the key."""
@@ -65,61 +67,53 @@ class Scratchpad:
     def note(self, key: str) -> Note:
         """A value and when it was written."""
         key = _key(key)
-        for record in self._records(key):
-            return _note(record)
+        for thing in self._things(key):
+            return _note(thing)
         raise NotFoundError(f"the scratchpad of this conversation has nothing under {key!r}")
 
     def list(self) -> list[Note]:
         """Every note, by key."""
         notes: dict[str, Note] = {}
-        for record in self._records():
-            notes.setdefault(record.metadata["key"], _note(record))
+        for thing in self._things():
+            notes.setdefault(thing.body["key"], _note(thing))
         return [notes[key] for key in sorted(notes)]
 
     def clear(self, key: str | None = None) -> int:
-        """Forget what is under a key, or everything. Returns how many notes."""
-        view = self._view
+        """Remove what is under a key, or everything. Returns how many notes."""
+        view, place = self._view, self._view.place
         with view.refusing("scratchpad"):
             wanted = None if key is None else _key(key)
-        with view.store.transaction(self._place):
-            found = [record.id for record in self._records(wanted)]
-            if found:
-                forget(view, Forget(id=found, reason="scratchpad cleared"))
-        return len(found)
+        with view.store.transaction(place):
+            things = self._things(wanted)
+            if things:
+                view.store.remove(place, SHELF, [thing.key for thing in things])
+                view.log(place, "scratchpad", "cleared the scratchpad", (), things, things_changed=names(things))
+        return len(things)
 
-    @property
-    def _place(self) -> Place:
-        return self._view.place
+    def _thing(self, key: str, value: Any) -> Thing:
+        address, now = self._view.address, self._view.now()
+        path = msgspec.json.encode((address.conversation, address.account, address.agent, key)).decode()
+        owner = address.conversation, address.account, address.agent
+        return Thing(SHELF, path, {"key": key, "value": value}, *owner, created_at=now, changed_at=now)
 
-    @property
-    def _owner(self) -> tuple[str | None, str | None]:
-        return self._view.address.account, self._view.address.agent
-
-    def _records(self, key: str | None = None) -> list[Record]:
-        """Live notes that this view sees, its own first, then the newest."""
-        conversation = self._view.address.conversation
-        where = self._view.where(kinds=(KIND,), tiers=("conversation",), conversation=conversation)
-        found = [
-            record
-            for record in self._view.store.scan(where, newest_first=True)
-            if _is_note(record) and key in (None, record.metadata["key"])
+    def _things(self, key: str | None = None) -> list[Thing]:
+        """Notes that this view sees, its own first, then those written last."""
+        address = self._view.address
+        owner = address.account, address.agent
+        seen = [
+            thing
+            for thing in self._view.store.shelf(self._view.place, SHELF, parent=address.conversation)
+            if key in (None, thing.body["key"])
+            and (address.account is None or thing.account in (None, address.account))
+            and (address.agent is None or thing.agent in (None, address.agent))
         ]
-        return sorted(found, key=lambda record: _owner(record) != self._owner)
+        seen.sort(key=lambda thing: thing.changed_at, reverse=True)
+        return sorted(seen, key=lambda thing: (thing.account, thing.agent) != owner)
 
 
 def _key(value: Any) -> str:
     return validation.label(value, "key", _LONGEST_KEY)
 
 
-def _owner(record: Record) -> tuple[str | None, str | None]:
-    return record.address.account, record.address.agent
-
-
-def _is_note(record: Record) -> bool:
-    """Anybody may remember something of this kind; only what was written here has a key and a value."""
-    content = record.content
-    return isinstance(record.metadata.get("key"), str) and isinstance(content, dict) and "value" in content
-
-
-def _note(record: Record) -> Note:
-    return Note(record.metadata["key"], record.content["value"], record.created_at, record.id)
+def _note(thing: Thing) -> Note:
+    return Note(thing.body["key"], thing.body["value"], thing.created_at, thing.changed_at, thing.version)

@@ -13,11 +13,11 @@ import msgspec
 
 from recollect import validation
 from recollect.errors import ConflictError, InputError, NotFoundError
-from recollect.maintenance import jobs as upkeep
+from recollect.maintenance import jobs
 from recollect.policies.decay import Decay
-from recollect.recall import query as querying
 from recollect.recall.hits import Hits
-from recollect.recall.query import Query
+from recollect.recall.query import Query, query_from
+from recollect.recall.query import query as querying
 from recollect.record import SCHEMA_VERSION, Record, parse_time
 from recollect.stores.port import Damage, Place
 from recollect.stores.sessions import (
@@ -27,9 +27,8 @@ from recollect.stores.sessions import (
     SessionMetadata,
     SessionStore,
 )
-from recollect.verbs import forget as forgetting
-from recollect.verbs import remember as changes
-from recollect.verbs.forget import Forget
+from recollect.verbs.forget import Forget, forget
+from recollect.verbs.remember import remember
 from recollect.view import View
 
 MemoryType = Literal["conversation", "decision", "finding", "preference"]
@@ -111,7 +110,7 @@ class Sessions:
 
     def _names(self) -> list[str]:
         view = self._view
-        names = view.store.workspaces(view.address.tenant)
+        names = view.workspaces()
         return [name for name in names if name == view.address.workspace] if view.bound - {"tenant"} else names
 
     def close(self, session_id: str) -> None:
@@ -127,16 +126,16 @@ class Sessions:
         view = self._at(session_id)
         with view.refusing("remember"):
             items = [_item(entry) for entry in validation.sequence(entries, "entries")]
-        return [record.id for record in changes.remember(view, items)]
+        return [record.id for record in remember(view, items)]
 
     def get(self, session_id: str, memory_id: str) -> Record | None:
-        found = self._view.store.get([validation.memory_id(memory_id)], self._at(session_id).address)
-        return found[0] if found else None
+        records = self._at(session_id).get([validation.memory_id(memory_id)])
+        return records[0] if records else None
 
     def delete(self, session_id: str, memory_id: str, *, reason: str | None = None) -> bool:
         """False if there is no such entry."""
         try:
-            return bool(forgetting.forget(self._at(session_id), Forget(id=memory_id, reason=reason)).count)
+            return bool(forget(self._at(session_id), Forget(id=memory_id, reason=reason)).count)
         except NotFoundError:
             if not self._store.has_session(Place(self._view.address.tenant, session_id)):
                 raise
@@ -144,9 +143,8 @@ class Sessions:
 
     def query(self, session_id: str, query: Query | Mapping[str, Any]) -> Hits:
         view = self._at(session_id)
-        hits = querying.query([view], _document_query(query))
-        if hits:
-            view.store.touch([hit.memory for hit in hits], view.now())
+        hits = querying([view], _document_query(query))
+        view.touch([hit.memory for hit in hits])
         return hits
 
     def search(self, query: str | Query | Mapping[str, Any], *, limit: int = 10) -> Hits:
@@ -157,7 +155,7 @@ class Sessions:
             bare = self._store.without_tag(self._view.address.tenant, tag)
             names = [name for name in names if name not in bare]
         views = [self._view.at(workspace=name) for name in names]
-        return querying.query(views, wish) if views else Hits()
+        return querying(views, wish) if views else Hits()
 
     def search_by_topic(self, session_id: str, topic: str) -> Hits:
         """By tag; a topic stands for those below it too."""
@@ -177,8 +175,8 @@ class Sessions:
         """Of the session itself: what accounts share with other sessions is not its own to delete."""
         view = self._at(session_id)
         own = view.where(state=None, tiers=("workspace", "channel", "conversation"), **conditions)
-        ids = [record.id for record in view.store.scan(own, bare=True)]
-        return forgetting.forget(view, Forget(id=ids, reason=reason)).count if ids else 0
+        ids = [record.id for record in view.store.scan(own, whole=False)]
+        return forget(view, Forget(id=ids, reason=reason)).count if ids else 0
 
     def delete_by_time_range(
         self, session_id: str, start: datetime | str, end: datetime | str, *, reason: str | None = None
@@ -190,7 +188,7 @@ class Sessions:
 
     def delete_session(self, session_id: str, *, reason: str | None = None) -> int:
         """The whole folder, for good. Returns how many entries it had."""
-        return forgetting.forget(self._at(session_id), Forget(workspace=session_id, reason=reason)).count
+        return forget(self._at(session_id), Forget(workspace=session_id, reason=reason)).count
 
     def export(self, session_id: str, format: Literal["json", "jsonl"] = "jsonl") -> str:
         """All entries in every state, oldest first; as JSON with the session's metadata around them."""
@@ -209,7 +207,7 @@ class Sessions:
 
     def compact(self, session_id: str) -> int:
         """Remove what was deleted and what has faded, for good. Returns the bytes freed."""
-        return upkeep.compact(self._at(session_id))
+        return jobs.compact(self._at(session_id))
 
     def rebuild_index(self, session_id: str) -> int:
         """Make the index anew from the log. Returns how many entries it knows."""
@@ -226,7 +224,7 @@ class Sessions:
     def stats(self, session_id: str) -> SessionStats:
         view = self._at(session_id)
         metadata = self.load(session_id)
-        damage = tuple(view.store.damage(view.place))
+        damage = tuple(view.on_disk.damage(view.place)) if view.on_disk else ()
         deleted = self._store.deleted(view.place)
         return SessionStats(
             metadata, metadata.total_entries, deleted, damage, metadata.buffered_writes, metadata.total_size_bytes
@@ -270,7 +268,7 @@ def _item(entry: Any) -> dict[str, Any]:
 def _document_query(given: Query | Mapping[str, Any]) -> Query:
     """Also as the document writes it: `tags` with include and exclude, `time_range` with start and end."""
     if isinstance(given, Query) or not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return querying.read(given)
+        return query_from(given)
     wish = dict(given)
     if isinstance(tags := wish.get("tags"), Mapping):
         sorts: dict[str, Any] = {str(name): value for name, value in tags.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
@@ -284,7 +282,7 @@ def _document_query(given: Query | Mapping[str, Any]) -> Query:
         wish["time_range"] = (ends.pop("start", None), ends.pop("end", None))
         if ends:
             raise InputError("time_range", "may have start and end")
-    return querying.read(wish)
+    return query_from(wish)
 
 
 def _entry(record: Record, decay: Decay, now: datetime) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import msgspec
 
 from recollect.errors import AccessError
 from recollect.policies.retention import decayed, early
-from recollect.verbs.remember import archive, keep_quota, make_room
-from recollect.view import APART, View
+from recollect.verbs.archive import archive
+from recollect.verbs.quota import keep_quota, make_room
+from recollect.view import View
 
 _UNDO_DAYS = 30
 
@@ -24,7 +25,7 @@ class Maintained(msgspec.Struct, frozen=True):
 
 def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
     now, retention, decay = view.now(), view.preset.retention, view.decay
-    live = list(view.store.scan(view.where(without_kinds=APART)))
+    live = list(view.store.scan(view.where()))
     faded = [record for record in live if decayed(retention, record, decay, now)]
     gone = {record.id for record in faded}
     trivial = [record for record in live if include_early and record.id not in gone and early(retention, record)]

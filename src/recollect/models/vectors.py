@@ -13,17 +13,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
+from recollect import forking
 from recollect.errors import ModelError, StoreError
-from recollect.record import Address, Record
-from recollect.stores.port import JournaledStore, Place
+from recollect.stores.port import Place, Store
 
 if TYPE_CHECKING:
     from recollect.models.embedders.base import Embedder, Floats
-    from recollect.stores.columns import Columns
 
 _BATCH = 32
+_LINGER = 0.05
+"""Seconds that the worker waits for more, unless somebody waits for it."""
 _ASKED = 256
 """Questions whose vectors are kept: the same is often asked again."""
 _PATIENCE = 30.0
@@ -34,7 +33,7 @@ FIRST, EVERY, RUN = 60.0, 1800.0, 50
 log = logging.getLogger("recollect.models.vectors")
 
 
-def embedding_for(store: JournaledStore, wanted: str | Embedder | None) -> Embedding | None:
+def embedding_for(store: Store, wanted: str | Embedder | None) -> Embedding | None:
     """What makes vectors for a store; None for words only."""
     spec = os.environ.get("RECOLLECT_EMBEDDER", "") if wanted is None else wanted
     if spec == "none":
@@ -53,11 +52,14 @@ def embedding_for(store: JournaledStore, wanted: str | Embedder | None) -> Embed
 
 
 class Embedding:
-    """One embedder at work on one store. `opening` is called when it is first needed; None means: text only."""
+    """One embedder at work on one store. `opening` is called when it is first needed; None means: text only.
+
+    Only the worker's thread makes vectors of memories. Whoever needs them soon says so and waits as long as it likes.
+    """
 
     def __init__(
         self,
-        store: JournaledStore,
+        store: Store,
         opening: Callable[[], Embedder | None],
         *,
         first: float = FIRST,
@@ -69,19 +71,32 @@ class Embedding:
         self._embedder: Embedder | None = None
         self._opened = False
         self._failed_at = -_PATIENCE
-        self._working = threading.Lock()
-        self._wake = threading.Condition()
-        self._waiting: dict[Place, None] = {}
+        self._queue: dict[Place, None] = {}
+        """Where memories may be without a vector, in the order in which they are served."""
         self._known: dict[Place, None] = {}
-        self._thread: threading.Thread | None = None
         self._closed = False
         self._asked: dict[str, Floats] = {}
+        self._begin_anew()
+        forking.watch(self)
+
+    def _begin_anew(self) -> None:
+        self._loading = threading.Lock()
+        self._wake = threading.Condition()
+        self._serving: Place | None = None
+        self._waiters = 0
+        self._behind = False
+        """Whether there is more than one batch to do."""
+        self._thread: threading.Thread | None = None
+
+    def after_fork(self) -> None:
+        """The worker is the parent's, and may have held a lock."""
+        self._begin_anew()
 
     @property
     def embedder(self) -> Embedder | None:
         """None while there is no model, or while it has just failed."""
         if not self._opened:
-            with self._working:
+            with self._loading:
                 if not self._opened:
                     self._embedder = self._opening()
                     self._opened = True
@@ -92,17 +107,17 @@ class Embedding:
         embedder = self.embedder
         if embedder is None:
             return None
-        found = self._asked.get(text)
-        if found is None:
+        vector = self._asked.get(text)
+        if vector is None:
             try:
-                found = embedder.embed_query(text)
+                vector = embedder.embed_query(text)
             except ModelError as error:
                 self._fail(error)
                 return None
-            self._asked[text] = found
+            self._asked[text] = vector
             while len(self._asked) > _ASKED:
-                self._asked.pop(next(iter(self._asked)), None)
-        return found
+                self._asked.pop(next(iter(self._asked), ""), None)
+        return vector
 
     def _fail(self, error: ModelError) -> None:
         self._failed_at = time.monotonic()
@@ -113,31 +128,67 @@ class Embedding:
         if place.workspace is None:
             return  # what accounts share is never embedded
         with self._wake:
+            if not self._closed:
+                self._queue[place] = self._known[place] = None
+                self._start()
+
+    def catch_up(self, place: Place, seconds: float) -> None:
+        """Before a recall: have what is missing there embedded next, and wait for that, but no longer."""
+        embedder = self.embedder
+        if embedder is None or place.workspace is None or seconds <= 0:
+            return
+        if not self._store.lacking(place, embedder.model, embedder.dimensions, 1):
+            return
+        with self._wake:
             if self._closed:
                 return
-            self._waiting[place] = self._known[place] = None
-            if self._thread is None or not self._thread.is_alive():  # a fork leaves it behind
-                self._thread = threading.Thread(target=self._work, name="recollect-embedding", daemon=True)
-                self._thread.start()
-            self._wake.notify()
+            self._queue.pop(place, None)
+            self._queue = {place: None, **self._queue}
+            self._known[place] = None
+            self._waiters += 1
+            self._start()
+            self._wake.wait_for(lambda: place not in self._queue and place != self._serving, seconds)
+            self._waiters -= 1
+
+    def _start(self) -> None:
+        """Wake the worker. Whoever calls holds its lock."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._work, name="recollect-embedding", daemon=True)
+            self._thread.start()
+        self._wake.notify_all()
 
     def _work(self) -> None:
         due = time.monotonic() + self._first
         while True:
             with self._wake:
-                while not self._waiting and not self._closed and time.monotonic() < due:
-                    self._wake.wait(max(due - time.monotonic(), 0.0))
+                self._wake.wait_for(lambda: self._queue or self._closed, max(due - time.monotonic(), 0.0))
+                if self._queue and not self._waiters and not self._behind:
+                    # Whoever stores one memory often stores more: they cost less together.
+                    self._wake.wait_for(lambda: self._waiters or self._closed, _LINGER)
                 if self._closed:
                     return
-                places, self._waiting = list(self._waiting), {}
-                known = list(self._known)
-            for place in places:
-                while not self._closed and self._batch(place, _BATCH):
-                    pass
-            if time.monotonic() >= due:
+                self._serving = place = next(iter(self._queue), None)
+                if place is not None:
+                    del self._queue[place]
+            if place is not None:
+                self._serve(place)
+            elif time.monotonic() >= due:
                 due = time.monotonic() + self._every
-                for place in known:
-                    self.backfill(place)
+                for known in list(self._known):
+                    self.backfill(known)
+
+    def _serve(self, place: Place) -> None:
+        """A batch. If that was not all, the place comes again, behind those for which somebody waits."""
+        made = 0
+        try:
+            made = self._batch(place, _BATCH)
+        finally:
+            with self._wake:
+                self._serving = None
+                self._behind = made == _BATCH and not self._closed
+                if self._behind:
+                    self._queue = {place: None, **self._queue} if self._waiters < 2 else {**self._queue, place: None}
+                self._wake.notify_all()
 
     def backfill(self, place: Place, limit: int = RUN) -> int:
         """Embed some of the memories that have no vector of the current model. Silent where there is no model."""
@@ -146,64 +197,30 @@ class Embedding:
             done += made
         return done
 
-    def catch_up(self, place: Place, seconds: float) -> None:
-        """Before a recall: embed what is missing there, for at most about so long."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self._batch(place, _BATCH):
-            pass
-
     def _batch(self, place: Place, most: int) -> int:
         """How many memories were given a vector."""
         embedder = self.embedder
         if embedder is None or place.workspace is None:
             return 0
-        with self._working:
-            try:
-                return self._embed(embedder, place, self._missing(embedder, place, most))
-            except ModelError as error:
-                self._fail(error)
-            except StoreError as error:
-                log.debug("vectors not kept", extra={"metadata": {"problem": str(error)}})
-            return 0
-
-    def _missing(self, embedder: Embedder, place: Place, most: int) -> list[str]:
-        with self._store.corpus(place, embedder.model) as corpus:
-            columns = corpus.columns
-            if columns.vectors is not None and columns.vectors.dimensions != embedder.dimensions:
-                self._resize(embedder, place, columns)
-            return columns.missing(embedder.dimensions, most)
-
-    def _resize(self, embedder: Embedder, place: Place, columns: Columns) -> None:
-        """The same name for a model of another size: of its vectors, those of the new size count."""
-        from recollect.stores.columns import Vectors
-
-        vectors = columns.vectors = Vectors(embedder.model, embedder.dimensions, columns.size)
-        positions = {ident: at for at, ident in enumerate(columns.ids)}
-        for record in self._here(columns.ids, place):
-            if record.embedding_model == embedder.model:
-                vectors.put(positions[record.id], record.embedding)
-
-    def _here(self, ids: Sequence[str], place: Place) -> list[Record]:
-        """Of this place only: what accounts share may have the same ids, and is never embedded."""
-        return [record for record in self._store.get(ids, Address(*place)) if Place.of(record) == place]
+        try:
+            ids = self._store.lacking(place, embedder.model, embedder.dimensions, most)
+            return self._embed(embedder, place, ids)
+        except ModelError as error:
+            self._fail(error)
+        except StoreError as error:
+            log.debug("vectors not kept", extra={"metadata": {"problem": str(error)}})
+        return 0
 
     def _embed(self, embedder: Embedder, place: Place, ids: Sequence[str]) -> int:
-        texts = {record.id: record.text for record in self._here(ids, place)}
+        texts = {record.id: record.text for record in self._store.get(place, ids)} if ids else {}
         if not texts:
             return 0
         rows = embedder.embed_documents(list(texts.values()))
         if rows.shape != (len(texts), embedder.dimensions):  # kept, they would be missing again at once, for ever
             raise ModelError(f"{embedder.model}: the model gave {rows.shape} for {(len(texts), embedder.dimensions)}")
-        made = dict(zip(texts, rows, strict=True))
-        with self._store.transaction(place):
-            there = self._here(list(texts), place)
-            self._store.update(
-                [
-                    replace(record, embedding=made[record.id].astype("<f4").tobytes(), embedding_model=embedder.model)
-                    for record in there
-                ]
-            )
-        return len(there)
+        vectors = {ident: row.astype("<f4").tobytes() for ident, row in zip(texts, rows, strict=True)}
+        self._store.embed(place, embedder.model, vectors)
+        return len(vectors)
 
     def close(self) -> None:
         """Stop after the batch at hand. What is left is embedded another time."""

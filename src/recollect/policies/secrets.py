@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from recollect.errors import PresetError
+from recollect.errors import PresetError, SecretError
 
 
 class SecretRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -335,3 +335,9 @@ def _is_ordinary(text: str, match: re.Match[str]) -> bool:
     pieces = _compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall(run)
     # A piece of a random run is about two characters long; one in 6,000 of 40 characters averages three and a half.
     return len(run) >= 3.5 * len(pieces) and max(map(len, pieces)) <= 20
+
+
+def screen(rules: Screen, field: str, text: str) -> None:
+    """Refuse what looks like a credential, naming the field and the rule, never the text."""
+    if rule := find(text, rules):
+        raise SecretError(field, rule)

@@ -31,7 +31,7 @@ class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tags: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
-class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Count = 10
     candidates: Count = 20
     embed: bool = True
@@ -59,7 +59,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     decay: Decay = NoDecay()
     retention: Retention = Retention()
     ranking: Ranking = Calibrated()
-    recall: Recall = Recall()
+    recall: RecallRules = RecallRules()
     context: Injection = Block()
     tools: tuple[str, ...] = ("recall", "remember", "forget")
     """What a model may call, by name."""

@@ -29,7 +29,7 @@ _NO_SPREAD = 1e-6
 MEASURED = Weights()
 
 
-class Columns(NamedTuple):
+class Neighbours(NamedTuple):
     """What is kept of each memory, by position."""
 
     length: Floats
@@ -39,6 +39,13 @@ class Columns(NamedTuple):
     before: Integers
     """The position of the memory before it in the same conversation; -1 for none."""
     after: Integers
+
+
+class Moments(NamedTuple):
+    """Of the cosine, over all that can be seen and compared."""
+
+    mean: float
+    spread: float
 
 
 class Lending(NamedTuple):
@@ -62,7 +69,7 @@ class Scores(NamedTuple):
     candidate: Flags
 
 
-def lendings(columns: Columns, weights: Weights, visible: Flags | None = None) -> tuple[Lending, ...]:
+def lendings(columns: Neighbours, weights: Weights, visible: Flags | None = None) -> tuple[Lending, ...]:
     """Who may lend to whom. Depends on no question: keep it while the columns and what is visible stay the same."""
     found: list[Lending] = []
     for step in (columns.before, columns.after):
@@ -94,23 +101,25 @@ def _skipping(step: Integers, visible: Flags | None) -> Integers:
 def score(
     text: Floats,
     cosine: Floats | None,
-    columns: Columns,
+    columns: Neighbours,
     *,
     speaker: Floats | Flags | None = None,
     time: Floats | None = None,
     visible: Flags | None = None,
     weights: Weights = MEASURED,
     lending: tuple[Lending, ...] | None = None,
+    moments: Moments | None = None,
 ) -> Scores:
     """Every part for every memory; all arrays by position.
 
     `cosine` is None without a model, and NaN where a memory has no vector yet. `speaker` is 1 for what was said by
     whom the question asks about, `time` how close a memory is to the time it asks about. `lending` saves time where
-    it has been kept; it must have been made with the same columns, weights and `visible`.
+    it has been kept; it must have been made with the same columns, weights and `visible`. `moments` are given where
+    these memories are a part of all.
     """
     shown = np.ones(len(text), np.bool_) if visible is None else visible
     by_text = _share_of_best(np.where(shown, text, 0.0), weights.text)
-    by_meaning, has_vector = _deviations(cosine, shown, weights.meaning)
+    by_meaning, has_vector = _deviations(cosine, shown, weights.meaning, moments)
     candidate = shown & ((text > 0.0) | has_vector)
     own = np.append(by_text + by_meaning, np.float32(0.0))
     borrowed = np.zeros(len(text), np.float32)
@@ -130,16 +139,17 @@ def _share_of_best(text: Floats, weight: float) -> Floats:
     return (weight / best * text).astype(np.float32)
 
 
-def _deviations(cosine: Floats | None, shown: Flags, weight: float) -> tuple[Floats, Flags]:
+def _deviations(cosine: Floats | None, shown: Flags, weight: float, moments: Moments | None) -> tuple[Floats, Flags]:
     """How far a memory stands out among those that can be seen and compared, and which those are."""
     if cosine is None:
         return np.zeros(len(shown), np.float32), np.zeros(len(shown), np.bool_)
     compared = shown & ~np.isnan(cosine)
-    seen = cosine[compared].astype(np.float64)
-    if not seen.size:
+    if not compared.any():
         return np.zeros(len(shown), np.float32), compared
-    spread = float(seen.std())
-    far = weight * (cosine - seen.mean()) / (spread if spread > _NO_SPREAD else 1.0)
+    if moments is None:
+        seen = cosine[compared].astype(np.float64)
+        moments = Moments(float(seen.mean()), float(seen.std()))
+    far = weight * (cosine - moments.mean) / (moments.spread if moments.spread > _NO_SPREAD else 1.0)
     return np.where(compared, far, 0.0).astype(np.float32), compared
 
 

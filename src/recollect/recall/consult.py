@@ -19,8 +19,8 @@ from recollect.policies.ranking import Evidence, Part, Score, WeightedSum, dedup
 from recollect.policies.secrets import Screen, find
 from recollect.presets import Preset
 from recollect.recall.hits import Explanation
+from recollect.recall.recall import recall
 from recollect.recall.sources import Bound, Found, Source
-from recollect.recall.verb import recall
 from recollect.record import EPOCH, Record
 from recollect.stores.audit import Entry
 from recollect.text.reading import read
@@ -104,7 +104,7 @@ def consult(
 def touch(view: View, results: Iterable[Result]) -> None:
     """What is shown counts as retrieved."""
     if records := [result.record for result in results if result.record is not None]:
-        view.store.touch(records, view.now())
+        view.touch(records)
 
 
 # Asking
@@ -293,8 +293,7 @@ class _Memories(msgspec.Struct, frozen=True):
     name: str = MEMORY
 
     def search(self, query: str, limit: int) -> list[Found]:
-        rules = msgspec.structs.replace(self.view.preset, ranking=formula(self.view.preset))
-        hits = recall(msgspec.structs.replace(self.view, preset=rules), query, {}, limit=limit, touch=False)
+        hits = recall(self.view, query, {}, limit=limit, touch=False, ranking=formula(self.view.preset))
         return [
             _Remembered(
                 text=hit.memory.text,
@@ -337,7 +336,7 @@ def noted(view: View, query: str, limit: int) -> list[tuple[Entry, float]]:
     asked = read(query)
     words = tuple(dict.fromkeys(one.casefold() for one in (*asked.phrases, *asked.words)))[:_MOST_WORDS]
     log = AuditLog(view)
-    entries = {entry.id: entry for word in words for entry in log.search(word, limit=10 * limit)}
+    entries = {entry.id: entry for entry in log.matching(words, limit=10 * limit * len(words))} if words else {}
     shares = {ident: _share(entry, words) for ident, entry in entries.items() if "details" in entry.meta}
     order = sorted((ident for ident in shares if shares[ident] >= _ENOUGH), key=lambda i: (shares[i], i), reverse=True)
     return [(entries[ident], shares[ident]) for ident in order[:limit]]

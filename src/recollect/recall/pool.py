@@ -1,188 +1,160 @@
-"""The memories of all places that a question is put to, side by side in arrays, and what it finds in each."""
+"""The shortlists of all places that a question is put to, side by side in arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.filters import Filter
 from recollect.policies.ranking import Calibrated
 from recollect.recall import lexical
-from recollect.recall.calibrated import Columns as Kept
-from recollect.recall.calibrated import Lending, lendings
-from recollect.stores.columns import View
-from recollect.stores.corpus import Corpus
+from recollect.recall.calibrated import Lending, Moments, Neighbours, lendings
 from recollect.stores.port import Place
-from recollect.text import asked as speakers
+from recollect.stores.shortlist import Positions, Shortlist
 from recollect.text.query import TextQuery
 from recollect.text.times import Asked, closeness
 
-T = TypeVar("T")
 Floats = NDArray[np.float32]
+Texts = Callable[[Sequence[int]], Mapping[int, str]]
+"""The texts at some positions, of those that are still there."""
+
 _LOOSE_WORTH = 0.5
 """What a match inside a longer word is worth beside a match of the whole word."""
 
 
-class Part(NamedTuple):
-    """One place, and which of its memories may be found."""
-
-    place: Place
-    corpus: Corpus
-    view: View
-
-    @property
-    def shown(self) -> NDArray[np.bool_]:
-        return self.view.mask
-
-    def once(self, what: Hashable, make: Callable[[], T]) -> T:
-        """What depends on no question, made when first asked for."""
-        kept = self.view.kept
-        if what not in kept:
-            kept[what] = make()
-        return kept[what]
-
-    def length(self) -> Floats:
-        return self.once("length", lambda: self.corpus.columns.column("length").astype(np.float32))
-
-    def brake(self) -> Floats:
-        return self.once("brake", lambda: lexical.brake_of(self.length(), self.shown))
-
-    def speakers(self) -> frozenset[str]:
-        return self.once("speakers", self._speakers)
-
-    def _speakers(self) -> frozenset[str]:
-        columns = self.corpus.columns
-        heard = np.zeros(len(columns.speakers.values), np.bool_)
-        heard[columns.column("speaker")[self.shown]] = True
-        return frozenset(columns.speakers.values[code] for code in np.flatnonzero(heard).tolist())
-
-    def lending(self, weights: Calibrated) -> tuple[Lending, ...]:
-        columns = self.corpus.columns
-        kept = Kept(self.length(), *(columns.column(name) for name in ("conversation", "before", "after")))
-        return self.once(weights, lambda: lendings(kept, weights, self.shown))
-
-
-def part(place: Place, corpus: Corpus, where: Filter, wish: TextQuery) -> Part:
-    view = corpus.columns.view(where)
-    required = corpus.required(wish)
-    if required is not None:
-        has = np.zeros_like(view.mask)
-        has[required] = True
-        view = View(view.mask & has)
-    return Part(place, corpus, view)
-
-
 class Pool:
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.parts = parts
-        self._starts = np.cumsum([0, *(len(one.shown) for one in parts)])
-        self.shown: NDArray[np.bool_] = self._join(lambda one: one.shown, np.bool_)
+    def __init__(self, shortlists: Sequence[Shortlist]) -> None:
+        self._shortlists = shortlists
+        self._starts = np.cumsum([0, *(len(shortlist.seen.mask) for shortlist in shortlists)])
+        self.shown: NDArray[np.bool_] = self._join(lambda shortlist: shortlist.seen.mask, np.bool_)
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
-    def _join(self, column: Callable[[Part], NDArray[Any]], kind: Any) -> NDArray[Any]:
-        if len(self.parts) == 1:
-            return column(self.parts[0])
-        return np.concatenate([column(one) for one in self.parts]) if self.parts else np.zeros(0, kind)
+    def _join(self, column: Callable[[Shortlist], NDArray[Any]], kind: Any) -> NDArray[Any]:
+        if len(self._shortlists) == 1:
+            return column(self._shortlists[0])
+        return np.concatenate([column(s) for s in self._shortlists]) if self._shortlists else np.zeros(0, kind)
 
-    def owner(self, at: int) -> tuple[Part, int]:
-        """The place that a position belongs to, and its position there."""
+    def owner(self, at: int) -> tuple[Place, str]:
+        """The place that a position belongs to, and the memory's id."""
         number = int(np.searchsorted(self._starts, at, "right")) - 1
-        return self.parts[number], at - int(self._starts[number])
+        shortlist = self._shortlists[number]
+        return shortlist.place, shortlist.block.ids[at - int(self._starts[number])]
 
-    def ident(self, at: int) -> str:
-        one, here = self.owner(at)
-        return one.corpus.columns.ids[here]
-
-    def created(self) -> NDArray[np.float64]:
-        """In seconds."""
-        return self._join(lambda one: one.corpus.columns.column("created"), np.int64) / 1e6
-
-    def kept(self) -> Kept:
+    def columns(self) -> Neighbours:
         """What the calibrated score needs of each memory."""
 
         def shifted(name: str) -> NDArray[Any]:
-            if len(self.parts) == 1:
-                return self.parts[0].corpus.columns.column(name)
-            columns = [one.corpus.columns.column(name) for one in self.parts]
+            columns = [getattr(shortlist.block, name) for shortlist in self._shortlists]
+            if len(columns) == 1:
+                return columns[0]
             return np.concatenate(
                 [np.where(column < 0, -1, column + start) for column, start in zip(columns, self._starts, strict=False)]
             )
 
-        length = self._join(Part.length, np.float32)
+        length = self._join(_length, np.float32)
         # A conversation has fewer numbers than its place has memories, so adding the start keeps places apart.
-        return Kept(length, shifted("conversation"), shifted("before"), shifted("after"))
+        return Neighbours(length, shifted("conversation"), shifted("before"), shifted("after"))
 
     def lending(self, weights: Calibrated) -> tuple[Lending, ...]:
         """Neighbours are of the same place, so each place keeps its own."""
-        found = [one.lending(weights) for one in self.parts]
-        if len(found) == 1:
-            return found[0]
+        lent = [_lending(shortlist, weights) for shortlist in self._shortlists]
+        if len(lent) == 1:
+            return lent[0]
         return tuple(
             Lending(
-                np.concatenate([np.where(one.position < 0, -1, one.position + start) for one, start in here]),
-                np.concatenate([one.share for one, _ in here]),
+                np.concatenate([np.where(lend.position < 0, -1, lend.position + start) for lend, start in here]),
+                np.concatenate([lend.share for lend, _ in here]),
             )
-            for lent in zip(*found, strict=True)
-            for here in [list(zip(lent, self._starts.tolist(), strict=False))]
+            for same_step in zip(*lent, strict=True)
+            for here in [list(zip(same_step, self._starts.tolist(), strict=False))]
         )
 
-    def text(self, wish: TextQuery, limit: int, sharpen: bool) -> Floats:
-        """How well the words match, place by place."""
-        return self._join(lambda one: self._text(one, wish, limit, sharpen), np.float32)
+    def text(self, wish: TextQuery, texts: Texts | None) -> Floats:
+        """How well the words match, place by place. With `texts` the best are read to see how often they say it."""
+        scores = [
+            _text(shortlist, wish, None if texts is None else _from(int(start), texts))
+            for shortlist, start in zip(self._shortlists, self._starts, strict=False)
+        ]
+        return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
-    def _text(self, one: Part, wish: TextQuery, limit: int, sharpen: bool) -> Floats:
-        corpus, shown = one.corpus, one.shown
-        if not wish.words:
-            return shown.astype(np.float32) if wish.phrases or wish.patterns else np.zeros(len(shown), np.float32)
-        brake, texts = one.brake(), corpus.texts if sharpen else None
-        scores = lexical.text_scores(corpus.terms(wish), corpus.postings, brake, texts, shown)
-        if np.count_nonzero(scores) < limit:
-            loosely = corpus.terms(msgspec.structs.replace(wish, loose=True))
-            loose = lexical.text_scores(loosely, corpus.postings, brake, None, shown)
-            fresh = (scores == 0) & (loose > 0)
-            if fresh.any():
-                weakest = float(scores[scores > 0].min(initial=np.inf)) if scores.any() else 1.0
-                scores[fresh] = _LOOSE_WORTH * weakest * loose[fresh] / float(loose[fresh].max())
-        if wish.phrases or wish.patterns:
-            scores[shown & (scores == 0)] = 1e-3  # what has every phrase is found without the words too
-        return scores
-
-    def cosines(self, query: Floats) -> Floats | None:
+    def cosines(self) -> Floats | None:
         """NaN where a memory has no vector; None if none has."""
-        found = [one.corpus.cosines(query) for one in self.parts]
-        if all(one is None for one in found):
+        if all(shortlist.cosine is None for shortlist in self._shortlists):
             return None
-        sizes = [len(one.shown) for one in self.parts]
         return np.concatenate(
-            [np.full(size, np.nan, np.float32) if one is None else one for one, size in zip(found, sizes, strict=True)]
+            [
+                np.full(len(shortlist.seen.mask), np.nan, np.float32) if shortlist.cosine is None else shortlist.cosine
+                for shortlist in self._shortlists
+            ]
         )
 
-    def vector(self, at: int) -> Floats | None:
-        one, here = self.owner(at)
-        vectors = one.corpus.columns.vectors
-        return vectors.matrix[here] if vectors is not None and here < len(vectors.has) and vectors.has[here] else None
-
-    def speakers(self) -> set[str]:
-        """Of what may be found."""
-        return {name for one in self.parts for name in one.speakers()} - {""}
+    def moments(self) -> Moments:
+        """The mean and spread of the cosine over all that can be seen and compared, shortlisted or not."""
+        wholes = [shortlist.whole for shortlist in self._shortlists if shortlist.whole.compared]
+        count = sum(whole.compared for whole in wholes)
+        if not count:
+            return Moments(0.0, 0.0)
+        mean = sum(whole.compared * whole.cosine for whole in wholes) / count
+        squares = sum(whole.compared * (whole.spread**2 + (whole.cosine - mean) ** 2) for whole in wholes)
+        return Moments(mean, float(np.sqrt(squares / count)))
 
     def said_by(self, named: set[str]) -> NDArray[np.bool_] | None:
         if not named:
             return None
-        return self._join(
-            lambda one: one.corpus.columns.speakers.table(named.__contains__)[one.corpus.columns.column("speaker")],
-            np.bool_,
-        )
 
-    def asked(self, query: str) -> set[str]:
-        """The speakers that a question is about."""
-        return speakers.asked(query, self.speakers())
+        def spoken(shortlist: Shortlist) -> NDArray[np.bool_]:
+            block = shortlist.block
+            known = list(block.speakers)
+            table = np.fromiter((name in named for name in known), np.bool_, len(known))
+            return table[block.speaker]
+
+        return self._join(spoken, np.bool_)
 
     def close_to(self, asked: Asked | None) -> Floats | None:
-        return None if asked is None else closeness(asked, self.created())
+        if asked is None:
+            return None
+        return closeness(asked, self._join(lambda shortlist: shortlist.block.created, np.int64) / 1e6)
+
+
+def _from(start: int, texts: Texts) -> Texts:
+    """By the positions of one place."""
+
+    def here(positions: Sequence[int]) -> Mapping[int, str]:
+        return {at - start: text for at, text in texts([at + start for at in positions]).items()}
+
+    return here
+
+
+def _length(shortlist: Shortlist) -> Floats:
+    return shortlist.seen.once("length", lambda: shortlist.block.length.astype(np.float32))
+
+
+def _lending(shortlist: Shortlist, weights: Calibrated) -> tuple[Lending, ...]:
+    block, seen = shortlist.block, shortlist.seen
+    columns = Neighbours(_length(shortlist), block.conversation, block.before, block.after)
+    return seen.once(weights, lambda: lendings(columns, weights, seen.mask))
+
+
+def _text(shortlist: Shortlist, wish: TextQuery, texts: Texts | None) -> Floats:
+    shown, whole = shortlist.seen.mask, shortlist.whole
+    if not wish.words:
+        return shown.astype(np.float32) if wish.phrases or wish.patterns else np.zeros(len(shown), np.float32)
+    brake = shortlist.seen.once("brake", lambda: lexical.brake_of(_length(shortlist), whole.length))
+
+    def scored(words: Mapping[str, Positions], read: Texts | None) -> Floats:
+        return lexical.text_scores(words, whole.memories, whole.frequency, brake, read)
+
+    scores = scored(shortlist.words, texts)
+    if shortlist.loose:
+        loose = scored(shortlist.loose, None)
+        fresh = (scores == 0) & (loose > 0)
+        if fresh.any():
+            weakest = float(scores[scores > 0].min(initial=np.inf)) if scores.any() else 1.0
+            scores[fresh] = _LOOSE_WORTH * weakest * loose[fresh] / float(loose[fresh].max())
+    if wish.phrases or wish.patterns:
+        scores[shown & (scores == 0)] = 1e-3  # what has every phrase is found without the words too
+    return scores

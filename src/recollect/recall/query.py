@@ -16,10 +16,11 @@ from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
-from recollect.recall.recall import Question, Recall
+from recollect.recall.recall import Asking, Question
 from recollect.record import Record, parse_time
+from recollect.stores.port import Order, by_place
 from recollect.text.times import span
-from recollect.view import APART, View
+from recollect.view import View
 
 SortBy = Literal["relevance", "newest", "oldest", "importance"]
 _ALL = 1_000_000
@@ -50,14 +51,15 @@ class Query(msgspec.Struct, frozen=True):
 
 def listed(view: View, where: Filter, *, newest_first: bool, limit: int, contains: str | None) -> list[Record]:
     """By creation time; nothing is read beyond the last that is wanted."""
+    order: Order = "newest" if newest_first else "oldest"
     if contains is None:
-        return list(view.store.scan(where, newest_first=newest_first, limit=limit))
+        return list(view.store.scan(where, order=order, limit=limit))
     wanted = validation.query(contains, "contains").casefold()
-    found = view.store.scan(where, newest_first=newest_first)
-    return list(islice((record for record in found if wanted in record.text.casefold()), limit))
+    records = view.store.scan(where, order=order)
+    return list(islice((record for record in records if wanted in record.text.casefold()), limit))
 
 
-def read(given: Query | Mapping[str, Any]) -> Query:
+def query_from(given: Query | Mapping[str, Any]) -> Query:
     if isinstance(given, Query):
         return given
     if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -100,7 +102,7 @@ def _filter(view: View, wish: Query) -> Filter:
         "any_tags": validation.tags(wish.any_tags),
         "without_tags": validation.tags(wish.without_tags),
     }
-    where = view.where(**given, without_kinds=() if given["kinds"] else APART)
+    where = view.where(**given)
     since, until = _range(wish.time_range, where.now)
     least = wish.min_importance
     importance = None if least is None else validation.importance(least, "min_importance")
@@ -125,11 +127,10 @@ def _by_text(
 ) -> list[Hit]:
     view = views[0]
     fetch = limit if related is None else _ALL
-    decay = view.decay if len(views) == 1 else cast("Decay", _Decays(views))
-    asked = validation.query(text, "text")
-    question = Question(asked, wheres, fetch, doubles=True)
-    found = Recall(view.store, view.preset, decay, question, view.embedding).hits()
-    return [hit for hit in found if related is None or hit.memory.id in related]
+    decay = None if len(views) == 1 else cast("Decay", _Decays(views))
+    question = Question(validation.query(text, "text"), wheres, fetch, doubles=True, decay=decay)
+    hits = Asking(view, question).hits()
+    return [hit for hit in hits if related is None or hit.memory.id in related]
 
 
 class _Decays:
@@ -150,10 +151,10 @@ def _by_conditions(
     hits: list[Hit] = []
     for view, where in zip(views, wheres, strict=True):
         score, decay, now = view.preset.ranking.score, view.decay, where.now
-        found = [record for record in view.store.scan(where, bare=True) if related is None or record.id in related]
-        if len(found) > limit:
-            found = heapq.nsmallest(limit, found, key=_bare_key(order, view, now))
-        whole = view.store.get([record.id for record in found], view.address)
+        records = [r for r in view.store.scan(where, whole=False) if related is None or r.id in related]
+        if len(records) > limit:
+            records = heapq.nsmallest(limit, records, key=_bare_key(order, view, now))
+        whole = [r for place, group in by_place(records).items() for r in view.store.get(place, [r.id for r in group])]
         hits += [Hit(record, score(Evidence(record, ""), decay, now)) for record in whole]
     return hits
 
@@ -184,4 +185,4 @@ def _related(views: Sequence[View], wish: Query) -> set[str]:
 
 def _all(views: Sequence[View]) -> Iterable[Record]:
     for view in views:
-        yield from view.store.scan(view.where(), bare=True)
+        yield from view.store.scan(view.where(), whole=False)

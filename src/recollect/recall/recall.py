@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect.errors import ConcurrencyError
+from recollect import validation
 from recollect.filters import Filter
-from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
-from recollect.policies.ranking import Calibrated, Evidence, Part, Score, content_hash
-from recollect.presets import Preset
+from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score, content_hash
 from recollect.recall.hits import Absence, Hit, Hits
-from recollect.record import Address, Record
-from recollect.stores.port import Place, Store
+from recollect.record import Record, parse_time
+from recollect.stores.port import Place
+from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
 from recollect.text.times import Asked, asked_time
+from recollect.view import View
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,9 +34,8 @@ Rerank = Callable[[str, Sequence[str]], Sequence[float]]
 
 _FRESH = 20
 """So many of the best are looked at for facts that newer ones replace."""
-_TRIES = 100
-_CATCH_UP = 2.0
-"""Seconds that a recall waits for the vectors of what was just stored."""
+_CATCH_UP = 1.0
+"""Seconds that a recall waits for the vectors of what was just stored, in all the places that it looks in."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -50,75 +49,84 @@ class Question(msgspec.Struct, frozen=True):
     rerank: Rerank | None = None
     doubles: bool = False
     """Whether memories of the same text are all wanted."""
+    ranking: Ranking | None = None
+    """In place of the preset's."""
+    decay: Decay | None = None
+    """In place of the view's."""
 
     @property
     def now(self) -> datetime:
         return self.wheres[0].now
 
 
-class Recall:
-    """One question to one store. `hits` answers it; `absence` says what kept a memory out."""
+class Asking:
+    """One question of a view. `hits` answers it; `absence` says what kept a memory out."""
 
-    def __init__(
-        self, store: Store, preset: Preset, decay: Decay, question: Question, embedding: Embedding | None
-    ) -> None:
-        self._store = store
-        self._preset = preset
-        self._decay = decay
+    def __init__(self, view: View, question: Question) -> None:
+        self._view = view
+        self._store = view.store
+        self._rules = view.preset.recall
+        self._ranking = question.ranking or view.preset.ranking
+        self._decay = question.decay or view.decay
         self._question = question
-        self._embedding = embedding
+        self._embedding = view.embedding
         self._wish = read(question.text)
-        self._model = None if embedding is None else embedding.embedder
+        self._known: dict[tuple[Place, str], Record] = {}
+        """Memories that were read for this question."""
+        self._model = None if view.embedding is None else view.embedding.embedder
 
     def hits(self) -> Hits:
         """The best, best first. Nothing is touched here."""
         if not self._wish and (self._model is None or not self._question.text.strip()):
             return Hits()
-        found = self._reranked(self._found())
-        return Hits(self._distinct(found)[: self._question.limit])
+        hits = self._reranked(self._rank())
+        return Hits(self._distinct(hits)[: self._question.limit])
 
-    def _found(self) -> list[Hit]:
-        """Once more where a workspace was forgotten by somebody else while it was read."""
-        for _ in range(_TRIES):
-            with suppress(ConcurrencyError), ExitStack() as stack:
-                return self._rank(self._pool(stack))
-        with ExitStack() as stack:
-            return self._rank(self._pool(stack))
+    # Asking
 
-    def _pool(self, stack: ExitStack) -> Pool:
-        from recollect.recall.pool import Pool, part
+    def _speakers(self) -> set[str]:
+        """Of what may be found."""
+        counts = [self._store.count(where, ("speaker",)) for where in self._question.wheres]
+        return {name for count in counts for (name,) in count} - {""}
 
-        model = self._model
-        parts: list[Any] = []
-        for where in self._question.wheres:
-            for place in _places(where):
-                if model is not None and self._embedding is not None:
-                    self._embedding.catch_up(place, _CATCH_UP)
-                corpus = stack.enter_context(self._store.corpus(place, model.model if model else None))
-                if corpus.columns.size:
-                    parts.append(part(place, corpus, where, self._wish))
-        return Pool(parts)
+    def _vector(self, named: set[str]) -> bytes | None:
+        """Of the question, without the names of speakers. Nothing is locked meanwhile: a model may take its time."""
+        if self._model is None or self._embedding is None:
+            return None
+        deadline = time.monotonic() + _CATCH_UP
+        for place in dict.fromkeys(place for where in self._question.wheres for place in Place.seen_by(where)):
+            self._embedding.catch_up(place, deadline - time.monotonic())
+        vector = self._embedding.query(without_names(self._question.text, named))
+        return None if vector is None else vector.astype("<f4").tobytes()
+
+    def _pool(self, vector: bytes | None) -> Pool:
+        from recollect.recall.pool import Pool
+        from recollect.stores.shortlist import Ask
+
+        question = self._question
+        asks = [Ask(where, self._wish, vector, self._model_name, enough=question.limit) for where in question.wheres]
+        return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
 
     # Scoring
 
-    def _rank(self, pool: Pool) -> list[Hit]:
+    def _rank(self) -> list[Hit]:
+        ranking = self._ranking
+        named = asked(self._question.text, self._speakers()) if isinstance(ranking, Calibrated) else set[str]()
+        pool = self._pool(self._vector(named))
         if not len(pool):
             return []
-        question, ranking = self._question, self._preset.ranking
-        named = pool.asked(question.text) if isinstance(ranking, Calibrated) else set[str]()
-        cosine = self._cosines(pool, named)
-        text = pool.text(self._wish, question.limit, sharpen=cosine is None)
+        cosine = pool.cosines()
+        text = pool.text(self._wish, self._texts(pool) if cosine is None else None)
         if isinstance(ranking, Calibrated):
             return self._calibrated(pool, ranking, text, cosine, named)
         return self._by_evidence(pool, text, cosine)
 
-    def _cosines(self, pool: Pool, named: set[str]) -> Floats | None:
-        if self._model is None or self._embedding is None:
-            return None
-        from recollect.text.asked import without_names
+    def _texts(self, pool: Pool) -> Callable[[Sequence[int]], dict[int, str]]:
+        def texts(positions: Sequence[int]) -> dict[int, str]:
+            records = zip(positions, self._read(pool, positions), strict=True)
+            return {at: record.text for at, record in records if record is not None}
 
-        vector = self._embedding.query(without_names(self._question.text, named))
-        return None if vector is None else pool.cosines(vector)
+        return texts
 
     def _calibrated(
         self, pool: Pool, weights: Calibrated, text: Floats, cosine: Floats | None, named: set[str]
@@ -128,85 +136,88 @@ class Recall:
         from recollect.recall.calibrated import score
 
         question = self._question
-        asked = asked_time(question.text, question.now, question.zone)
-        speaker, time = pool.said_by(named), pool.close_to(asked)
+        when = asked_time(question.text, question.now, question.zone)
+        speaker, time = pool.said_by(named), pool.close_to(when)
         scores = score(
             text,
             cosine,
-            pool.kept(),
+            pool.columns(),
             speaker=speaker,
             time=time,
             visible=pool.shown,
             weights=weights,
             lending=pool.lending(weights),
+            moments=pool.moments(),
         )
-        # Without a word in common it must not stand behind the others. One that stands alone is behind nobody.
+        # Without a word in common a memory must at least not be below the average; a single memory is the average.
         worth = np.where((text > 0) | (scores.total > -_NOTHING), scores.total, -np.inf)
-        best = _best(worth, self._preset.recall.fetch(max(question.limit, _FRESH // 2)))
-        found: list[Hit] = []
-        places: dict[str, int] = {}
-        names = ("text", "meaning", "neighbours", _said("speaker", named), _said("time", asked), "conversation")
+        best = _best(worth, self._rules.fetch(max(question.limit, _FRESH // 2)))
+        hits: list[Hit] = []
+        positions: dict[str, int] = {}
+        names = ("text", "meaning", "neighbours", _said("speaker", named), _said("time", when), "conversation")
         for at, record in zip(best, self._records(pool, best), strict=True):
             if record is not None:
-                found.append(Hit(record, _sum(names, [float(part[at]) for part in scores[:6]], weights)))
-                places[record.id] = at
-        found.sort(key=_by_score)
-        return _freshened(question.text, found, pool, places) if weights.fresh else found
+                hits.append(Hit(record, _sum(names, [float(part[at]) for part in scores[:6]], weights)))
+                positions[record.id] = at
+        hits.sort(key=_by_score)
+        return _freshened(question.text, hits, positions, self._model_name) if weights.fresh else hits
+
+    @property
+    def _model_name(self) -> str | None:
+        return None if self._model is None else self._model.model
 
     def _by_evidence(self, pool: Pool, text: Floats, cosine: Floats | None) -> list[Hit]:
         """The best by words and the best by meaning, each with what is known of it, scored one by one."""
-        recall, question = self._preset.recall, self._question
-        wanted = recall.fetch(question.limit)
+        rules, question = self._rules, self._question
+        wanted = rules.fetch(question.limit)
         by_text = {at: rank for rank, at in enumerate(_best(_above(text, 0.0, pool), wanted), 1)}
         by_meaning: dict[int, int] = {}
         if cosine is not None:
-            least = -1.0 if recall.threshold is None else recall.threshold
+            least = -1.0 if rules.threshold is None else rules.threshold
             by_meaning = {at: rank for rank, at in enumerate(_best(_above(cosine, least, pool), wanted), 1)}
-            if recall.threshold is not None:
-                by_text = {at: rank for at, rank in by_text.items() if not cosine[at] < recall.threshold}
+            if rules.threshold is not None:
+                by_text = {at: rank for at, rank in by_text.items() if not cosine[at] < rules.threshold}
         top = max(float(text.max(initial=0.0)), 1e-9)
         order = list(dict.fromkeys([*by_text, *by_meaning]))
-        found: list[Hit] = []
+        hits: list[Hit] = []
         for at, record in zip(order, self._records(pool, order), strict=True):
             if record is None:
                 continue
             words = float(text[at]) / top if at in by_text or cosine is None else None
             likeness = None if cosine is None or cosine[at] != cosine[at] else float(cosine[at])
             evidence = Evidence(record, question.text, words, by_text.get(at), likeness, by_meaning.get(at))
-            found.append(Hit(record, self._preset.ranking.score(evidence, self._decay, question.now)))
-        found.sort(key=_by_score)
-        return found
+            hits.append(Hit(record, self._ranking.score(evidence, self._decay, question.now)))
+        hits.sort(key=_by_score)
+        return hits
 
     def _records(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
-        """The memories at these positions; None for one that was deleted just now."""
-        wanted: dict[Place, list[str]] = {}
-        owners = [(pool.owner(at)[0].place, pool.ident(at)) for at in order]
-        for place, ident in owners:
-            wanted.setdefault(place, []).append(ident)
-        found = {
-            (place, record.id): record
-            for place, ids in wanted.items()
-            for record in self._store.get(ids, Address(*place))
-            if Place.of(record) == place
-        }
-        if self._question.as_of is not None:
-            found = self._as_of(found, self._question.as_of)
-        return [found.get(owner) for owner in owners]
+        """The memories at these positions that may be recalled; None for one that was deleted just now."""
+        records, then = self._read(pool, order), self._question.as_of
+        return records if then is None else self._as_of(records, then)
 
-    def _as_of(self, found: dict[tuple[Place, str], Record], then: datetime) -> dict[tuple[Place, str], Record]:
+    def _read(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
+        owners, known = [pool.owner(at) for at in order], self._known
+        wanted: dict[Place, list[str]] = {}
+        for owner in owners:
+            if owner not in known:
+                wanted.setdefault(owner[0], []).append(owner[1])
+        for place, ids in wanted.items():
+            known.update(((place, record.id), record) for record in self._store.get(place, ids))
+        return [known.get(owner) for owner in owners]
+
+    def _as_of(self, records: Sequence[Record | None], then: datetime) -> list[Record | None]:
         """Those that could be recalled at that time."""
-        heirs = {record.superseded_by: place for (place, _), record in found.items() if record.superseded_by}
-        born = {
-            heir.id: heir.created_at
-            for place in set(heirs.values())
-            for heir in self._store.get([ident for ident, at in heirs.items() if at == place], Address(*place))
-        }
-        return {key: record for key, record in found.items() if _could_be_recalled(record, then, born)}
+        heirs: dict[Place, list[str]] = {}
+        for record in records:
+            if record is not None and record.superseded_by is not None:
+                heirs.setdefault(Place.of(record), []).append(record.superseded_by)
+        born = {heir.id: heir.created_at for place, ids in heirs.items() for heir in self._store.get(place, ids)}
+        return [r if r is not None and _could_be_recalled(r, then, born) else None for r in records]
 
     def absence(self, ident: str, hits: Hits) -> Absence:
         """Why a memory is not among the hits."""
         where = self._question.wheres[0]
-        known = self._store.get([ident], where.view)
+        known = self._view.get([ident])
         if not known:
             return Absence(ident, "there is no such memory that this view can see")
         for place, hit in enumerate(hits, 1):
@@ -222,7 +233,7 @@ class Recall:
 
     def _outranked(self, record: Record, hits: Hits) -> Absence:
         everything = msgspec.structs.replace(self._question, limit=_ALL, doubles=True)
-        ranked = Recall(self._store, self._preset, self._decay, everything, self._embedding).hits()
+        ranked = Asking(self._view, everything).hits()
         key = content_hash(record.text)
         for place, hit in enumerate(ranked, 1):
             if hit.memory.id != record.id:
@@ -255,10 +266,37 @@ class Recall:
         kept: list[Hit] = []
         for hit in found:
             key = content_hash(hit.memory.text)
-            if key not in seen and not _same(hit, kept, self._preset.recall.same_above):
+            if key not in seen and not _same(hit, kept, self._rules.same_above):
                 seen.add(key)
                 kept.append(hit)
         return kept
+
+
+def recall(
+    view: View,
+    query: str,
+    conditions: Mapping[str, Any],
+    *,
+    limit: int | None = None,
+    touch: bool = True,
+    as_of: datetime | str | None = None,
+    why_not: str | None = None,
+    rerank: Rerank | None = None,
+    zone: tzinfo | None = None,
+    ranking: Ranking | None = None,
+) -> Hits:
+    """The verb: from what a caller asks of a view to hits."""
+    limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
+    then = None if as_of is None else parse_time(as_of, "as_of")
+    where = view.narrowed("live", conditions) if then is None else filter_as_of(view.narrowed(None, conditions), then)
+    question = Question(validation.query(query), [where], limit, then, zone, rerank, ranking=ranking)
+    asking = Asking(view, question)
+    hits = asking.hits()
+    if why_not is not None:
+        hits.absence = asking.absence(validation.memory_id(why_not, "why_not"), hits)
+    if touch and then is None:
+        view.touch([hit.memory for hit in hits])
+    return hits
 
 
 _ALL = 1_000_000
@@ -277,7 +315,7 @@ def _sum(names: Sequence[str], shares: Sequence[float], weights: Calibrated) -> 
     return Score(sum(part.share for part in parts), "sum", parts)
 
 
-def past(where: Filter, then: datetime) -> Filter:
+def filter_as_of(where: Filter, then: datetime) -> Filter:
     """The filter as it would have been at that time. Which memories were live then is told from each of them."""
     end = then + timedelta(microseconds=1)
     return msgspec.structs.replace(where, now=then, until=end if where.until is None else min(where.until, end))
@@ -293,9 +331,9 @@ def _could_be_recalled(record: Record, then: datetime, born: dict[str, datetime]
 
 def _unmet(where: Filter, record: Record) -> str:
     """The first condition that a memory does not meet."""
-    bare = Filter(view=where.view, now=where.now, state=None)
+    bare = Filter(seen_from=where.seen_from, now=where.now, state=None)
     for name in Filter.__struct_fields__:
-        if name not in ("view", "now", "state"):
+        if name not in ("seen_from", "now", "state"):
             one = msgspec.structs.replace(bare, **{name: getattr(where, name)})
             if not one.matches(record):
                 return name.replace("_", " ")
@@ -311,12 +349,6 @@ def _said(part: str, what: Asked | set[str] | None) -> str:
 
 def _by_score(hit: Hit) -> tuple[float, str]:
     return -hit.score, hit.memory.id
-
-
-def _places(where: Filter) -> list[Place]:
-    view = where.view
-    own = [] if view.workspace is None or where.tiers == ("account",) else [Place(view.tenant, view.workspace)]
-    return own if where.tiers and "account" not in where.tiers else [*own, Place(view.tenant, None)]
 
 
 def _above(values: Floats, least: float, pool: Pool) -> Floats:
@@ -339,7 +371,7 @@ def _best(values: Floats, count: int) -> list[int]:
     return some[np.argsort(-values[some], kind="stable")].tolist()[:count]
 
 
-def _freshened(query: str, found: list[Hit], pool: Pool, places: dict[str, int]) -> list[Hit]:
+def _freshened(query: str, found: list[Hit], positions: dict[str, int], model: str | None) -> list[Hit]:
     """Newer facts before older ones that they replace. The score says so, and stays the order."""
     from recollect.recall.freshness import freshen
 
@@ -349,8 +381,8 @@ def _freshened(query: str, found: list[Hit], pool: Pool, places: dict[str, int])
         ranked,
         [hit.score for hit in found],
         [hit.memory.text for hit in found],
-        [(hit.memory.created_at, places[hit.memory.id]) for hit in found],
-        [pool.vector(places[hit.memory.id]) for hit in found],
+        [(hit.memory.created_at, positions[hit.memory.id]) for hit in found],
+        [_direction(hit.memory, model) for hit in found],
     )
     if not moved:
         return found
@@ -364,6 +396,16 @@ def _freshened(query: str, found: list[Hit], pool: Pool, places: dict[str, int])
             hit = Hit(hit.memory, Score(hit.score + gain, "sum", (*hit.scored.parts, fresh)))
         again.append(hit)
     return again[::-1]
+
+
+def _direction(record: Record, model: str | None) -> Floats | None:
+    """Its vector of this model, normalised."""
+    import numpy as np
+
+    if record.embedding is None or model is None or record.embedding_model != model:
+        return None
+    vector: Floats = np.frombuffer(record.embedding, "<f4")
+    return vector / np.float32(np.sqrt(vector @ vector) or 1.0)
 
 
 _STEP = 1e-4

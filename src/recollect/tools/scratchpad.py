@@ -30,7 +30,7 @@ class WriteScratchpad(Arguments, frozen=True):
 
     def run(self, memory: Memory) -> Result:
         note = memory.scratchpad.write(self.key, self.value)
-        return {"key": note.key, "written_at": note.written_at}
+        return {"key": note.key, "written_at": note.updated_at}
 
 
 class ReadScratchpad(Arguments, frozen=True):
@@ -41,7 +41,7 @@ class ReadScratchpad(Arguments, frozen=True):
 
     def run(self, memory: Memory) -> Result:
         note = memory.scratchpad.note(self.key)
-        return {"key": note.key, "value": note.value, "written_at": note.written_at}
+        return {"key": note.key, "value": note.value, "written_at": note.updated_at}
 
 
 class ListScratchpad(Arguments, frozen=True):
@@ -56,7 +56,7 @@ class ListScratchpad(Arguments, frozen=True):
         for note in memory.scratchpad.list():
             long = len(msgspec.json.encode(note.value)) > _LONGEST
             shown: dict[str, Any] = {"truncated": True} if long else {"value": note.value}
-            notes.append({"key": note.key, **shown, "written_at": note.written_at})
+            notes.append({"key": note.key, **shown, "written_at": note.updated_at})
         return {"count": len(notes), "entries": notes}
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from recollect.errors import InputError
+from recollect.facets.scratchpad import SHELF
 from recollect.memory import Memory
 from recollect.tools.base import Arguments, Result, Tag
-from recollect.view import APART
 
 _LONGEST = 4000
 """So much of one memory is shown."""
@@ -89,7 +89,7 @@ class Remember(Arguments, frozen=True):
     ] = None
 
     def run(self, memory: Memory) -> Result:
-        if self.kind in APART:
+        if self.kind == SHELF:
             raise InputError("kind", f"a {self.kind} is no memory; use write_scratchpad")
         stored = memory.remember(self.content, kind=self.kind, tags=self.tags, importance=self.importance)
         return {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -17,7 +18,7 @@ from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
 from recollect.record import Record, State, render
 from recollect.stores.audit import Entry
-from recollect.verbs.remember import successors
+from recollect.verbs.revise import successors
 from recollect.view import View
 
 
@@ -45,10 +46,10 @@ _ARCHIVED = {
 def diagnose(view: View, ident: str) -> Diagnosis:
     """Why a memory is not recalled any more, or that nothing keeps it from being recalled."""
     ident = validation.memory_id(ident)
-    found = view.store.get([ident], view.address)
-    if not found:
+    records = view.get([ident])
+    if not records:
         return _absent(view, ident)
-    (record,) = found
+    record = records[0]
     now = view.now()
     state, left = record.state(now), strength(record, view.decay, now)
     if state == "superseded":
@@ -91,6 +92,31 @@ def _current(view: View, record: Record) -> str | None:
 def _texts(record: Record) -> tuple[str, ...]:
     """Everything in which somebody may have written something."""
     return record.text, render(record.metadata), " ".join(record.tags), record.source or ""
+
+
+class StoreStats(msgspec.Struct, frozen=True):
+    """Counts of what a view sees, and the bytes on disk of the places it looks in."""
+
+    total: int
+    states: Mapping[str, int]
+    kinds: Mapping[str, int]
+    tiers: Mapping[str, int]
+    agents: Mapping[str, int]
+    """Per agent; shared memories under the empty name."""
+    embedded: int
+    size_bytes: int
+
+
+def stats(view: View) -> StoreStats:
+    """In every state. Only a view of a whole workspace sees bytes on disk."""
+    where = view.where(state=None)
+    counts = view.store.count(where, ("state", "kind", "tier", "agent", "embedded"))
+    states, kinds, tiers, agents, embedded = (Counter[str]() for _ in range(5))
+    for values, number in counts.items():
+        for counter, value in zip((states, kinds, tiers, agents, embedded), values, strict=True):
+            counter[value] += number
+    size = sum(view.on_disk.size(place) for place in view.places) if view.on_disk and view.whole else 0
+    return StoreStats(sum(states.values()), states, kinds, tiers, agents, embedded["yes"], size)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -162,8 +188,9 @@ def doctor(view: View) -> Health:
             found["unimportant"].append(record.id)
         if not record.access_count and (now - record.created_at).days >= 30:
             found["never recalled"].append(record.id)
+    if view.whole and view.on_disk is not None:
+        found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.on_disk.damage(place)]
     if view.whole:
-        found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.store.damage(place)]
         found["audit log broken"] = _breaks(view)
     findings = (
         Finding(problem, severity, len(found[problem]), advice, tuple(found[problem][:5]))

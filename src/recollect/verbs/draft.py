@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from recollect import validation
-from recollect.errors import AccessError, InputError, SecretError
+from recollect.errors import AccessError, InputError
 from recollect.policies.importance import assess
 from recollect.policies.retention import expiry
-from recollect.policies.secrets import find
+from recollect.policies.secrets import screen
 from recollect.presets import Preset
 from recollect.record import Address, Lifetime, Record, Role, Tier, digest, new_id, parse_time, render
 
@@ -47,13 +47,13 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
         raise InputError("content", f"{len(text):,} characters is over the limit of {rules.max_chars:,}")
     if rules.max_tags is not None and len(tags) > rules.max_tags:
         raise InputError("tags", f"{len(tags)} tags are over the limit of {rules.max_tags}")
-    screen(preset, "content", text)
+    screen(preset.secrets, "content", text)
     if metadata:
-        screen(preset, "metadata", render(metadata))
+        screen(preset.secrets, "metadata", render(metadata))
     if tags:
-        screen(preset, "tags", " ".join(tags))
+        screen(preset.secrets, "tags", " ".join(tags))
     if source := get("source"):
-        screen(preset, "source", source)
+        screen(preset.secrets, "source", source)
     tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
     ident, role, created = new_id(), get("role"), get("created_at", now)
     importance, expires = _worth(given, text, kind, created, preset)
@@ -109,12 +109,6 @@ def _worth(
     elif expires <= created:
         raise InputError("expires_at", "must be later than created_at")
     return importance, expires
-
-
-def screen(preset: Preset, field: str, text: str) -> None:
-    """Refuse what looks like a credential, naming the field and the rule, never the text."""
-    if rule := find(text, preset.secrets):
-        raise SecretError(field, rule)
 
 
 def _widest(view: Address) -> Tier:

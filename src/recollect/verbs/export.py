@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -15,20 +15,23 @@ from msgspec.structs import replace
 from recollect import validation
 from recollect.errors import AccessError, ConflictError, InputError
 from recollect.filters import visible
+from recollect.policies.secrets import screen
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.stores.port import Place, by_place
-from recollect.verbs.draft import screen
-from recollect.verbs.remember import count as memories
-from recollect.verbs.remember import keep_quota
+from recollect.stores.shelves import Thing, names
+from recollect.verbs.archive import memories_text
+from recollect.verbs.quota import keep_quota
 from recollect.view import View
 
 Target = str | os.PathLike[str] | IO[bytes]
 Progress = Callable[[int], object]
 
+T = TypeVar("T")
 _FORMAT = "recollect"
 _BATCH = 1000
 _encode = msgspec.json.Encoder().encode
 _record = msgspec.json.Decoder(Record).decode
+_thing = msgspec.json.Decoder(Thing).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -42,6 +45,7 @@ class _Header(msgspec.Struct):
     format: str
     schema_version: int
     memories: list[msgspec.Raw] = []
+    things: list[msgspec.Raw] = []
 
 
 def export(view: View, target: Target, progress: Progress | None = None) -> int:
@@ -54,10 +58,24 @@ def export(view: View, target: Target, progress: Progress | None = None) -> int:
             out.write((b"\n" if count == 1 else b",\n") + _encode(record))
             if progress and count % _BATCH == 0:
                 progress(count)
+        for number, thing in enumerate(_things(view)):
+            out.write((b'\n],"things":[\n' if number == 0 else b",\n") + _encode(thing))
         out.write(b"\n]}\n")
     if progress:
         progress(count)
     return count
+
+
+def _things(view: View) -> Iterator[Thing]:
+    """What is on the shelves and belongs to nobody else than who sees it here."""
+    address = view.address
+    for thing in view.store.shelf(view.place):
+        if (
+            address.agent in (None, thing.agent)
+            and address.account in (None, thing.account)
+            and address.conversation in (None, thing.parent)
+        ):
+            yield thing
 
 
 @contextmanager
@@ -84,26 +102,46 @@ def _writing(target: Target) -> Generator[IO[bytes]]:
 def load(view: View, source: Target, progress: Progress | None = None) -> Imported:
     """Read everything once to check it, then once more to store it as one change."""
     with view.refusing("import"), _reading(source) as stream:
-        for number, record in enumerate(_records(stream), 1):
-            _check(view, record, number)
+        places = {view.place}
+        for number, item in enumerate(_items(stream), 1):
+            if isinstance(item, Record):
+                _check(view, item, number)
+                places.add(Place.of(_here(view, item)))
+            else:
+                _check_thing(view, item, number)
         stream.seek(0)
-        with ExitStack() as transactions:
-            created: dict[Place, list[str]] = {}
-            count = 0
-            records = (_here(view, record) for record in _records(stream))
-            while batch := list(islice(records, _BATCH)):
-                for place, group in by_place(_new(view, batch)).items():
-                    if place not in created:
-                        transactions.enter_context(view.store.transaction(place))
-                    created.setdefault(place, []).extend(record.id for record in view.store.put(group))
-                count += len(batch)
-                if progress:
-                    progress(count)
-            whole = new_id() if len(created) > 1 else None
-            for place, ids in created.items():
-                view.log(place, "import", f"imported {memories(len(ids))}", part_of=whole, created=ids)
-            added = sum(map(len, created.values()))
-            keep_quota(view, added)
+        with view.store.transaction(*places):
+            imported = _store(view, stream, progress)
+    if imported.added:
+        keep_quota(view, imported.added)
+        view.new_in(*places)
+    return imported
+
+
+def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported:
+    """In a transaction."""
+    created: dict[Place, list[str]] = {}
+    kept: dict[Place, list[Thing]] = {}
+    count = added = 0
+    items = _items(stream)
+    while batch := list(islice(items, _BATCH)):
+        records = [_here(view, item) for item in batch if isinstance(item, Record)]
+        for place, group in by_place(_new(view, records)).items():
+            created.setdefault(place, []).extend(record.id for record in view.store.put(place, group))
+            added += len(group)
+        for thing in (item for item in batch if isinstance(item, Thing)):
+            if not view.store.find(view.place, thing.shelf, [thing.key]):
+                view.store.keep(view.place, thing)
+                kept.setdefault(view.place, []).append(replace(thing, version=0))
+        count += len(records)
+        if progress:
+            progress(count)
+    changed = list(dict.fromkeys([*created, *kept]))
+    whole = new_id() if len(changed) > 1 else None
+    for place in changed:
+        ids, things = created.get(place, []), kept.get(place, [])
+        message = f"imported {memories_text(len(ids))}"
+        view.log(place, "import", message, (), things, part_of=whole, created=ids, things_changed=names(things))
     return Imported(added, count - added)
 
 
@@ -129,20 +167,27 @@ def _reading(source: Target) -> Generator[IO[bytes]]:
         yield stream  # pyright: ignore[reportReturnType]
 
 
-def _records(stream: IO[bytes]) -> Iterator[Record]:
+def _items(stream: IO[bytes]) -> Iterator[Record | Thing]:
     """Line by line as exported; a document that was laid out otherwise is read as a whole."""
     head = stream.readline()
     if head.rstrip().endswith(b'"memories":['):
         _check_header(head.rstrip() + b"]}")
+        decode: Callable[[bytes], Record | Thing] = _record
         for number, line in enumerate(stream, 2):
             line = line.strip()
             if line == b"]}":
                 return
-            yield _decode(line.removesuffix(b","), f"line {number}")
+            if line == b'],"things":[':
+                decode = _thing
+                continue
+            yield _decoded(decode, line.removesuffix(b","), f"line {number}")
         raise InputError("source", "ends in the middle: the export is not complete")
     stream.seek(0)
-    for number, raw in enumerate(_check_header(stream.read()).memories, 1):
-        yield _decode(raw, f"memory {number}")
+    document = _check_header(stream.read())
+    for number, raw in enumerate(document.memories, 1):
+        yield _decoded(_record, raw, f"memory {number}")
+    for number, raw in enumerate(document.things, 1):
+        yield _decoded(_thing, raw, f"thing {number}")
 
 
 def _check_header(document: bytes) -> _Header:
@@ -160,9 +205,9 @@ def _check_header(document: bytes) -> _Header:
     return header
 
 
-def _decode(line: Any, where: str) -> Record:
+def _decoded(decode: Callable[[bytes], T], line: Any, where: str) -> T:
     try:
-        return _record(line)
+        return decode(line)
     except _UNREADABLE as error:
         raise InputError("source", f"{where}: {error}") from None
 
@@ -181,12 +226,29 @@ def _check(view: View, record: Record, number: int) -> None:
         raise InputError("source", f"{where}: {error}") from None
     if record.digest() != record.checksum:
         raise InputError("source", f"{where} ({record.id}) does not match its checksum: the file was changed")
-    screen(view.preset, "content", record.text)
-    screen(view.preset, "metadata", render(record.metadata))
-    screen(view.preset, "tags", " ".join(record.tags))
-    screen(view.preset, "source", record.source or "")
+    screen(view.preset.secrets, "content", record.text)
+    screen(view.preset.secrets, "metadata", render(record.metadata))
+    screen(view.preset.secrets, "tags", " ".join(record.tags))
+    screen(view.preset.secrets, "source", record.source or "")
     if not visible(view.address, _here(view, record)):
         raise AccessError(f"source: {where} belongs to another agent, account, channel or conversation than this view")
+
+
+def _check_thing(view: View, thing: Thing, number: int) -> None:
+    where = f"thing {number}"
+    try:
+        validation.kind(thing.shelf, "shelf")
+        validation.query(thing.key, "key")
+        validation.metadata(thing.body, "body", validation.MAX_CONTENT_BYTES)
+        for part in ("parent", "account", "agent"):
+            if (name := getattr(thing, part)) is not None:
+                validation.name(name, part)
+    except InputError as error:
+        raise InputError("source", f"{where}: {error}") from None
+    screen(view.preset.secrets, "body", render({thing.key: thing.body}))
+    address = view.address
+    if address.agent not in (None, thing.agent) or address.account not in (None, thing.account):
+        raise AccessError(f"source: {where} belongs to another agent or account than this view")
 
 
 def _check_fields(record: Record) -> None:
@@ -219,7 +281,7 @@ def _check_fields(record: Record) -> None:
 
 def _new(view: View, batch: list[Record]) -> list[Record]:
     """Those that are not there yet. The same id with something else in it is a ConflictError."""
-    there = {record.id: record for record in view.store.get([record.id for record in batch], view.address)}
+    there = {record.id: record for record in view.get([record.id for record in batch])} if batch else {}
     for record in batch:
         if (twin := there.get(record.id)) and twin.checksum != record.checksum:
             raise ConflictError(f"memory {record.id} exists with other content; nothing of it was changed")

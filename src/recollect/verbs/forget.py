@@ -13,7 +13,10 @@ from recollect.errors import AccessError, ConcurrencyError, InputError
 from recollect.record import Record, new_id, parse_time
 from recollect.stores.audit import GENESIS, Entry
 from recollect.stores.port import Place, by_place
-from recollect.verbs.remember import again, ancestors, count, why
+from recollect.stores.shelves import Thing, names
+from recollect.verbs.archive import checked_reason, memories_text, reread
+from recollect.verbs.quota import relieve
+from recollect.verbs.revise import ancestors
 from recollect.view import View
 
 
@@ -46,16 +49,23 @@ class Forget(msgspec.Struct, frozen=True):
 
 def forget(view: View, wish: Forget) -> Receipt:
     with view.refusing("forget"):
-        reason = None if wish.reason is None else why(view, wish.reason)
+        reason = None if wish.reason is None else checked_reason(view, wish.reason)
         if wish.workspace is not None:
             return _forget_workspace(view, wish, reason)
-        found = _select(view, wish)
-    groups = by_place(list({record.id: record for record in [*found, *ancestors(view, found)]}.values()))
+        records = _select(view, wish)
+        things = _things(view, wish)
+    groups = by_place(list({record.id: record for record in [*records, *ancestors(view, records)]}.values()))
+    if things:
+        groups.setdefault(view.place, [])
     whole = new_id() if len(groups) > 1 else None
-    entries = [_delete(view, place, group, reason, wish.erase, whole) for place, group in groups.items()]
+    with view.store.transaction(*groups):
+        entries = [
+            _delete(view, place, group, things if place == view.place else [], reason, wish.erase, whole)
+            for place, group in groups.items()
+        ]
     note = _scrub(view, groups) if wish.erase else None
-    view.notes.clear()  # this process keeps no copy either
-    view.summaries.clear()
+    relieve(view, groups)
+    view.memos.clear()  # this process keeps no copy either
     ids = tuple(ident for entry in entries for ident in entry.meta["deleted"])
     erased = wish.erase and note is None
     return Receipt(view.now(), len(ids), ids, reason, erased, tuple(entry.id for entry in entries), note)
@@ -82,22 +92,46 @@ def _select(view: View, wish: Forget) -> list[Record]:
     return list(view.store.scan(view.where(state=None, **conditions)))
 
 
-def _delete(view: View, place: Place, group: list[Record], reason: str | None, erase: bool, whole: str | None) -> Entry:
-    with view.store.transaction(place):
-        group = again(view, place, group)
-        ids = [record.id for record in group]
-        message = f"forgot {count(len(ids))}{f': {reason}' if reason else ''}"
-        view.store.delete(group, reason or "")
-        if erase:
-            view.store.forget_before(place, about=ids)
-        action, before = ("erase", ()) if erase else ("forget", group)
-        return view.log(place, action, message, before, part_of=whole, deleted=ids)
+def _things(view: View, wish: Forget) -> list[Thing]:
+    """A conversation goes with what is kept for it, as far as this view sees that."""
+    if wish.conversation is None or any((wish.tag, wish.since, wish.until)):
+        return []
+    address = view.address
+    return [
+        thing
+        for thing in view.store.shelf(view.place, parent=wish.conversation)
+        if address.agent in (None, thing.agent) and address.account in (None, thing.account)
+    ]
+
+
+def _delete(
+    view: View,
+    place: Place,
+    group: list[Record],
+    things: list[Thing],
+    reason: str | None,
+    erase: bool,
+    whole: str | None,
+) -> Entry:
+    """In a transaction."""
+    group = reread(view, place, group)
+    ids = [record.id for record in group]
+    message = f"forgot {memories_text(len(ids))}{f': {reason}' if reason else ''}"
+    view.store.delete(place, ids, reason or "")
+    for thing in things:
+        view.store.remove(place, thing.shelf, [thing.key])
+    if erase:
+        view.store.forget_before(place, about=ids)
+        return view.log(place, "erase", message, part_of=whole, deleted=ids)
+    return view.log(place, "forget", message, group, things, part_of=whole, deleted=ids, things_changed=names(things))
 
 
 def _scrub(view: View, places: dict[Place, list[Record]]) -> str | None:
+    if view.on_disk is None:
+        return None
     try:
         for place in places:
-            view.store.scrub(place)
+            view.on_disk.scrub(place)
     except ConcurrencyError:
         return "another process still reads older data; run compact to remove the last traces from the disk"
     return None
@@ -113,7 +147,7 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
     if wish.id or wish.tag or wish.since or wish.until or wish.conversation:
         raise InputError("workspace", "cannot be combined with other conditions")
     where = view.where(state=None, tiers=("workspace", "channel", "conversation"))
-    memories = view.store.stats(where).total
+    memories = view.store.count(where).get((), 0)
     head = next(view.store.entries(view.place, newest_first=True, limit=1), None)
     entry = view.log(
         Place(view.address.tenant, None),
@@ -124,7 +158,6 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
         audit_entries=head.seq if head else 0,
         audit_head=head.hash if head else GENESIS,
     )
-    view.store.drop(view.address.tenant, workspace)
-    view.notes.clear()
-    view.summaries.clear()
+    view.store.drop(view.place)
+    view.memos.clear()
     return Receipt(view.now(), memories, (), reason, True, (entry.id,))

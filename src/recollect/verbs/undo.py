@@ -2,90 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable
 
 from recollect import validation
 from recollect.errors import ConflictError, NotFoundError
 from recollect.filters import visible
 from recollect.stores.audit import Entry
-from recollect.stores.port import Place
+from recollect.stores.port import Before, Place
+from recollect.stores.shelves import names
 from recollect.view import View
 
 _CHANGES = ("created", "changed", "deleted")
+_NAMES = (*_CHANGES, "things_changed")
 
 
 def undo(view: View, change: str | None) -> Entry:
     """Take back one change, given by the id of its audit entry, or the last one that this view made."""
     with view.refusing("undo"):
         wanted = None if change is None else validation.memory_id(change, "change")
-    with ExitStack() as transactions:
-        parts = _undoable(view, wanted)
-        for place, _ in parts:
-            transactions.enter_context(view.store.transaction(place))
+    parts = _undoable(view, wanted)
+    places = [place for place, _ in parts]
+    with view.store.transaction(*places):
         first, *_ = [_take_back(view, place, entry) for place, entry in parts]
+    view.new_in(*places)
     return first
 
 
 def _take_back(view: View, place: Place, entry: Entry) -> Entry:
     store = view.store
-    before = store.before(place, entry.seq) or []
+    before = store.before(place, entry.seq) or Before([], [])
     created, changed, gone = (entry.meta.get(key, []) for key in _CHANGES)
-    if (changed or gone) and not before:
+    if ((changed or gone) and not before.records) or (entry.meta.get("things_changed") and not before.things):
         raise ConflictError(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
-    _check_untouched(view, place, entry, [*created, *changed, *gone])
-    now_there = {record.id: record for record in store.get([*created, *changed, *gone], view.address)}
-    store.delete([now_there[ident] for ident in created if ident in now_there])
-    store.update([record for record in before if record.id in now_there])
-    store.put([record for record in before if record.id not in now_there])
-    restored = [record.id for record in before]
-    return view.log(place, "undo", f"undid: {entry.message}", of=entry.id, restored=restored, removed=created)
+    _check_untouched(view, place, entry)
+    there = {record.id for record in store.get(place, [*created, *changed, *gone])}
+    store.delete(place, [ident for ident in created if ident in there])
+    store.update(place, [record for record in before.records if record.id in there])
+    if missing := [record for record in before.records if record.id not in there]:
+        store.put(place, missing)
+    for thing in before.things:
+        if thing.version:
+            store.keep(place, thing)
+        else:
+            store.remove(place, thing.shelf, [thing.key])
+    restored = [record.id for record in before.records]
+    things = names(before.things)
+    return view.log(
+        place,
+        "undo",
+        f"undid: {entry.message}",
+        of=entry.id,
+        restored=restored,
+        removed=created,
+        things_restored=things,
+    )
 
 
 def _undoable(view: View, wanted: str | None) -> list[tuple[Place, Entry]]:
     """The change, in every place that it was made in."""
-    found = _latest(view, lambda entry: wanted in (None, entry.id))
-    if not found:
+    latest = _latest(view, lambda entry: wanted in (None, entry.id))
+    if not latest:
         raise NotFoundError("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
-    last = max(found, key=lambda part: part[1].id)
+    last = max(latest, key=lambda part: part[1].id)
     whole = last[1].meta.get("part_of")
     return [last] if whole is None else _latest(view, lambda entry: entry.meta.get("part_of") == whole)
 
 
 def _latest(view: View, meant: Callable[[Entry], bool]) -> list[tuple[Place, Entry]]:
     """In each place the last entry that is meant, if it can be undone and was not."""
-    found: list[tuple[Place, Entry]] = []
+    latest: list[tuple[Place, Entry]] = []
     for place in view.places:
         undone: set[str] = set()
         for entry in view.store.entries(place, newest_first=True):
             if entry.action == "undo":
                 undone.add(entry.meta.get("of", ""))
             elif entry.id not in undone and meant(entry) and _may_undo(view, place, entry):
-                found.append((place, entry))
+                latest.append((place, entry))
                 break
-    return found
+    return latest
 
 
 def _may_undo(view: View, place: Place, entry: Entry) -> bool:
-    """Whether it changed memories, was made by this view's agent, and touched nothing that the view cannot see."""
-    if view.address.agent not in (None, entry.actor) or not any(entry.meta.get(key) for key in _CHANGES):
+    """Whether it changed something, was made by this view's agent, and touched nothing that the view cannot see."""
+    address = view.address
+    if address.agent not in (None, entry.actor) or not any(entry.meta.get(key) for key in _NAMES):
         return False
     created = entry.meta.get("created", [])
-    seen = view.store.get(created, view.address)
-    before = view.store.before(place, entry.seq) or []
-    return len(seen) == len(created) and all(visible(view.address, record) for record in before)
+    seen = [record for record in view.store.get(place, created) if visible(address, record)] if created else []
+    before = view.store.before(place, entry.seq) or Before([], [])
+    return (
+        len(seen) == len(created)
+        and all(visible(address, record) for record in before.records)
+        and all(address.account in (None, thing.account) for thing in before.things)
+    )
 
 
-def _check_untouched(view: View, place: Place, entry: Entry, ids: Sequence[str]) -> None:
+def _check_untouched(view: View, place: Place, entry: Entry) -> None:
     """A change that others were built on must be undone after them."""
-    named = set(ids)
+    named = {name for key in _NAMES for name in entry.meta.get(key, [])}
     undone: set[str] = set()
     for later in view.store.entries(place, newest_first=True):
         if later.seq <= entry.seq:
             return
         if later.action == "undo":
             undone.add(later.meta.get("of", ""))
-        elif later.id not in undone and named.intersection(
-            ident for key in _CHANGES for ident in later.meta.get(key, [])
-        ):
+        elif later.id not in undone and named.intersection(n for key in _NAMES for n in later.meta.get(key, [])):
             raise ConflictError(f"change {entry.id} was built on by {later.id} ({later.message}); undo that first")

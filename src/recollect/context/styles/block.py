@@ -7,7 +7,7 @@ from recollect.context.sections import Drafted, Item, LeftOut, Section
 from recollect.policies.injection import Block
 from recollect.policies.ranking import content_hash
 from recollect.recall.hits import Hits
-from recollect.recall.verb import recall
+from recollect.recall.recall import recall
 from recollect.record import Record
 from recollect.text.fence import CLOSE, OPEN, inside
 

@@ -2,22 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime, timedelta, tzinfo
+from typing import NamedTuple
+
 from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, Section
-from recollect.facets.journal import CORE, Part, private, shared
 from recollect.policies.injection import Diary
+from recollect.policies.retention import in_window
+from recollect.record import Record
+from recollect.view import View
+
+CORE, JOURNAL, WHITEBOARD = "core", "journal", "whiteboard"
+_TITLE = "# Your Private Memory"
+_CORE_HEAD = "## Core Memories (permanent)"
+_JOURNAL_HEAD = "## Recent Journal Entries"
+_BOARD_HEAD = "# Shared Whiteboard"
+
+
+class Passage(NamedTuple):
+    """A heading, and below it a line for each memory."""
+
+    name: str
+    head: str
+    entries: tuple[tuple[str, str], ...]
+    """Text and id."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join((self.head, *(text for text, _ in self.entries)))
 
 
 def draft(request: Request, style: Diary) -> Drafted:
     # Not counted as a retrieval: what is in the prompt is a matter of its age alone.
     view, zone = request.view, request.zone
     agent = view.address.agent
-    sections = tuple(_section(part) for part in (*private(view, zone), *shared(view, zone)))
+    sections = tuple(_section(passage) for passage in (*private(view, zone), *shared(view, zone)))
     return Drafted(sections, prompt=f"You are {agent}." if agent else "")
 
 
-def _section(part: Part) -> Section:
+def _section(passage: Passage) -> Section:
     """Core memories are who the agent is, and stay; of the others the oldest go first."""
-    items = tuple(Item(text, ident) for text, ident in part.entries)
-    fewest = None if part.name == CORE else 0
-    return Section(part.name, items, part.head, where="prompt", fewest=fewest, oldest_first=True)
+    items = tuple(Item(text, ident) for text, ident in passage.entries)
+    fewest = None if passage.name == CORE else 0
+    return Section(passage.name, items, passage.head, where="prompt", fewest=fewest, oldest_first=True)
+
+
+def private(view: View, zone: tzinfo) -> list[Passage]:
+    """What the agent remembers for itself. Joined with an empty line between them, the document's block."""
+    core = tuple((f"- {_indented(record.text)}", record.id) for record in in_prompt(view, CORE))
+    journal = tuple(
+        (f"- [{_day(record, zone)}] {_indented(record.text)}", record.id) for record in in_prompt(view, JOURNAL)
+    )
+    passages = [Passage(CORE, _CORE_HEAD, core), Passage(JOURNAL, _JOURNAL_HEAD, journal)]
+    passages = [passage for passage in passages if passage.entries]
+    return [passage._replace(head=f"{_TITLE}\n\n{passage.head}") for passage in passages[:1]] + passages[1:]
+
+
+def shared(view: View, zone: tzinfo) -> list[Passage]:
+    """What all agents of the workspace share."""
+    entries = tuple(
+        (f"- [{', '.join(filter(None, (_day(record, zone), _author(record))))}] {_indented(record.text)}", record.id)
+        for record in owned(view, None, (WHITEBOARD,))
+        if in_window(view.preset.retention, record, view.now())
+    )
+    return [Passage(WHITEBOARD, _BOARD_HEAD, entries)] if entries else []
+
+
+def in_prompt(view: View, kind: str) -> list[Record]:
+    """Oldest first. The store is asked for the window only: before it there may be years."""
+    retention, now = view.preset.retention, view.now()
+    days = retention.window_days.get(kind)
+    since = None if days is None else now - timedelta(days=days)
+    records = owned(view, view.address.agent, (kind,), since=since)
+    return [record for record in records if in_window(retention, record, now)]
+
+
+def owned(
+    view: View,
+    agent: str | None,
+    kinds: tuple[str, ...] = (CORE, JOURNAL),
+    *,
+    since: datetime | None = None,
+    newest_first: bool = False,
+    whole: bool = True,
+) -> Iterator[Record]:
+    """Of exactly this agent, or of none: a filter without an agent would see everyone's."""
+    where = view.where(kinds=kinds, agent=agent, since=since)
+    records = view.store.scan(where, order="newest" if newest_first else "oldest", whole=whole)
+    return (record for record in records if record.address.agent == agent)
+
+
+def _day(record: Record, zone: tzinfo) -> str:
+    return record.created_at.astimezone(zone).date().isoformat()
+
+
+def _author(record: Record) -> str:
+    # An owner may write anything there.
+    return " ".join(str(record.metadata.get("author", "")).split())
+
+
+def _indented(text: str) -> str:
+    """Further lines are indented, so that no memory can begin a heading or another memory."""
+    first, *rest = text.splitlines() or [""]
+    return "\n".join([first, *(f"  {line}" if line else "" for line in rest)])

@@ -27,7 +27,7 @@ _VIEWS = 64
 """For so many views the notes are kept as they were read last."""
 
 
-class Note(NamedTuple):
+class InjectedNote(NamedTuple):
     """A memory as it was read. The store gives the same record, or one with the same checksum, until it changes."""
 
     record: Record
@@ -39,14 +39,14 @@ class Note(NamedTuple):
 def draft(request: Request, style: Notes) -> Drafted:
     # Not counted as a retrieval: nothing of a note depends on that, and it would make reading write.
     view = request.view
-    if injection := view.store.settings(view.place).injection:
+    if injection := view.settings(view.place).injection:
         style = replace(style, **injection)
     guidance = (Section("guidance", (Item(GUIDANCE),), where="prompt"),) if style.guidance else ()
     limit = style.max_inject_count if request.limit is None else min(request.limit, style.max_inject_count)
     if style.inject_mode == "off" or not limit or not style.max_inject_chars:
         return Drafted(guidance)
     latest = _read(view)[::-1]
-    chosen: Sequence[Note] = ()
+    chosen: Sequence[InjectedNote] = ()
     if style.inject_mode == "relevant":
         chosen = relevant(latest, request.asked, view.now()) or latest[: min(style.recent, limit)]
     else:
@@ -56,7 +56,7 @@ def draft(request: Request, style: Notes) -> Drafted:
     return Drafted((*guidance, Section("memories", items, HEAD, fewest=0)), tuple(left))
 
 
-def relevant(notes: Sequence[Note], message: str, now: datetime) -> list[Note]:
+def relevant(notes: Sequence[InjectedNote], message: str, now: datetime) -> list[InjectedNote]:
     """Those that share a word with the message, by the Aegis document's score; of equals in the order given."""
     asked = words(message)
     scored = [
@@ -68,9 +68,11 @@ def relevant(notes: Sequence[Note], message: str, now: datetime) -> list[Note]:
     return [note for _, note in scored]
 
 
-def _fit(notes: Sequence[Note], limit: int, chars: int, request: Request) -> tuple[list[Note], list[LeftOut]]:
+def _fit(
+    notes: Sequence[InjectedNote], limit: int, chars: int, request: Request
+) -> tuple[list[InjectedNote], list[LeftOut]]:
     """One that is too long for what is left makes way for the shorter ones after it."""
-    kept: list[Note] = []
+    kept: list[InjectedNote] = []
     left: list[LeftOut] = []
     room = chars
     for place, note in enumerate(notes):
@@ -85,7 +87,7 @@ def _fit(notes: Sequence[Note], limit: int, chars: int, request: Request) -> tup
     return kept, left
 
 
-def _line(note: Note) -> str:
+def _line(note: InjectedNote) -> str:
     # Ids and tags are on one line too, whoever wrote them into the file.
     return f"- ({_one_line(', '.join((note.record.id, *note.record.tags)))}) {note.text}"
 
@@ -95,12 +97,13 @@ def _one_line(text: str) -> str:
     return " ".join(line for line in text.splitlines() if line and not line.isspace())
 
 
-def _read(view: View) -> list[Note]:
+def _read(view: View) -> list[InjectedNote]:
     """All that the view sees, oldest first. What has not changed since the last time is not read again."""
-    known: dict[tuple[str | None, str], Note] = view.notes.get(view.address, {})
-    found: dict[tuple[str | None, str], Note | None] = {}
+    kept = view.memo("notes")
+    known: dict[tuple[str | None, str], InjectedNote] = kept.get(view.address, {})
+    found: dict[tuple[str | None, str], InjectedNote | None] = {}
     unread: dict[tuple[str | None, str], Record] = {}
-    for record in view.store.scan(view.narrowed("live", {}), bare=True):
+    for record in view.store.scan(view.narrowed("live", {}), whole=False):
         # A workspace and its account may number their notes alike.
         key = (record.address.workspace, record.id)
         note = known.get(key)
@@ -113,10 +116,10 @@ def _read(view: View) -> list[Note]:
         found.update(_notes(view, unread))
     notes = {key: note for key, note in found.items() if note is not None}
     if unread or len(notes) != len(known):
-        view.notes.pop(view.address, None)
-        while len(view.notes) >= _VIEWS:
-            view.notes.pop(next(iter(view.notes)), None)
-        view.notes[view.address] = notes
+        kept.pop(view.address, None)
+        while len(kept) >= _VIEWS:
+            kept.pop(next(iter(kept)), None)
+        kept[view.address] = notes
     return list(notes.values())
 
 
@@ -124,13 +127,13 @@ def _same(one: Record, other: Record) -> bool:
     return one is other or bool(one.checksum and one.checksum == other.checksum and one.tags == other.tags)
 
 
-def _notes(view: View, records: dict[tuple[str | None, str], Record]) -> dict[tuple[str | None, str], Note]:
+def _notes(view: View, records: dict[tuple[str | None, str], Record]) -> dict[tuple[str | None, str], InjectedNote]:
     """Those whose content the scan left out are asked for; one that has gone meanwhile is none."""
     bare = [record.id for record in records.values() if record.content is None]
-    whole = {(one.address.workspace, one.id): one for one in view.store.get(bare, view.address)} if bare else {}
-    notes: dict[tuple[str | None, str], Note] = {}
+    whole = {(record.address.workspace, record.id): record for record in view.get(bare)} if bare else {}
+    notes: dict[tuple[str | None, str], InjectedNote] = {}
     for key, record in records.items():
         full = record if record.content is not None else whole.get(key)
         if full is not None:
-            notes[key] = Note(record, _one_line(full.text), words(full.text))
+            notes[key] = InjectedNote(record, _one_line(full.text), words(full.text))
     return notes

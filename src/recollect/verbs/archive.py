@@ -1,0 +1,72 @@
+"""The verbs archive and restore: out of recall, but kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from recollect import validation
+from recollect.errors import ConflictError
+from recollect.policies.secrets import screen
+from recollect.record import Record, new_id
+from recollect.stores.port import Place, by_place
+from recollect.view import View
+
+
+def archive(view: View, records: Sequence[Record], action: str, message: str) -> list[Record]:
+    """`action` says why: archive, decay, early or quota."""
+    return _archived(view, records, view.now(), action, message)
+
+
+def _archived(view: View, records: Sequence[Record], at: datetime | None, action: str, message: str) -> list[Record]:
+    changed: dict[str, Record] = {}
+    groups = by_place(records)
+    if not groups:
+        return []
+    whole = new_id() if len(groups) > 1 else None
+    with view.store.transaction(*groups):
+        for place, group in groups.items():
+            before = reread(view, place, group)
+            after = [replace(record, archived_at=at) for record in before]
+            view.store.update(place, after)
+            view.log(place, action, message, before, part_of=whole, changed=[record.id for record in before])
+            changed.update((record.id, record) for record in after)
+    return [changed[record.id] for record in records if record.id in changed]
+
+
+def reread(view: View, place: Place, records: Sequence[Record]) -> list[Record]:
+    """These as they are now that nobody else can write here; without those that someone deleted meanwhile."""
+    there = {record.id: record for record in view.store.get(place, [record.id for record in records])}
+    return [there[record.id] for record in records if record.id in there]
+
+
+def archive_ids(view: View, ids: str | Sequence[str], reason: str | None) -> list[Record]:
+    with view.refusing("archive"):
+        note = "" if reason is None else f": {checked_reason(view, reason)}"
+        records = view.find(ids)
+        for record in records:
+            if record.archived_at is not None:
+                raise ConflictError(f"memory {record.id} is archived already")
+    return archive(view, records, "archive", f"archived {memories_text(len(records))}{note}")
+
+
+def checked_reason(view: View, reason: str) -> str:
+    """A reason as it may stand in the audit log, from where nothing can be removed."""
+    reason = validation.label(reason, "reason", 200)
+    screen(view.preset.secrets, "reason", reason)
+    return reason
+
+
+def restore(view: View, ids: str | Sequence[str]) -> list[Record]:
+    with view.refusing("restore"):
+        records = view.find(ids)
+        for record in records:
+            if record.archived_at is None:
+                raise ConflictError(f"memory {record.id} is not archived")
+    return _archived(view, records, None, "restore", f"restored {memories_text(len(records))}")
+
+
+def memories_text(number: int) -> str:
+    return "1 memory" if number == 1 else f"{number:,} memories"

@@ -1,0 +1,91 @@
+"""Room for what is new: the quota of an agent, and the size of a place. Both are seen to after a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from msgspec.structs import replace
+
+from recollect.filters import Filter
+from recollect.policies.ranking import Evidence
+from recollect.policies.retention import over_quota
+from recollect.record import Address, Record
+from recollect.stores.port import Place, by_place
+from recollect.verbs.archive import archive, memories_text, reread
+from recollect.view import View
+
+
+def keep_quota(view: View, added: int) -> None:
+    """Archive what this agent has over the quota, in all of the tenant's workspaces.
+
+    Counting is not free, so a count is trusted until this process has added what was left, or a hundredth of the quota.
+    """
+    quota, agent, order = view.quota, view.address.agent, view.preset.retention.quota_order
+    if quota is None:
+        return
+    rooms, key = view.memo("quota"), (view.address.tenant, agent, quota)
+    rooms[key] = rooms.get(key, 0) - added
+    if rooms[key] >= 0:
+        return
+    wheres = [_owned(view, place) for place in view.store.places(view.address.tenant) if place.workspace is not None]
+    counts = [view.store.count(where, ("agent",)).get((agent or "",), 0) for where in wheres]
+    live = sum(counts)
+    if (excess := live - quota) > 0:
+        first: list[Record] = []
+        for where in wheres:
+            # A filter cannot ask for what is nobody's, so that of those some more are looked at.
+            going_first = view.store.scan(where, order=order, limit=excess if agent else None, whole=False)
+            first += islice((record for record in going_first if record.address.agent == agent), excess)
+        going = over_quota(first, len(first) - excess, order)
+        _archive_or_forget(view, going, quota)
+    rooms[key] = min(max(quota - live, 0), quota // 100)
+
+
+def _owned(view: View, place: Place) -> Filter:
+    """What counts towards the quota in a place; of no agent in particular where the view has none."""
+    where = view.where(tiers=("workspace", "channel", "conversation"), agent=view.address.agent)
+    return replace(where, seen_from=Address(*place))
+
+
+def _archive_or_forget(view: View, records: list[Record], quota: int) -> None:
+    over = f"{memories_text(len(records))} over the quota of {quota:,}"
+    if view.preset.retention.quota_action == "archive":
+        archive(view, records, "quota", f"archived {over}")
+        return
+    groups = by_place(records)
+    with view.store.transaction(*groups):
+        for place, group in groups.items():
+            gone = reread(view, place, group)
+            ids = [record.id for record in gone]
+            view.store.delete(place, ids, "quota")
+            view.log(place, "quota", f"forgot {over}", gone, deleted=ids)
+
+
+def relieve(view: View, places: Iterable[Place]) -> None:
+    """After a commit: compact the places that have grown too full."""
+    for place in places:
+        if view.on_disk is not None and view.on_disk.crowded(place):
+            make_room(view, place)
+
+
+def make_room(view: View, place: Place) -> int:
+    """Compact a place, without what has faded beyond the preset's limit. Returns the bytes freed."""
+    if view.on_disk is None:
+        return 0
+    limit = view.preset.retention.compact_below
+    if limit is not None:
+        now, rank, decay = view.now(), view.preset.ranking.score, view.settings(place).decay or view.preset.decay
+        every = Filter(seen_from=Address(*place), now=now, state=None)
+        faded = [
+            record
+            for record in view.store.scan(every, whole=False)
+            if Place.of(record) == place and rank(Evidence(record, ""), decay, now).value < limit
+        ]
+        if faded:
+            with view.store.transaction(place):
+                ids = [record.id for record in reread(view, place, faded)]
+                view.store.delete(place, ids, f"relevance below {limit:g}")
+                message = f"removed {memories_text(len(ids))} of a relevance below {limit:g}"
+                view.log(place, "compact", message, deleted=ids)
+    return view.on_disk.compact(place)

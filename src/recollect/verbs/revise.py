@@ -1,0 +1,99 @@
+"""The verb revise, and the history that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from recollect.errors import ConflictError, InputError
+from recollect.record import Record
+from recollect.stores.port import Place
+from recollect.verbs.draft import draft
+from recollect.view import View
+
+
+def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
+    """A new record in place of an old one, which stays as its history."""
+    with view.refusing("revise"):
+        place = Place.of(view.one(ident))
+        with view.store.transaction(place):
+            new = _superseded(view, place, ident, changes)
+    view.new_in(place)
+    return new
+
+
+def _superseded(view: View, place: Place, ident: str, changes: Mapping[str, Any]) -> Record:
+    """As it is now that nobody else can write there."""
+    (old,) = view.store.get(place, [ident]) or [view.one(ident)]
+    if old.superseded_by is not None:
+        raise ConflictError(f"memory {old.id} was superseded by {old.superseded_by}; revise that one")
+    (new,) = view.store.put(place, [_successor(view, old, changes)])
+    view.store.update(place, [replace(old, superseded_by=new.id)])
+    view.log(place, "revise", f"revised a {new.kind}", before=[old], created=[new.id], changed=[old.id])
+    return new
+
+
+def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
+    now = view.now()
+    inherited: dict[str, Any] = {
+        "content": old.content,
+        "kind": old.kind,
+        "importance": old.importance,
+        "tags": old.tags,
+        "role": old.role,
+        "source": old.source,
+        "references": old.references,
+        "metadata": old.metadata,
+        "lifetime": old.lifetime,
+        "tier": old.tier,
+    }
+    if old.expires_at is not None:
+        inherited["expires_at"] = _as_long(old.created_at, old.expires_at, now)
+    given = {field: value for field, value in changes.items() if value is not None}
+    if not given:
+        raise InputError("content", "or another field must be given: there is nothing to revise")
+    if "content" not in given and "embedding" not in given:
+        inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
+    new = draft(inherited | given, old.address, view.preset, now)
+    return replace(new, address=old.address)
+
+
+def _as_long(created: datetime, expires: datetime, now: datetime) -> datetime:
+    try:
+        return now + (expires - created)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def history(view: View, ident: str) -> list[Record]:
+    """Every version of a memory, oldest first."""
+    record = view.one(ident)
+    return [*ancestors(view, [record])[::-1], record, *successors(view, record)]
+
+
+def successors(view: View, record: Record) -> Iterator[Record]:
+    """What superseded it, directly and after, oldest first."""
+    seen = {record.id}  # an import may bring a circle
+    while (successor := record.superseded_by) is not None and successor not in seen:
+        versions = view.get([successor])
+        if not versions:
+            return
+        record = versions[0]
+        seen.add(record.id)
+        yield record
+
+
+def ancestors(view: View, records: Sequence[Record]) -> list[Record]:
+    """What these superseded, directly and before, newest first."""
+    earlier: list[Record] = []
+    generation = list(records)
+    seen = {record.id for record in records}
+    while generation:
+        where = view.where(state=None, superseded_by=tuple(record.id for record in generation))
+        generation = [record for record in view.store.scan(where, order="newest") if record.id not in seen]
+        earlier += generation
+        seen.update(record.id for record in generation)
+    return earlier
