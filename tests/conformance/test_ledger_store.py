@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from recollect.conformance import StoreConformance, StoreMachine
 from recollect.stores.files.ledger import Ledger
-from recollect.stores.port import JournaledStore
+from recollect.stores.port import Store
 
 
 class TestLedger(StoreConformance):
@@ -19,21 +19,21 @@ class TestLedger(StoreConformance):
         return tmp_path / "memory"
 
     @pytest.fixture
-    def store(self, folder: Path) -> Iterator[JournaledStore]:
+    def store(self, folder: Path) -> Iterator[Store]:
         with closing(Ledger(folder)) as store:
             yield store
 
     @pytest.fixture
-    def reopen(self, folder: Path) -> Callable[[], JournaledStore]:
+    def reopen(self, folder: Path) -> Callable[[], Store]:
         return lambda: Ledger(folder)
 
 
 class LedgerMachine(StoreMachine):
-    def fresh(self) -> JournaledStore:
+    def fresh(self) -> Store:
         self.folder = TemporaryDirectory()
         return Ledger(self.folder.name)
 
-    def reopen(self, store: JournaledStore) -> JournaledStore:
+    def reopen(self, store: Store) -> Store:
         return Ledger(self.folder.name)
 
     def teardown(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from recollect.conformance import StoreConformance, StoreMachine
 from recollect.stores.files.notebook import Notebook
-from recollect.stores.port import JournaledStore
+from recollect.stores.port import Store
 
 
 class TestNotebook(StoreConformance):
@@ -19,21 +19,21 @@ class TestNotebook(StoreConformance):
         return tmp_path / "memory"
 
     @pytest.fixture
-    def store(self, folder: Path) -> Iterator[JournaledStore]:
+    def store(self, folder: Path) -> Iterator[Store]:
         with closing(Notebook(folder)) as store:
             yield store
 
     @pytest.fixture
-    def reopen(self, folder: Path) -> Callable[[], JournaledStore]:
+    def reopen(self, folder: Path) -> Callable[[], Store]:
         return lambda: Notebook(folder)
 
 
 class NotebookMachine(StoreMachine):
-    def fresh(self) -> JournaledStore:
+    def fresh(self) -> Store:
         self.folder = TemporaryDirectory()
         return Notebook(self.folder.name)
 
-    def reopen(self, store: JournaledStore) -> JournaledStore:
+    def reopen(self, store: Store) -> Store:
         return Notebook(self.folder.name)
 
     def teardown(self) -> None:

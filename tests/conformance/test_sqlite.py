@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from recollect.conformance import StoreConformance, StoreMachine
-from recollect.stores.port import JournaledStore
+from recollect.stores.port import Store
 from recollect.stores.sqlite.folder import SqliteFolder
 
 
@@ -19,21 +19,21 @@ class TestSqliteFolder(StoreConformance):
         return tmp_path / "memory"
 
     @pytest.fixture
-    def store(self, folder: Path) -> Iterator[JournaledStore]:
+    def store(self, folder: Path) -> Iterator[Store]:
         with closing(SqliteFolder(folder)) as store:
             yield store
 
     @pytest.fixture
-    def reopen(self, folder: Path) -> Callable[[], JournaledStore]:
+    def reopen(self, folder: Path) -> Callable[[], Store]:
         return lambda: SqliteFolder(folder)
 
 
 class SqliteMachine(StoreMachine):
-    def fresh(self) -> JournaledStore:
+    def fresh(self) -> Store:
         self.folder = TemporaryDirectory()
         return SqliteFolder(self.folder.name)
 
-    def reopen(self, store: JournaledStore) -> JournaledStore:
+    def reopen(self, store: Store) -> Store:
         return SqliteFolder(self.folder.name)
 
     def teardown(self) -> None:

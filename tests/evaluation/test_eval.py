@@ -22,7 +22,7 @@ from recollect.evaluation import datasets
 from recollect.evaluation.datasets import DatasetError
 from recollect.evaluation.run import Setup, opened
 from recollect.recall.hits import Hits
-from recollect.stores.port import StoreStats
+from recollect.verbs.diagnose import StoreStats
 
 Run = Callable[..., Result]
 SVG = "{http://www.w3.org/2000/svg}"

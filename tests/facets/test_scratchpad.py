@@ -1,4 +1,4 @@
-"""The scratchpad: working state of a conversation, kept as records are, and shown to nobody who does not ask."""
+"""The scratchpad: working state of a conversation, kept on a shelf, and shown to nobody who does not ask."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from support.common import Clock, Script
+from support.concepts import Concepts
 
-from recollect import AccessError, InputError, Memory, NotFoundError, SecretError
+from recollect import AccessError, ConflictError, InputError, Memory, NotFoundError, SecretError
 
 pytestmark = pytest.mark.clause("INK-11")
 
@@ -52,7 +53,8 @@ def test_a_note_is_overwritten_listed_by_key_and_cleared(talk: Memory, clock: Cl
     clock.forward(minutes=1)
     last = pad.write("b", {"three": 3})
     assert [(note.key, note.value) for note in pad.list()] == [("a", [2]), ("b", {"three": 3})]
-    assert last.written_at == clock.now
+    assert (last.created_at, last.updated_at) == (clock.now - timedelta(minutes=2), clock.now)
+    assert last.version == 2
     assert pad.note("b") == last
     assert (pad.clear("b"), pad.clear("b"), pad.clear("never")) == (1, 0, 0)
     with pytest.raises(NotFoundError, match="the scratchpad of this conversation has nothing under 'b'"):
@@ -61,20 +63,54 @@ def test_a_note_is_overwritten_listed_by_key_and_cleared(talk: Memory, clock: Cl
     assert (pad.clear(), pad.list(), pad.clear()) == (2, [], 0)
 
 
-def test_a_note_is_an_ordinary_record_with_history_audit_and_undo(memory: Memory, talk: Memory) -> None:
-    first = talk.scratchpad.write("plan", "draft")
-    second = talk.scratchpad.write("plan", "final")
-    record = memory.get(second.id)
-    assert (record.kind, record.tier, record.metadata["key"]) == ("scratchpad", "conversation", "plan")
-    assert (record.address.conversation, record.lifetime) == ("c1", "conversation")
-    assert [one.content["value"] for one in memory.history(second.id)] == ["draft", "final"]
-    assert [entry.action for entry in memory.audit.search()] == ["revise", "remember"]
+def test_every_change_is_in_the_audit_log_and_can_be_undone(memory: Memory, talk: Memory) -> None:
+    talk.scratchpad.write("secret plan", "draft")
+    talk.scratchpad.write("secret plan", "final")
+    assert [entry.action for entry in memory.audit.search()] == ["scratchpad", "scratchpad"]
+    assert not any("plan" in str(entry) or "draft" in str(entry) for entry in memory.audit.search())
     memory.undo()
-    assert talk.scratchpad.note("plan").id == first.id
+    assert talk.scratchpad.read("secret plan") == "draft"
     talk.scratchpad.clear()
-    assert memory.stats().total == 0
+    assert talk.scratchpad.list() == []
     memory.undo()
-    assert talk.scratchpad.read("plan") == "draft"
+    assert talk.scratchpad.read("secret plan") == "draft"
+    memory.undo()
+    assert talk.scratchpad.list() == []
+    assert all(log.ok for log in memory.audit.verify())
+
+
+def test_a_change_that_was_written_over_is_not_undone_first(memory: Memory, talk: Memory) -> None:
+    talk.scratchpad.write("plan", 1)
+    (first,) = memory.audit.search()
+    talk.scratchpad.write("plan", 2)
+    with pytest.raises(ConflictError, match="was built on by"):
+        memory.undo(first.id)
+    assert talk.scratchpad.read("plan") == 2
+
+
+def test_forgetting_a_conversation_forgets_its_notes(memory: Memory, talk: Memory) -> None:
+    talk.scratchpad.write("plan", 1)
+    talk.remember("we meet at noon")
+    memory.at(conversation="c2").scratchpad.write("plan", 2)
+    memory.forget(conversation="c1")
+    assert (talk.scratchpad.list(), memory.at(conversation="c2").scratchpad.read("plan")) == ([], 2)
+    memory.undo()
+    assert talk.scratchpad.read("plan") == 1
+    memory.forget(conversation="c1", erase=True)
+    assert talk.scratchpad.list() == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+def test_no_model_reads_it_and_nothing_counts_it(tmp_path: Path, kind: str) -> None:
+    embedder = Concepts()
+    with Memory(f"{kind}:{tmp_path / 'm'}", preset="inklings", embedder=embedder) as memory:
+        talk = memory.at(conversation="c1")
+        for number in range(50):
+            talk.scratchpad.write("plan", {"heron": number})
+        memory.remember("a lynx")
+        assert memory.recall("heron lynx")
+        assert (memory.stats().total, memory.doctor().memories, memory.list(state=None)) == (1, 1, memory.list())
+    assert embedder.embedded == ["a lynx"]
 
 
 def test_it_is_kept_when_the_memory_is_closed_exported_and_imported(
@@ -138,9 +174,8 @@ def test_nothing_brings_it_up_by_itself(memory: Memory, talk: Memory) -> None:
         context = view.context([{"role": "user", "content": "when does the heron nest in May?"}])
         assert "herons eat fish" in str(context.messages)
         assert "nests in" not in str(context.messages)
-    (note,) = talk.list(kind="scratchpad")
-    (hit,) = talk.query({"types": ["scratchpad"]})
-    assert note.id == hit.memory.id == talk.scratchpad.note("heron").id
+    assert talk.list(kind="scratchpad") == []
+    assert talk.query({"types": ["scratchpad"]}) == []
 
 
 @pytest.mark.parametrize("preset", ["recollect", "atlas", "aegis", "inklings", "ledger", "journal"])
@@ -224,7 +259,7 @@ def test_what_a_preset_has_no_room_for_is_refused_and_noted(tmp_path: Path) -> N
             with pytest.raises(InputError, match="over the limit of 500"):
                 talk.scratchpad.write(key, "x " * 300)
         assert [note.value for note in talk.scratchpad.list()] == ["x " * 200]
-        assert [entry.action for entry in talk.audit.search()] == ["refuse", "refuse", "remember"]
+        assert [entry.action for entry in talk.audit.search()] == ["refuse", "refuse", "scratchpad"]
 
 
 def test_it_needs_a_conversation_and_stays_in_its_view(memory: Memory, talk: Memory) -> None:
@@ -263,10 +298,8 @@ def test_two_processes_lose_nothing_and_the_same_key_is_one_note(
         writer.finish()
     with Memory(location, preset="inklings") as memory:
         notes = {note.key: note.value for note in memory.at(conversation="c1").scratchpad.list()}
-        live = [one for one in memory.list(kind="scratchpad", limit=1000) if one.metadata["key"] == "same"]
-        assert len(memory.history(live[0].id)) == 40
+        assert memory.at(conversation="c1").scratchpad.note("same").version == 40
     assert {key: value for key, value in notes.items() if key != "same"} == {
         f"{name}-{number}": number for name in ("ada", "bob") for number in range(20)
     }
-    assert len(live) == 1
     assert notes["same"][1] == 19

@@ -16,7 +16,7 @@ from support import disks
 
 from recollect import Memory, ReadOnlyError, SchemaError
 from recollect.conformance.samples import sample
-from recollect.stores.sqlite.database import SCHEMA
+from recollect.stores.sqlite.opening import SCHEMA
 from recollect.stores.sqlite.rows import INSERT, to_row
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recollect.recall.calibrated import Columns, Scores, Weights, lendings, score
+from recollect.recall.calibrated import Neighbours, Scores, Weights, lendings, score
 
 NAN = float("nan")
 NEVER = float("-inf")
@@ -20,7 +20,7 @@ def floats(*values: float) -> NDArray[np.float32]:
     return np.array(values, np.float32)
 
 
-def columns(conversations: list[int], length: list[float] | None = None) -> Columns:
+def columns(conversations: list[int], length: list[float] | None = None) -> Neighbours:
     """The links of conversations that may be interleaved."""
     n = len(conversations)
     before, after, last = np.full(n, -1), np.full(n, -1), dict[int, int]()
@@ -28,10 +28,10 @@ def columns(conversations: list[int], length: list[float] | None = None) -> Colu
         if (previous := last.get(conversation)) is not None:
             before[i], after[previous] = previous, i
         last[conversation] = i
-    return Columns(floats(*(length or [10.0] * n)), np.array(conversations, np.int64), before, after)
+    return Neighbours(floats(*(length or [10.0] * n)), np.array(conversations, np.int64), before, after)
 
 
-def lent(held: Columns, weights: Weights | None = None, visible: Any = None) -> list[list[tuple[int, float]]]:
+def lent(held: Neighbours, weights: Weights | None = None, visible: Any = None) -> list[list[tuple[int, float]]]:
     """For each memory from whom it borrows, and what share."""
     found = lendings(held, weights or Weights(), visible)
     return [

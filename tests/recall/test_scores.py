@@ -166,3 +166,11 @@ def test_a_turn_that_is_hidden_makes_nobody_a_speaker(tmp_path: Path, clock: Any
             return sorted(str(hit.explain()) for hit in memory.at(agent="mine").recall("which car has Ada", limit=9))
 
     assert answers("shared", ["Ada: I am here too"]) == answers("alone", [])
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+def test_saying_a_word_more_often_counts(tmp_path: Path, kind: str) -> None:
+    with Memory(f"{kind}:{tmp_path / 'm'}", embedder="none") as memory:
+        memory.remember_many(["a heron stood there for an hour or more", "heron heron heron heron heron heron heron!"])
+        memory.remember_many(f"nothing of the kind, number {number}" for number in range(20))
+        assert memory.recall("heron")[0].memory.text.startswith("heron heron")

@@ -10,11 +10,11 @@ import pytest
 
 from recollect.filters import Filter
 from recollect.recall.calibrated import MEASURED, lendings
-from recollect.recall.pool import Pool, part
+from recollect.recall.pool import Pool
 from recollect.record import EPOCH, Address, to_micros
 from recollect.stores.columns import NEVER, Batch, Columns, Ids, Vectors
-from recollect.stores.corpus import Corpus
 from recollect.stores.port import Place
+from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
 from recollect.text.query import TextQuery
 
 LINKS = ("before", "after", "conversation", "key", "created", "expires", "importance", "archived", "length")
@@ -29,7 +29,7 @@ def memory(key: int, **other: Any) -> dict[str, Any]:
         "expires": NEVER,
         "importance": 0.5,
         "archived": False,
-        "superseded": False,
+        "superseded_by": None,
         "length": 10 * key,
         "kind": "fact",
         "role": None,
@@ -153,29 +153,29 @@ def test_what_changed_is_taken_in_and_nothing_else() -> None:
     assert made.column("length").tolist() == [10, 40, 90]
 
 
-def test_a_view_is_kept_until_something_changes() -> None:
+def test_what_a_filter_sees_is_kept_until_something_changes() -> None:
     made = columns(memory(1), memory(2), memory(3))
-    where = Filter(view=Address(), now=NOW)
-    first = made.view(where)
-    assert made.view(Filter(view=Address(), now=NOW + timedelta(days=1))) is first
-    assert made.view(Filter(view=Address(), now=NOW, kinds=("task",))).mask.tolist() == [False] * 3
+    where = Filter(seen_from=Address(), now=NOW)
+    first = made.seen(where)
+    assert made.seen(Filter(seen_from=Address(), now=NOW + timedelta(days=1))) is first
+    assert made.seen(Filter(seen_from=Address(), now=NOW, kinds=("task",))).mask.tolist() == [False] * 3
     for change, expected in (
         (lambda: made.restate(batch([memory(2, archived=True)])), [True, False, True]),
         (lambda: made.remove(1), [False, False, True]),
         (lambda: made.extend(batch([memory(4)])), [False, False, True, True]),
     ):
-        before = made.view(where)
+        before = made.seen(where)
         change()
-        assert made.view(where) is not before
-        assert made.view(where).mask.tolist() == expected
+        assert made.seen(where) is not before
+        assert made.seen(where).mask.tolist() == expected
 
 
-def test_a_view_knows_when_memories_expire() -> None:
+def test_what_a_filter_sees_knows_when_memories_expire() -> None:
     days = [(NOW + timedelta(days=n)) for n in (1, 2)]
     made = columns(memory(1, expires=to_micros(days[0])), memory(2, expires=to_micros(days[1])), memory(3))
 
     def live(when: Any) -> list[bool]:
-        return made.view(Filter(view=Address(), now=when)).mask.tolist()
+        return made.seen(Filter(seen_from=Address(), now=when)).mask.tolist()
 
     moment = timedelta(microseconds=1)
     assert live(NOW) == [True, True, True]
@@ -186,12 +186,12 @@ def test_a_view_knows_when_memories_expire() -> None:
     assert live(NOW) == [True, True, True]
 
 
-def test_only_a_few_views_are_kept() -> None:
+def test_only_a_few_filters_are_kept() -> None:
     made = columns(memory(1))
-    first = made.view(Filter(view=Address(), now=NOW))
+    first = made.seen(Filter(seen_from=Address(), now=NOW))
     for number in range(10):
-        made.view(Filter(view=Address(agent=f"a{number}"), now=NOW))
-    assert made.view(Filter(view=Address(), now=NOW)) is not first
+        made.seen(Filter(seen_from=Address(agent=f"a{number}"), now=NOW))
+    assert made.seen(Filter(seen_from=Address(), now=NOW)) is not first
 
 
 def test_vectors_are_of_length_one_wherever_they_come() -> None:
@@ -211,22 +211,50 @@ def test_ids_are_a_sequence_of_any_strings() -> None:
     assert (list(ids), len(ids), ids[-1], ids[1:3]) == (names, 5, "last", names[1:3])
     with pytest.raises(IndexError):
         ids[5]
-    ids.cut(3)
-    ids.extend(["again"])
-    assert list(ids) == [*names[:3], "again"]
+    first = ids.cut(3)
+    first.extend(["again"])
+    assert (list(first), list(ids)) == ([*names[:3], "again"], names)
+
+
+def shortlist(where: Filter, made: Columns) -> Shortlist:
+    ask = Ask(where, TextQuery())
+    return resident_shortlist(Place("default", None), made, ask, lambda _: np.zeros(0, np.int64), lambda _: None)
 
 
 def pool(where: Filter, *places: Columns) -> Pool:
-    none = np.zeros(0, np.int64)
-    corpora = [Corpus(one, lambda _: none, lambda _: None, lambda _: [], lambda _: {}) for one in places]
-    return Pool([part(Place("default", None), corpus, where, TextQuery()) for corpus in corpora])
+    return Pool([shortlist(where, made) for made in places])
+
+
+def test_what_was_handed_out_never_changes() -> None:
+    turns = [memory(key, who=in_conversation("a"), head="Ann: hm") for key in range(1, 40)]
+    made, where = columns(*turns[:20]), Filter(seen_from=Address(), now=NOW)
+    answer = shortlist(where, made)
+
+    def shown() -> Any:
+        block = answer.block
+        arrays = (answer.seen.mask, block.created, block.length, block.before, block.after, block.speaker)
+        return [array.tolist() for array in arrays], [block.ids[at] for at in range(block.size)], list(block.speakers)
+
+    before = shown()
+    for change in (
+        lambda: made.extend(batch(turns[20:])),
+        lambda: made.restate(batch([memory(3, archived=True)])),
+        lambda: made.remove_from(15),
+        lambda: made.extend(batch([memory(key, ident=f"x{key}", who=in_conversation("b")) for key in range(15, 90)])),
+        lambda: made.remove(1),
+        lambda: made.remove_from(2),
+        lambda: made.extend(batch([memory(key, ident=f"y{key}") for key in range(2, 60)])),
+    ):
+        change()
+        assert shown()[0] == before[0]
+        assert shown()[1] == before[1]
 
 
 @pytest.mark.parametrize("places", [1, 2, 3])
 def test_what_places_lend_apart_is_what_they_lend_together(places: int) -> None:
-    where = Filter(view=Address(), now=NOW, min_importance=0.2)  # so that some are skipped
+    where = Filter(seen_from=Address(), now=NOW, min_importance=0.2)  # so that some are skipped
     several = pool(where, *(columns(*some(60, seed)) for seed in range(places)))
-    together = lendings(several.kept(), MEASURED, several.shown)
+    together = lendings(several.columns(), MEASURED, several.shown)
     assert any((one.position >= 60 * (places - 1)).any() for one in together)
     for _ in range(2):  # made, and kept
         for mine, theirs in zip(several.lending(MEASURED), together, strict=True):
@@ -235,13 +263,13 @@ def test_what_places_lend_apart_is_what_they_lend_together(places: int) -> None:
 
 
 def test_what_is_kept_goes_with_what_it_was_made_of() -> None:
-    where, one = Filter(view=Address(), now=NOW), columns(*some(20, 1))
+    where, one = Filter(seen_from=Address(), now=NOW), columns(*some(20, 1))
     before = pool(where, one).lending(MEASURED)
     assert pool(where, one).lending(MEASURED) is before
     one.extend(batch([memory(1000, who=in_conversation("a"), said_by="Zoe")]))
     assert len(pool(where, one).lending(MEASURED)[0].share) == 21
-    assert "zoe" in pool(where, one).speakers()
-    assert "zoe" not in pool(Filter(view=Address(), now=NOW, until=EPOCH), one).speakers()
+    assert "zoe" in one.seen(where).speakers()
+    assert "zoe" not in one.seen(Filter(seen_from=Address(), now=NOW, until=EPOCH)).speakers()
 
 
 def test_who_speaks_is_read_in_other_scripts_and_from_what_was_given() -> None:

@@ -14,13 +14,15 @@ from msgspec.structs import replace
 from support.concepts import texts
 
 from recollect import CorruptionError, Memory
-from recollect.conformance.samples import DeliberateError, sample
-from recollect.record import Record, pack
+from recollect.conformance.samples import NOW, DeliberateError, sample
+from recollect.filters import Filter
+from recollect.record import Address, Record, pack
 from recollect.stores import open_store
 from recollect.stores.copies import Copies
-from recollect.stores.corpus import Corpus
-from recollect.stores.port import JournaledStore, Place
+from recollect.stores.port import Place, Store
+from recollect.stores.shortlist import Ask
 from recollect.stores.sqlite.folder import SqliteFolder
+from recollect.text.query import TextQuery
 
 PLACE = Place("default", "default")
 
@@ -44,22 +46,37 @@ def test_what_comes_in_place_of_the_newest_is_found(url: str) -> None:
         assert set(texts(memory.recall("owl"))) == {"the first owl", "the fourth owl"}
 
 
-def shape(corpus: Corpus) -> dict[str, Any]:
+ANY = Filter(seen_from=Address(), now=NOW, state=None, tiers=("workspace",))
+ASK = Ask(ANY, TextQuery(words=("owl", "lynx", "hare")), pack([0.6, 0.8, 0.0]), "m")
+
+
+def shape(store: Store, name: str = "default") -> dict[str, Any]:
     """All that a question may depend on, by id."""
-    columns, vectors = corpus.columns, corpus.columns.vectors
-    codes = {"tags": columns.tags, "speaker": columns.speakers, "kind": columns.kinds, "role": columns.roles}
+    where = replace(ANY, seen_from=Address(workspace=name))
+    answers = store.search(replace(ASK, where=where))
+    if not answers:
+        return {}
+    (answer,) = answers
+    block, cosine = answer.block, answer.cosine
+    words = {word: set(at.tolist()) for word, at in answer.words.items()}
+    masks = [store.search(replace(ASK, where=replace(where, tags=tags)))[0].seen.mask for tags in ((), ("x",))]
+    important = store.search(replace(ASK, where=replace(where, min_importance=0.5)))[0].seen.mask
 
-    def one(at: int) -> dict[str, Any]:
-        found: dict[str, Any] = {name: columns.column(name)[at].item() for name in ("created", "length", "importance")}
-        found |= {name: bool(columns.column(name)[at]) for name in ("archived", "superseded")}
-        found |= {name: kept.values[columns.column(name)[at]] for name, kept in codes.items()}
-        steps = {name: int(columns.column(name)[at]) for name in ("before", "after")}
-        found |= {name: columns.ids[step] if step >= 0 else None for name, step in steps.items()}
-        if vectors is not None:
-            found["vector"] = vectors.matrix[at].round(5).tolist() if vectors.has[at] else None
-        return found
+    def seen(at: int) -> dict[str, Any]:
+        likeness = None if cosine is None or np.isnan(cosine[at]) else round(float(cosine[at]), 5)
+        steps = {name: int(getattr(block, name)[at]) for name in ("before", "after")}
+        return {
+            "created": int(block.created[at]),
+            "length": int(block.length[at]),
+            "speaker": block.speakers[int(block.speaker[at])],
+            "words": sorted(word for word, positions in words.items() if at in positions),
+            "tagged": [bool(mask[at]) for mask in masks],
+            "important": bool(important[at]),
+            "cosine": likeness,
+            **{name: block.ids[step] if step >= 0 else None for name, step in steps.items()},
+        }
 
-    return {columns.ids[at]: one(at) for at in np.flatnonzero(columns.column("alive")).tolist()}
+    return {block.ids[at]: seen(at) for at in np.flatnonzero(answer.seen.mask).tolist()}
 
 
 def vector(rng: random.Random) -> dict[str, Any]:
@@ -80,24 +97,24 @@ def fresh(rng: random.Random) -> Record:
     )
 
 
-def write(store: JournaledStore, rng: random.Random, known: list[Record]) -> None:
+def write(store: Store, rng: random.Random, known: list[Record]) -> None:
     """Something that leaves `known` as the store has it, also where it is taken back."""
     deed = rng.choice(["one", "many", "delete", "delete last", "update", "update", "fail"])
     if deed == "fail":
         with suppress(DeliberateError), store.transaction(PLACE):
-            store.put([fresh(rng)])
-            with store.corpus(PLACE, "m") as corpus:
-                assert len(shape(corpus)) == len(known) + 1
+            store.put(PLACE, [fresh(rng)])
+            assert len(shape(store)) == len(known) + 1
             raise DeliberateError
     elif deed in ("one", "many") or not known:
-        known += store.put([fresh(rng) for _ in range(1 if deed == "one" else 4)])
+        known += store.put(PLACE, [fresh(rng) for _ in range(1 if deed == "one" else 4)])
     elif deed == "update":
         at = rng.randrange(len(known))
-        changes = {"importance": rng.random(), "tags": rng.choice([("x",), ()]), **vector(rng)}
-        known[at] = replace(known[at], **changes)
-        store.update([known[at]])
+        known[at] = replace(known[at], importance=rng.random(), tags=rng.choice([("x",), ()]))
+        store.update(PLACE, [known[at]])
+        if new := vector(rng):
+            store.embed(PLACE, new["embedding_model"], {known[at].id: new["embedding"]})
     else:
-        store.delete([known.pop(-1 if deed == "delete last" else rng.randrange(len(known)))])
+        store.delete(PLACE, [known.pop(-1 if deed == "delete last" else rng.randrange(len(known))).id])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -107,33 +124,30 @@ def test_a_copy_kept_current_is_the_same_as_one_read_anew(url: str, seed: int) -
         for step in range(80):
             write(rng.choice([here, there]), rng, known)
             if step % 5 == 4:
-                with closing(open_store(url)) as anew, anew.corpus(PLACE, "m") as corpus:
-                    expected = shape(corpus)
+                with closing(open_store(url)) as anew:
+                    expected = shape(anew)
                 assert expected.keys() == {record.id for record in known}
                 for store in (here, there):
-                    with store.corpus(PLACE, "m") as corpus:
-                        assert with_speakers_of(shape(corpus), expected) == expected
+                    assert with_speakers_of(shape(store), expected) == expected
 
 
 @pytest.mark.parametrize("looked_at", [True, False])
 def test_what_was_taken_back_is_as_it_was(url: str, looked_at: bool) -> None:
     with closing(open_store(url)) as store:
-        first, second = store.put([sample("Ann: an owl", conversation="a"), sample("Bob: a lynx", conversation="a")])
-        with store.corpus(PLACE, "m") as corpus:
-            expected = shape(corpus)
-        for deed in (lambda: store.update([replace(second, importance=0.9)]), lambda: store.delete([second])):
+        turns = [sample("Ann: an owl", conversation="a"), sample("Bob: a lynx", conversation="a")]
+        _, second = store.put(PLACE, turns)
+        expected = shape(store)
+        deeds = (
+            lambda: store.update(PLACE, [replace(second, importance=0.1)]),
+            lambda: store.delete(PLACE, [second.id]),
+        )
+        for deed in deeds:
             with suppress(DeliberateError), store.transaction(PLACE):
                 deed()
                 if looked_at:
-                    with store.corpus(PLACE, "m") as corpus:
-                        assert shape(corpus) != expected
+                    assert shape(store) != expected
                 raise DeliberateError
-            with store.corpus(PLACE, "m") as corpus:
-                assert shape(corpus) == expected
-                found: set[str] = {corpus.columns.ids[at] for at in corpus.postings("lynx").tolist()}
-                assert found == {second.id}
-                assert set(corpus.texts(range(corpus.columns.size)[-1:]).values()) == {"Bob: a lynx"}
-                assert first.id in shape(corpus)
+            assert shape(store) == expected
 
 
 def with_speakers_of(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
@@ -147,19 +161,17 @@ def with_speakers_of(found: dict[str, Any], expected: dict[str, Any]) -> dict[st
 @pytest.mark.parametrize(("column", "wrong"), [("tags", "[1"), ("created_at", "noon")])
 def test_a_row_that_cannot_be_read_is_told_and_read_again_once_it_can(tmp_path: Path, column: str, wrong: str) -> None:
     with closing(SqliteFolder(tmp_path)) as store:
-        store.put([sample("an owl"), sample("a lynx")])
-        with store.corpus(PLACE, None) as corpus:
-            assert corpus.columns.size == 2
+        store.put(PLACE, [sample("an owl"), sample("a lynx")])
+        assert len(shape(store)) == 2
         broken = sample("a hare", tags=("x",))
-        store.put([broken])
+        store.put(PLACE, [broken])
         other: Any = apsw.Connection(str(next(tmp_path.rglob("memory.db"))))
         ((right,),) = other.execute(f"SELECT {column} FROM memories WHERE id = ?", (broken.id,)).fetchall()
         other.execute(f"UPDATE memories SET {column} = ? WHERE id = ?", (wrong, broken.id))
-        with pytest.raises(CorruptionError, match="cannot be read"), store.corpus(PLACE, None):
-            pass
+        with pytest.raises(CorruptionError, match="cannot be read"):
+            shape(store)
         other.execute(f"UPDATE memories SET {column} = ? WHERE id = ?", (right, broken.id))
-        with store.corpus(PLACE, None) as corpus:
-            assert len(shape(corpus)) == 3
+        assert len(shape(store)) == 3
         other.close()
 
 
@@ -168,39 +180,37 @@ def test_a_row_that_cannot_be_read_is_told_and_read_again_once_it_can(tmp_path: 
 
 class Weight:
     def __init__(self, name: str) -> None:
-        self.name, self.bytes = name, 10
+        self.name, self.bytes, self.closed = name, 10, False
+
+    def close(self) -> None:
+        self.closed = True
 
 
-def lend(copies: Copies[str, Weight], *names: str) -> None:
+def ask(copies: Copies[str, Weight], *names: str) -> list[Weight]:
+    asked: list[Weight] = []
     for name in names:
-        with copies.lent(name, Weight) as copy:
-            assert copy.name == name
+        asked.append(copies.get(name, lambda name=name: Weight(name)))
+        assert asked[-1].name == name
+        copies.make_room()
+    return asked
 
 
-def test_the_copy_not_asked_for_longest_goes_first() -> None:
+def test_the_copy_not_asked_for_longest_goes_first_and_is_closed() -> None:
     copies: Copies[str, Weight] = Copies(30)
-    lend(copies, "a", "b", "c", "a", "d")
+    weights = ask(copies, "a", "b", "c", "a", "d")
     assert [name in copies for name in "abcd"] == [True, False, True, True]
+    assert [weight.closed for weight in weights] == [False, True, False, False, False]
+    copies.drop("c")
+    assert weights[2].closed
+    copies.clear()
+    assert len(copies) == 0
+    assert all(weight.closed for weight in weights)
 
 
-def test_a_copy_in_use_stays_and_the_last_one_too() -> None:
+def test_the_last_one_stays_however_large_it_is() -> None:
     copies: Copies[str, Weight] = Copies(5)
-    with copies.lent("a", Weight) as held:
-        lend(copies, "b", "c")
-        assert [name in copies for name in "abc"] == [True, False, True]
-        with copies.lent("a", Weight) as again:
-            assert again is held
-        assert "a" in copies
-    lend(copies, "d")
-    assert [name in copies for name in "abcd"] == [False, False, False, True]
-
-
-def test_a_copy_that_grew_while_it_was_used_makes_room_at_once() -> None:
-    copies: Copies[str, Weight] = Copies(30)
-    lend(copies, "a")
-    with copies.lent("b", Weight) as copy:
-        copy.bytes = 25
-    assert ("a" in copies, "b" in copies) == (False, True)
+    ask(copies, "a", "b")
+    assert [name in copies for name in "ab"] == [False, True]
 
 
 @pytest.fixture
@@ -208,15 +218,16 @@ def crowded(url: str) -> Iterator[Any]:
     """A store with three workspaces of 200 memories, each with vectors."""
     with closing(open_store(url)) as store:
         for name in "abc":
-            found = sample("an owl", workspace=name, embedding=pack([1.0] * 64), embedding_model="m")
-            store.put([replace(found, id=sample().id) for _ in range(200)])
+            owl = sample("an owl", workspace=name, embedding=pack([1.0] * 64), embedding_model="m")
+            store.put(Place("default", name), [replace(owl, id=sample().id) for _ in range(200)])
         yield store
 
 
-def read(store: JournaledStore, *names: str) -> None:
+def read(store: Store, *names: str) -> None:
     for name in names:
-        with store.corpus(Place("default", name), "m") as corpus:
-            assert len(shape(corpus)) == 200
+        where = replace(ANY, seen_from=Address(workspace=name))
+        (answer,) = store.search(replace(ASK, where=where, vector=pack([1.0] * 64)))
+        assert answer.whole.compared == 200
 
 
 def test_workspaces_beyond_the_limit_are_let_go_and_read_again(crowded: Any) -> None:

