@@ -21,7 +21,7 @@ from corpus import questions, sentences
 
 from recollect import Memory
 from recollect.record import new_id, pack
-from recollect.text.fts import expression
+from recollect.stores.fts import expression
 from recollect.text.reading import read
 from recollect.text.segment import segment
 

@@ -90,7 +90,7 @@ def appending(folder: Path) -> None:
 
     view = memory._view  # pyright: ignore[reportPrivateUsage]
     made = iter([draft({"content": text}, view.address, view.preset, view.now()) for text in sentences(1500, 3)])
-    ours, floor = turns(lambda: store.put([next(made)]), least, _QUICK or 1000)
+    ours, floor = turns(lambda: store.put(view.place, [next(made)]), least, _QUICK or 1000)
     show("append of a finished record to the store, p50", statistics.median(ours), statistics.median(floor), "")
     batches = iter([sentences(1000, seed) for seed in range(10, 18)])
 

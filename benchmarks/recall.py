@@ -29,8 +29,8 @@ from recollect import Memory  # noqa: E402
 from recollect.filters import Filter  # noqa: E402
 from recollect.record import Address, utc_now  # noqa: E402
 from recollect.stores import open_store  # noqa: E402
+from recollect.stores.fts import expression  # noqa: E402
 from recollect.stores.port import Place  # noqa: E402
-from recollect.text.fts import expression  # noqa: E402
 from recollect.text.reading import read  # noqa: E402
 
 _DIMENSIONS = 384
@@ -115,18 +115,25 @@ def warm(root: Path, floor: Floor, asked: Sequence[str], count: int) -> None:
 
 
 def by_text(root: Path, floor: Floor, asked: Sequence[tuple[str, int]], count: int) -> None:
-    """The best by words alone. A sentence's row is its number plus one."""
-    from recollect.recall.pool import Pool, part
+    """The best by words alone. A sentence's row is its number plus one, and its position its number."""
+    from recollect.recall.pool import Pool
+    from recollect.stores.shortlist import Ask
 
-    place, where = Place("default", "default"), Filter(view=Address(), now=utc_now())
+    where = Filter(seen_from=Address(), now=utc_now())
     folder = open_store(f"sqlite:{root}")
 
     def ours(question: str) -> list[int]:
         wish = read(question)
-        with folder.corpus(place, None) as corpus:
-            scores = Pool([part(place, corpus, where, wish)]).text(wish, 20, sharpen=True)
-            best = np.argpartition(-scores, 20)[:20]
-            return corpus.columns.column("key")[best[np.argsort(-scores[best])]].tolist()
+        pool = Pool(folder.search(Ask(where, wish, enough=20)))
+
+        def texts(positions: Sequence[int]) -> dict[int, str]:
+            place = Place("default", "default")
+            ids = {pool.owner(at)[1]: at for at in positions}
+            return {ids[record.id]: record.text for record in folder.get(place, list(ids))}
+
+        scores = pool.text(wish, texts)
+        best = np.argpartition(-scores, 20)[:20]
+        return (best[np.argsort(-scores[best])] + 1).tolist()
 
     ours(asked[0][0])
     times: dict[str, list[float]] = {"ours": [], "bare": []}
