@@ -74,6 +74,8 @@ class FileFolder:
         self._lock = threading.Lock()
         self._books: OrderedDict[Place, Opened] = OrderedDict()
         """The one that was used last comes last."""
+        self._recent: OrderedDict[Place, Opened] = OrderedDict()
+        """Those that may have files open, in the same order."""
         self.residents: Copies[Book, Resident] = Copies()
         self._inside = Inside()
 
@@ -86,17 +88,25 @@ class FileFolder:
     # Books
 
     def opened(self, place: Place) -> Opened:
+        """The book of a place, which may keep files open from now on; in turn, others let go of theirs."""
+        idle: list[tuple[Place, Opened]] = []
+        forgotten: list[Opened] = []
         with self._lock:
-            opened = self._books.get(place)
+            opened = self._books.pop(place, None)
             if opened is None:
-                opened = self._books[place] = Opened(self._layout.make(place, self.meter))
-            self._books.move_to_end(place)
-            excess = len(self._books) - open_files() // _FILES_EACH
-            idle = [old.book for old in list(self._books.values())[:excess]] if excess > 0 else []
-            unknown = max(0, len(self._books) - _KNOWN_BOOKS)
-        for at, book in enumerate(idle):
-            if book.reader.open_files and book.close_files() and at < unknown:
-                book.forget()
+                opened = Opened(self._layout.make(place, self.meter))
+                forgotten = list(self._books.values())[: max(0, len(self._books) + 1 - _KNOWN_BOOKS)]
+            self._books[place] = self._recent[place] = opened
+            self._recent.move_to_end(place)
+            while len(self._recent) > max(1, open_files() // _FILES_EACH):
+                idle.append(self._recent.popitem(last=False))
+        for other, old in idle:
+            if not old.book.close_files():  # somebody reads it just now
+                with self._lock:
+                    self._recent[other] = old
+        for old in forgotten:
+            if not old.book.busy:
+                old.book.forget()
         return opened
 
     def book(self, place: Place) -> Book:
@@ -340,6 +350,7 @@ class FileFolder:
         with self._lock:
             books = list(self._books.values())
             self._books.clear()
+            self._recent.clear()
         self.residents.clear()
         problems = [problem for opened in books if (problem := opened.put_away())]
         if problems:

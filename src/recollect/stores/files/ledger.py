@@ -137,6 +137,7 @@ class Ledger(FileFolder):
     def close_session(self, place: Place) -> None:
         with self._lock:
             opened = self._books.pop(place, None)
+            self._recent.pop(place, None)
         if opened is not None:
             self._sum_up(opened)
             opened.put_away()
