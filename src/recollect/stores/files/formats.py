@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -74,6 +75,7 @@ _ALWAYS = ("tags", "references", "schema_version")
 _ON_LINES = [field for field in FIELDS if field.name != "checksum"]
 _TIMES = [field.name for field in FIELDS if field.way == "time"]
 _PLAIN = [field.name for field in _ON_LINES if not field.address and field.name != "schema_version"]
+_plain, _address = attrgetter(*_PLAIN), attrgetter(*ADDRESS)
 
 
 def _written_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
@@ -131,7 +133,8 @@ class LedgerFormat:
 
     def line(self, record: Record, version: int) -> bytes:
         address = record.address
-        values = {field.name: getattr(address if field.address else record, field.name) for field in _ON_LINES}
+        values: dict[str, Any] = dict(zip(_PLAIN, _plain(record), strict=True))
+        values |= zip(ADDRESS, _address(address), strict=True)
         if record.accessed_at == record.created_at:
             values["accessed_at"] = None
         values["schema_version"] = SCHEMA_VERSION
@@ -149,13 +152,13 @@ class LedgerFormat:
         entry = self._parse(line)
         if not 0.0 <= entry.importance <= 1.0:
             raise ValueError(f"importance {entry.importance} is outside 0 to 1")
-        values = {name: getattr(entry, name) for name in _PLAIN}
+        values: dict[str, Any] = dict(zip(_PLAIN, _plain(entry), strict=True))
         for name in _TIMES:
             if values[name] is not None:
                 values[name] = _utc(values[name])
         values["accessed_at"] = values["accessed_at"] or values["created_at"]
         workspace = None if entry.tier == "account" else place.workspace
-        address = self.address(place.tenant, workspace, *(getattr(entry, part) for part in ADDRESS))
+        address = self.address(place.tenant, workspace, *_address(entry))
         record = Record(address=address, content=None, **values)
         return Parsed(record, entry.version, entry.schema_version)
 
