@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from recollect import AccessError, ConflictError, InputError, Memory, Record, SecretError
+from recollect.verbs.export import Imported
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -293,11 +295,17 @@ def test_a_forged_field_is_refused(memory: Memory, other: Memory, field: str, va
 
 
 @pytest.mark.clause("AEG-03")
-@pytest.mark.parametrize("field", ["source", "tags", "metadata"])
+@pytest.mark.parametrize("field", ["source", "tags", "metadata", "references", "address"])
 def test_a_secret_does_not_come_in_with_an_import(memory: Memory, other: Memory, field: str) -> None:
     memory.remember("an owl")
     secret = "gh" + "p_a1B2c3D4e5F6g7H8"
-    value = {"source": secret, "tags": [secret], "metadata": {"key": secret}}[field]
+    value = {
+        "source": secret,
+        "tags": [secret],
+        "metadata": {"key": secret},
+        "references": [secret],
+        "address": {"conversation": secret},
+    }[field]
     with pytest.raises(SecretError) as caught:
         other.import_(edited(memory, lambda one: one.update({field: value})))
     assert secret not in repr(caught.value)
@@ -339,5 +347,39 @@ def test_a_view_takes_in_its_own_and_shared_memories_only(memory: Memory, other:
     with pytest.raises(AccessError, match="belongs to another agent, account, channel or conversation"):
         other.at(**{part: "ada"}).import_(io.BytesIO(exported(memory)))
     assert state(other) == []
+    if part in ("agent", "account"):
+        with pytest.raises(AccessError, match=f"is shared, and this view is bound to the {part} ada"):
+            other.at(**{part: "ada"}).import_(io.BytesIO(exported(ada)))
+        assert state(other) == []
+        other.import_(io.BytesIO(exported(memory)))
+        assert other.at(**{part: "ada"}).import_(io.BytesIO(exported(ada))) == Imported(0, 2)
+        return
     other.at(**{part: "ada"}).import_(io.BytesIO(exported(ada)))
     assert state(other) == [shared, mine]
+
+
+def test_an_import_obeys_the_limits_of_the_preset(memory: Memory, tmp_path: Path) -> None:
+    memory.remember("x" * 501)
+    with Memory(tmp_path / "n", preset="aegis") as notes:
+        with pytest.raises(InputError, match="source: memory 1: 501 characters is over the limit of 500"):
+            notes.import_(io.BytesIO(exported(memory)))
+        assert notes.list() == []
+
+
+def test_an_import_writes_no_history_for_what_is_there(memory: Memory, other: Memory) -> None:
+    there = other.remember("what holds")
+    memory.remember("forged")
+    with pytest.raises(InputError, match=f"superseded_by {there.id} is not in the export"):
+        other.import_(edited(memory, lambda one: one.update({"superseded_by": there.id})))
+    assert [record.text for record in other.history(there.id)] == ["what holds"]
+
+
+@pytest.mark.parametrize("name", [".out.json.{pid}.part", "out.json"])
+def test_an_export_follows_no_link_that_somebody_put_there(tmp_path: Path, memory: Memory, name: str) -> None:
+    memory.remember("an owl")
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / name.format(pid=os.getpid())).symlink_to(victim)
+    memory.export(tmp_path / "out.json")
+    assert victim.read_text() == "precious"
+    assert b"an owl" in (tmp_path / "out.json").read_bytes()

@@ -84,9 +84,10 @@ def _writing(target: Target) -> Generator[IO[bytes]]:
         yield target
         return
     path = os.path.abspath(target)
-    part = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.part")
+    # A name that nobody can guess, and made new: somebody may have put a link to another file there.
+    part = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{new_id()}.part")
     try:
-        with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as out:
+        with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
             yield out
             out.flush()
             os.fsync(out.fileno())
@@ -102,13 +103,18 @@ def _writing(target: Target) -> Generator[IO[bytes]]:
 def load(view: View, source: Target, progress: Progress | None = None) -> Imported:
     """Read everything once to check it, then once more to store it as one change."""
     with view.refusing("import"), _reading(source) as stream:
-        places = {view.place}
+        places, ids, successors = {view.place}, set[str](), dict[str, int]()
         for number, item in enumerate(_items(stream), 1):
             if isinstance(item, Record):
                 _check(view, item, number)
                 places.add(Place.of(_here(view, item)))
+                ids.add(item.id)
+                if item.superseded_by is not None:
+                    successors[item.superseded_by] = number
             else:
                 _check_thing(view, item, number)
+        for ident in successors.keys() - ids:  # else an import could write the history of what is here already
+            raise InputError("source", f"memory {successors[ident]}: superseded_by {ident} is not in the export")
         stream.seek(0)
         with view.store.transaction(*places):
             imported = _store(view, stream, progress)
@@ -230,6 +236,14 @@ def _check(view: View, record: Record, number: int) -> None:
     screen(view.preset.secrets, "metadata", render(record.metadata))
     screen(view.preset.secrets, "tags", " ".join(record.tags))
     screen(view.preset.secrets, "source", record.source or "")
+    screen(view.preset.secrets, "references", " ".join(record.references))
+    for part in ("account", "channel", "conversation", "agent"):
+        screen(view.preset.secrets, part, getattr(record.address, part) or "")
+    rules = view.preset.remember
+    if rules.max_chars is not None and len(record.text) > rules.max_chars:
+        raise InputError("source", f"{where}: {len(record.text):,} characters is over the limit of {rules.max_chars:,}")
+    if rules.max_tags is not None and len(record.tags) > rules.max_tags:
+        raise InputError("source", f"{where}: {len(record.tags)} tags are over the limit of {rules.max_tags}")
     if not visible(view.address, _here(view, record)):
         raise AccessError(f"source: {where} belongs to another agent, account, channel or conversation than this view")
 
@@ -285,4 +299,12 @@ def _new(view: View, batch: list[Record]) -> list[Record]:
     for record in batch:
         if (twin := there.get(record.id)) and twin.checksum != record.checksum:
             raise ConflictError(f"memory {record.id} exists with other content; nothing of it was changed")
-    return [record for record in batch if record.id not in there]
+    new = [record for record in batch if record.id not in there]
+    for record in new:
+        for part in view.bound.intersection(("account", "agent")):
+            if getattr(record.address, part) != getattr(view.address, part):
+                raise AccessError(
+                    f"source: {record.id} is shared, and this view is bound to the {part} "
+                    f"{getattr(view.address, part)}; whoever owns the workspace can import it"
+                )
+    return new

@@ -14,6 +14,9 @@ from recollect.stores.port import Place
 from recollect.verbs.draft import draft
 from recollect.view import View
 
+_TOGETHER = 500
+"""Ids that a filter names at once."""
+
 
 def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
     """A new record in place of an old one, which stays as its history."""
@@ -92,8 +95,11 @@ def ancestors(view: View, records: Sequence[Record]) -> list[Record]:
     generation = list(records)
     seen = {record.id for record in records}
     while generation:
-        where = view.where(state=None, superseded_by=tuple(record.id for record in generation))
-        generation = [record for record in view.store.scan(where, order="newest") if record.id not in seen]
+        replaced: list[Record] = []
+        for at in range(0, len(generation), _TOGETHER):
+            ids = tuple(record.id for record in generation[at : at + _TOGETHER])
+            replaced += view.store.scan(view.where(state=None, superseded_by=ids), order="newest")
+        generation = [record for record in replaced if record.id not in seen]
         earlier += generation
         seen.update(record.id for record in generation)
     return earlier
