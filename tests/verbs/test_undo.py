@@ -252,3 +252,18 @@ def test_a_change_in_two_places_is_undone_as_one(tmp_path: Path) -> None:
         assert len(memory.list()) == 2
         memory.undo()
         assert memory.list() == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+def test_undo_goes_on_to_nothing_older_when_somebody_forgot_the_latest(tmp_path: Path, kind: str) -> None:
+    with Memory(f"{kind}:{tmp_path / 'm'}") as memory:
+        ada = memory.at(agent="ada")
+        older = ada.remember("an older note")
+        latest = ada.remember("the latest note")
+        memory.forget(latest.id)
+        with pytest.raises(ConflictError, match="was forgotten since, by someone else"):
+            ada.undo()
+        assert ada.get(older.id).text == "an older note"
+        memory.undo()
+        ada.undo()
+        assert [record.id for record in ada.list()] == [older.id]

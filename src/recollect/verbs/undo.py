@@ -88,7 +88,15 @@ def _may_undo(view: View, place: Place, entry: Entry) -> bool:
     if address.agent not in (None, entry.actor) or not any(entry.meta.get(key) for key in _NAMES):
         return False
     created = entry.meta.get("created", [])
-    seen = [record for record in view.store.get(place, created) if visible(address, record)] if created else []
+    there = view.store.get(place, created) if created else []
+    if len(there) < len(created):
+        if view.bound & {"account", "channel", "conversation"}:
+            return False  # what is gone may have been another's
+        raise ConflictError(
+            f"change {entry.id} ({entry.message}) cannot be undone: what it stored was forgotten since, "
+            "by someone else; name another change to undo that"
+        )
+    seen = [record for record in there if visible(address, record)]
     before = view.store.before(place, entry.seq) or Before([], [])
     return (
         len(seen) == len(created)
