@@ -31,6 +31,7 @@ class Scene:
         self.private = self.remember("Ann likes the heron best", "account")
         self.shared = self.remember("a heron stands in the shop", "workspace")
         self.elsewhere.remember("a heron stands in the barn")
+        self.ada.remember("a heron that nobody touches")  # the two places are read one after the other
         self.talk.scratchpad.write("plan", "count the herons")
         self.numbers = count()
 
