@@ -38,7 +38,9 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
         memory.at(channel="blue", conversation="c3").remember(
             "the owl of the workspace, said in blue", tier="workspace"
         )
-        memory.at(channel="blue", conversation="c3").remember("the owl of the account", tier="account")
+        memory.at(channel="blue", conversation="c3").remember(
+            "the owl of the account", tier="account", kind="preference"
+        )
         yield memory
 
 
@@ -78,7 +80,8 @@ def test_a_wider_tier_never_pushes_out_the_only_answer_of_the_conversation(memor
     view = memory.at(channel="red", conversation="c1")
     view.remember("Ute keeps the spare key under the birdbath", tier="conversation")
     memory.remember_many([{"content": f"a key of shelf {n}", "tier": "workspace"} for n in range(40)])
-    memory.remember_many([{"content": f"a key of drawer {n}", "tier": "account"} for n in range(40)])
+    drawers = [f"a key of drawer {n}" for n in range(40)]
+    memory.remember_many({"content": key, "tier": "account", "kind": "preference"} for key in drawers)
     found = view.recall("where does Ute keep the spare key?", limit=5)
     assert found[0].memory.text == "Ute keeps the spare key under the birdbath"
     others = memory.at(channel="red", conversation="c2").recall("where does Ute keep the spare key?", limit=50)

@@ -351,15 +351,19 @@ class Memory:
         until: datetime | str | None = None,
         conversation: str | None = None,
         workspace: str | None = None,
+        agent: str | None = None,
+        shared: bool = False,
         reason: str | None = None,
         erase: bool = False,
     ) -> Receipt:
         """Forget one memory, several, or all that meet the conditions, with their earlier versions.
 
+        From a view of an agent, conditions mean its own memories, and what is shared only with `shared=True`. From the
+        owner's view, `agent` forgets all that an agent has here; the audit log stays.
         `undo` brings them back until `compact`; `erase=True` removes them from the disk at once and for good.
         `workspace` must repeat this view's workspace, and removes its folder.
         """
-        wish = Forget(id, tag, since, until, conversation, workspace, reason, erase)
+        wish = Forget(id, tag, since, until, conversation, workspace, agent, shared, reason, erase)
         return forget.forget(self._view, wish)
 
     def history(self, id: str) -> list[Record]:

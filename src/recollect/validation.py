@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -99,13 +99,22 @@ def tag(value: Any, field: str = "tags") -> str:
     )
 
 
-def tags(values: Iterable[str] | None, limit: int = MAX_TAGS) -> tuple[str, ...]:
+def any_tag(value: Any, field: str = "tags") -> str:
+    """Whatever somebody may have chosen for one, to look for it or where a preset lets people choose."""
+    return label(value, field)
+
+
+def tags(values: Iterable[str] | None, limit: int = MAX_TAGS, rule: Callable[[Any], str] = tag) -> tuple[str, ...]:
     if values is None or values == [] or values == ():
         return ()
-    found = tuple(dict.fromkeys(tag(value) for value in sequence(values, "tags")))
-    if len(found) > limit:
-        raise InputError("tags", f"{len(found)} tags are over the limit of {limit}")
-    return found
+    checked = tuple(dict.fromkeys(rule(value) for value in sequence(values, "tags")))
+    if len(checked) > limit:
+        raise InputError("tags", f"{len(checked)} tags are over the limit of {limit}")
+    return checked
+
+
+def any_tags(values: Iterable[str] | None) -> tuple[str, ...]:
+    return tags(values, rule=any_tag)
 
 
 def references(values: Iterable[str] | None) -> tuple[str, ...]:

@@ -108,8 +108,16 @@ class View(msgspec.Struct, frozen=True):
                 raise TypeError(f"{name} is not a condition; known: {', '.join(_CONDITIONS)}")
             if value is not None:
                 field, check = _CONDITIONS[name]
-                given[field] = check(value)
+                given[field] = self.tags(value) if name == "tags" else check(value)
         return self.where(state=None if state is None else validation.choice(state, "state", State), **given)
+
+    @property
+    def tag_rule(self) -> Callable[..., str]:
+        """What a tag may be here."""
+        return validation.any_tag if self.preset.remember.any_tags else validation.tag
+
+    def tags(self, values: Any) -> tuple[str, ...]:
+        return validation.tags(values, rule=self.tag_rule)
 
     @property
     def decay(self) -> Decay:

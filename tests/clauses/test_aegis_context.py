@@ -89,7 +89,7 @@ def test_the_documents_notes_are_shown_as_the_document_shows_them(notes: Notes, 
         assert talk[0] == {"role": "system", "content": "You are an agent."}
         assert lines(memory.context(say("deploy PostgreSQL on AWS, port 5432"))) == [
             "- (m-2, infra) Project uses PostgreSQL 16 on port 5432",
-            "- (m-3, infra, deploy) Deploy target is AWS us-east-1",
+            "- (m-3, infra) Deploy target is AWS us-east-1",
         ]
 
 

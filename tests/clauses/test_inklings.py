@@ -94,7 +94,7 @@ RATES = {"account": 0.999, "workspace": 0.998, "channel": 0.995, "conversation":
 def test_relevance_is_importance_times_decay_times_frequency(
     inklings: Memory, clock: Clock, tier: Any, hours: int, recalls: int
 ) -> None:
-    inklings.remember("an owl", importance=0.6, tier=tier, channel="c", conversation="x")
+    inklings.remember("an owl", kind="preference", importance=0.6, tier=tier, channel="c", conversation="x")
     for _ in range(recalls):
         inklings.recall("owl")
     clock.now += timedelta(hours=hours)

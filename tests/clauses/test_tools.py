@@ -77,7 +77,7 @@ def test_every_store_keeps_a_notes_scope(tmp_path: Path, kind: str) -> None:
         ({"text": ""}, "text"),
         ({"text": " \n"}, "content"),
         ({"text": "a", "tags": list("abcdef")}, "tags"),
-        ({"text": "a", "tags": ["two words"]}, "tags"),
+        ({"text": "a", "tags": ["two\nlines"]}, "tags"),
         ({"text": "a", "scope": "galaxy"}, "scope"),
         ({"text": "a", "importance": 1}, "arguments"),
         ({"tags": ["a"]}, "text"),
@@ -150,7 +150,7 @@ def test_no_refusal_repeats_a_secret_wherever_it_stood(aegis: Memory, given: Any
 @pytest.mark.clause("AEG-03")
 def test_an_unknown_id_or_tool_that_is_a_secret_is_not_repeated(aegis: Memory) -> None:
     secret = "sk-abc123def456"
-    for name, given in (("memory_delete", {"id": secret}), ("memory_search", {"tag": f"{secret}!"}), (secret, {})):
+    for name, given in (("memory_delete", {"id": secret}), ("memory_search", {"tag": f"{secret}\n"}), (secret, {})):
         refused = tools.call(aegis, name, given)
         assert "error" in refused
         assert secret not in json.dumps(refused)

@@ -29,6 +29,10 @@ class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str | None = None
     max_chars: Count | None = None
     max_tags: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    any_tags: bool = False
+    """Whether a tag may be any short text, rather than letters, digits and dots between levels."""
+    account_kinds: tuple[str, ...] = ()
+    """The only kinds that the tier `account` holds, and without vectors; none for all kinds."""
 
 
 class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

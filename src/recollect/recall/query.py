@@ -98,9 +98,9 @@ _KEYS: dict[SortBy, Callable[[Hit], Any]] = {
 def _filter(view: View, wish: Query) -> Filter:
     given: dict[str, Any] = {
         "kinds": tuple(validation.kind(kind, "types") for kind in validation.sequence(wish.types, "types")),
-        "tags": validation.tags(wish.tags),
-        "any_tags": validation.tags(wish.any_tags),
-        "without_tags": validation.tags(wish.without_tags),
+        "tags": view.tags(wish.tags),
+        "any_tags": view.tags(wish.any_tags),
+        "without_tags": view.tags(wish.without_tags),
     }
     where = view.where(**given)
     since, until = _range(wish.time_range, where.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -38,9 +38,10 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 
 def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime) -> Record:
     """A record ready to be stored at the view's address, from the arguments of `remember`. Changes nothing."""
-    given = _checked(fields)
+    rules = preset.remember
+    given = _checked(fields, rules.any_tags)
     get = given.get
-    content, rules = given["content"], preset.remember
+    content = given["content"]
     text = content if isinstance(content, str) else render(content)
     kind, tags, metadata = get("kind", rules.kind), get("tags", ()), get("metadata", _NO_METADATA)
     if rules.max_chars is not None and len(text) > rules.max_chars:
@@ -55,6 +56,8 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     if source := get("source"):
         screen(preset.secrets, "source", source)
     tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
+    if tier == "account" and rules.account_kinds:
+        _check_account(kind, "embedding" in given, rules.account_kinds)
     ident, role, created = new_id(), get("role"), get("created_at", now)
     importance, expires = _worth(given, text, kind, created, preset)
     return Record(
@@ -82,10 +85,18 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     )
 
 
-def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _check_account(kind: str, embedded: bool, kinds: Sequence[str]) -> None:
+    if kind not in kinds:
+        raise InputError("kind", f"the tier account holds {' and '.join(kinds)} only; store a {kind} in the workspace")
+    if embedded:
+        raise InputError("embedding", "the tier account holds no vectors; leave it out")
+
+
+def _checked(fields: Mapping[str, Any], any_tags: bool) -> dict[str, Any]:
     """What was given, each by its own rule. Content is always there."""
+    checks = {**_CHECKS, "tags": validation.any_tags} if any_tags else _CHECKS
     try:
-        given = {field: _CHECKS[field](value) for field, value in fields.items() if value is not None}
+        given = {field: checks[field](value) for field, value in fields.items() if value is not None}
     except KeyError as unknown:
         known, name = ", ".join(sorted(_CHECKS)), str(unknown.args[0])[:48].encode("ascii", "backslashreplace").decode()
         raise InputError(name, f"is not a field of a memory; known: {known}") from None
@@ -101,9 +112,9 @@ def _worth(
 ) -> tuple[float, datetime | None]:
     """Importance and expiry: the caller's, or what the preset's rules say."""
     importance, expires, explicit = given.get("importance"), given.get("expires_at"), False
-    if importance is None:
+    if importance is None or (expires is None and preset.retention.explicit_is_permanent):
         judged = assess(text, preset.importance)
-        importance, explicit = judged.score, judged.explicit
+        importance, explicit = judged.score if importance is None else importance, judged.explicit
     if expires is None:
         expires = expiry(preset.retention, kind, created, explicit)
     elif expires <= created:

@@ -43,6 +43,9 @@ class Forget(msgspec.Struct, frozen=True):
     until: datetime | str | None = None
     conversation: str | None = None
     workspace: str | None = None
+    agent: str | None = None
+    shared: bool = False
+    """Whether an agent that forgets by conditions means what is shared, too."""
     reason: str | None = None
     erase: bool = False
 
@@ -74,22 +77,28 @@ def forget(view: View, wish: Forget) -> Receipt:
 def _select(view: View, wish: Forget) -> list[Record]:
     conditions: dict[str, Any] = {}
     if wish.tag is not None:
-        conditions["tags"] = (validation.tag(wish.tag, "tag"),)
+        conditions["tags"] = (view.tag_rule(wish.tag, "tag"),)
     if wish.since is not None:
         conditions["since"] = parse_time(wish.since, "since")
     if wish.until is not None:
         conditions["until"] = parse_time(wish.until, "until")
     if wish.conversation is not None:
         conditions["conversation"] = validation.name(wish.conversation, "conversation")
+    if wish.agent is not None:
+        conditions["agent"] = validation.name(wish.agent, "agent")
+        if view.address.agent not in (None, wish.agent):
+            raise AccessError(f"agent: this view is bound to {view.address.agent} and cannot forget for another agent")
     if wish.id is not None:
         if conditions:
             raise InputError("id", "cannot be combined with other conditions")
         return view.find(wish.id)
     if not conditions:
         raise InputError(
-            "id", "or tag, since, until, conversation or workspace must be given: what shall be forgotten?"
+            "id", "or tag, since, until, conversation, agent or workspace must be given: what shall be forgotten?"
         )
-    return list(view.store.scan(view.where(state=None, **conditions)))
+    records = view.store.scan(view.where(state=None, **conditions))
+    mine = view.address.agent
+    return [record for record in records if mine is None or wish.shared or record.address.agent == mine]
 
 
 def _things(view: View, wish: Forget) -> list[Thing]:
@@ -144,7 +153,7 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
         raise AccessError(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
     if not view.whole:
         raise AccessError("workspace: only a view of the whole workspace can forget it, not one bound inside it")
-    if wish.id or wish.tag or wish.since or wish.until or wish.conversation:
+    if wish.id or wish.tag or wish.since or wish.until or wish.conversation or wish.agent:
         raise InputError("workspace", "cannot be combined with other conditions")
     where = view.where(state=None, tiers=("workspace", "channel", "conversation"))
     memories = view.store.count(where).get((), 0)

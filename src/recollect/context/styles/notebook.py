@@ -89,7 +89,7 @@ def _fit(
 
 def _line(note: InjectedNote) -> str:
     # Ids and tags are on one line too, whoever wrote them into the file.
-    return f"- ({_one_line(', '.join((note.record.id, *note.record.tags)))}) {note.text}"
+    return f"- ({_one_line(', '.join((note.record.id, *note.record.tags[:1])))}) {note.text}"
 
 
 def _one_line(text: str) -> str:

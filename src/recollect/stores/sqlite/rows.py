@@ -177,7 +177,7 @@ def _state(where: Filter, add: Any) -> None:
 
 
 def _tags(where: Filter, add: Any) -> None:
-    """Tags hold no quotes, so a tag in its JSON list is found as text: exact, or as the parent of a longer one."""
+    """A tag is found in its JSON list as text, quotes included: exact, or as the parent of a longer one."""
     has = "(instr(coalesce(m.tags, ''), ?) OR instr(coalesce(m.tags, ''), ?))"
     for tag in where.tags:
         add(has, *_spellings(tag))
@@ -188,4 +188,5 @@ def _tags(where: Filter, add: Any) -> None:
 
 
 def _spellings(tag: str) -> tuple[str, str]:
-    return f'"{tag}"', f'"{tag}.'
+    exact = _encode(tag).decode()  # with the quotes, and whatever stands in it as JSON writes it
+    return exact, f"{exact[:-1]}."

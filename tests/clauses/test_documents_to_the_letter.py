@@ -1,0 +1,112 @@
+"""What the documents say in passing, to the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.common import Clock
+
+from recollect import AccessError, InputError, Memory, tools
+
+STORES = ["sqlite", "ledger", "notebook"]
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"{request.param}:{tmp_path / 'm'}"
+
+
+@pytest.fixture
+def notes(url: str) -> Iterator[Memory]:
+    with Memory(url, preset="aegis") as memory:
+        yield memory
+
+
+@pytest.mark.clause("AEG-08")
+def test_a_note_is_shown_with_its_first_tag(notes: Memory) -> None:
+    kept = notes.remember("deploys run on Fridays", tags=["infra", "deploy"])
+    assert f"- ({kept.id}, infra) deploys run on Fridays" in str(
+        notes.context([{"role": "user", "content": "when do deploys run?"}]).messages
+    )
+
+
+@pytest.mark.parametrize("tag", ["C++", "user pref", "a/b", 'the "best"', "back\\slash", "ünïcode", "a.b c"])
+def test_any_tag_that_an_agent_may_choose_is_kept_and_found(notes: Memory, tag: str) -> None:
+    stored = tools.call(notes, "memory_store", {"text": "she likes it", "tags": [tag, "other"]})
+    assert stored["ok"] is True
+    notes.remember("something else", tags=["other"])
+    found = tools.call(notes, "memory_search", {"tag": tag})
+    assert [one["id"] for one in found["memories"]] == [stored["id"]]
+    assert [record.id for record in notes.list(tags=[tag])] == [stored["id"]]
+    assert notes.forget(tag=tag).count == 1
+
+
+def test_a_scope_is_stored_and_never_filters(notes: Memory) -> None:
+    for scope in ("user", "workspace", "session"):
+        assert tools.call(notes, "memory_store", {"text": f"of {scope}", "scope": scope})["ok"]
+    assert tools.call(notes, "memory_search", {})["count"] == 3
+    assert len(notes.list()) == 3
+
+
+def test_other_presets_keep_to_letters_and_levels(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m") as memory, pytest.raises(InputError, match="tags"):
+        memory.remember("x", tags=["C++"])
+
+
+@pytest.mark.parametrize("kind", ["fact", "finding", "decision", "task", None])
+def test_an_account_holds_preferences_and_procedures_only(url: str, kind: str | None) -> None:
+    with Memory(url, preset="inklings") as memory:
+        ann = memory.at(account="ann")
+        with pytest.raises(InputError, match="kind: the tier account holds preference and procedure only"):
+            ann.remember("the budget is 500", kind=kind, tier="account")
+        for allowed in ("preference", "procedure"):
+            ann.remember(f"a {allowed}", kind=allowed, tier="account")
+            with pytest.raises(InputError, match="embedding: the tier account holds no vectors"):
+                ann.remember("x", kind=allowed, tier="account", embedding=[0.1] * 768)
+        assert [record.embedding for record in memory.list(tier="account")] == [None, None]
+        assert memory.audit.search("remember refused")
+
+
+@pytest.mark.clause("ATL-11")
+@pytest.mark.parametrize("importance", [None, 0.3])
+def test_what_was_asked_to_be_remembered_never_expires(url: str, clock: Clock, importance: float | None) -> None:
+    with Memory(url, preset="atlas", clock=clock) as memory:
+        kept = memory.remember(
+            "remember this: the gate code is by the door", kind="conversation", importance=importance
+        )
+        routine = memory.remember("the weather was fine", kind="conversation", importance=importance)
+        assert kept.expires_at is None
+        assert routine.expires_at is not None
+        clock.now += timedelta(days=365)
+        assert [hit.memory.id for hit in memory.recall("gate code", limit=1)] == [kept.id]
+
+
+@pytest.mark.clause("JRN-11")
+def test_removing_an_agent_removes_its_memories_and_keeps_the_log(url: str) -> None:
+    with Memory(url) as memory:
+        ada, bob = memory.at(agent="ada"), memory.at(agent="bob")
+        mine = [ada.remember("of ada").id, ada.journal.save_core("who I am").id]
+        others = [bob.remember("of bob").id, memory.remember("shared").id]
+        entries = len(memory.audit.search(limit=100))
+        with pytest.raises(AccessError, match="agent: this view is bound to bob"):
+            bob.forget(agent="ada")
+        receipt = memory.forget(agent="ada", reason="removed")
+        assert set(receipt.ids) == set(mine)
+        assert {record.id for record in memory.list()} == set(others)
+        assert len(memory.audit.search(limit=100)) > entries
+        assert all(log.ok for log in memory.audit.verify())
+
+
+@pytest.mark.clause("JRN-11")
+def test_an_agent_that_forgets_in_bulk_leaves_what_is_shared(url: str) -> None:
+    with Memory(url) as memory:
+        ada = memory.at(agent="ada")
+        own, shared = ada.remember("mine", tags=["x"]), memory.remember("shared", tags=["x"])
+        assert ada.forget(since="2000-01-01").ids == (own.id,)
+        assert ada.forget(tag="x").count == 0
+        assert ada.forget(tag="x", shared=True).ids == (shared.id,)
+        memory.undo()
+        assert ada.forget(shared.id).count == 1
