@@ -318,3 +318,27 @@ def test_the_log_is_as_durable_as_the_change(tmp_path: Path, memory: Memory) -> 
         broken.remember("an owl")
     assert memory.list(state=None) == []
     assert log(memory) == []
+
+
+@pytest.mark.clause("ATL-06")
+def test_the_log_is_the_organisations_and_ids_and_reasons_are_their_owners(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m", preset="atlas") as memory:
+        ada = memory.at(agent="ada", workspace="shop")
+        kept = [ada.remember(f"note {number}") for number in range(3)]
+        ada.forget(kept[0].id, reason="a private matter")
+        ada.audit.record("delegate", "sent the invoice to the client", {"to": "bob"})
+        assert str(ada.audit.search("private matter"))
+        for other in (memory.at(agent="bob", workspace="lab"), memory.at(agent="bob", workspace="shop")):
+            entries = other.audit.search(limit=100)
+            assert [entry.action for entry in entries] == ["delegate", "forget", "remember", "remember", "remember"]
+            assert entries[0].message == "sent the invoice to the client"
+            assert "private" not in str(entries)
+            assert not any(record.id in str(entries) for record in kept)
+            assert other.audit.search("private matter") == []
+            assert other.audit.search(about=kept[0].id) == []
+            assert other.diagnose(kept[0].id).status == "unknown"
+            assert "private matter" not in str(other.consult("private matter"))
+        ann = memory.at(account="ann", workspace="shop")
+        assert ann.diagnose(kept[0].id).status == "unknown"
+        assert "private" not in str(ann.audit.search(limit=100))
+        assert memory.at(tenant="elsewhere").audit.search(limit=100) == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from recollect import validation
 from recollect.policies.secrets import screen
@@ -56,12 +58,29 @@ class AuditLog:
 
     def matching(self, texts: Sequence[str], about: str = "", limit: int = 10) -> list[Entry]:
         """Entries whose message has one of the texts, newest first."""
-        entries = [
-            entry
-            for place in self._places()
-            for entry in self._view.store.entries(place, contains=texts, about=about, newest_first=True, limit=limit)
-        ]
+        entries: list[Entry] = []
+        for place in self._places(everywhere=self._view.address.agent is not None):
+            # Of what is not the view's own, more may have to be passed over.
+            stored = self._view.store.entries(place, contains=texts, about=about, newest_first=True)
+            shown = (seen for entry in stored if (seen := self._seen(place, entry, texts, about)) is not None)
+            entries += islice(shown, limit)
         return sorted(entries, key=lambda entry: entry.id, reverse=True)[:limit]
+
+    def _seen(self, place: Place, entry: Entry, texts: Sequence[str], about: str) -> Entry | None:
+        """The log is the organisation's: all see what was done; to which memories, and why, who may see them."""
+        view = self._view
+        inside = view.bound & {"account", "channel", "conversation"}
+        if place in view.places and (view.whole or (not inside and entry.actor == view.address.agent)):
+            return entry
+        if about:
+            return None
+        details = entry.meta.get("details")
+        if details is None:
+            message = entry.message.partition(": ")[0]
+            if texts and not any(text.casefold() in message.casefold() for text in texts):
+                return None
+            return replace(entry, message=message, meta={})
+        return replace(entry, meta={"details": details})
 
     def verify(self) -> list[Verified]:
         """Check each log that this view can see, entry by entry."""
@@ -81,9 +100,9 @@ class AuditLog:
             return None
         return Verified(place.tenant, place.workspace, count, head, tuple(breaks))
 
-    def _places(self) -> list[Place]:
-        """The view's workspace and what its tenant shares; all workspaces where none was chosen."""
+    def _places(self, everywhere: bool = False) -> list[Place]:
+        """The view's workspace and what its tenant shares; all workspaces where none was chosen, and for agents."""
         view, tenant = self._view, self._view.address.tenant
-        if view.bound - {"tenant"}:
+        if view.bound - {"tenant"} and not everywhere:
             return list(view.places)
-        return list(dict.fromkeys([*view.store.places(tenant), Place(tenant, None)]))
+        return list(dict.fromkeys([*view.places, *view.store.places(tenant)]))

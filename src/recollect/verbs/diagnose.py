@@ -68,7 +68,7 @@ def diagnose(view: View, ident: str) -> Diagnosis:
 
 def _absent(view: View, ident: str) -> Diagnosis:
     for entry in _about(view, ident, "forget", "erase", "undo"):
-        if view.address.agent in (None, entry.actor):
+        if view.address.agent in (None, entry.actor) and not view.bound & {"account", "channel", "conversation"}:
             return Diagnosis(ident, "forgotten", entry.message, entry.at)
     return Diagnosis(ident, "unknown", "was never stored here, or belongs to someone else")
 
