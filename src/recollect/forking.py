@@ -101,3 +101,7 @@ class Gate:
         with self._change:
             self._shut = False
             self._change.notify_all()
+
+
+importing = Gate()
+"""Around imports that are put off until they are needed: a child would wait for ever for one that was under way."""

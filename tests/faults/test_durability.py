@@ -34,9 +34,9 @@ def test_a_write_is_flushed_whatever_was_written_without_a_flush_before(tmp_path
         other: Any = apsw.Connection(handle.path)
         other.execute("BEGIN IMMEDIATE")
         store.touch(PLACE, [record.id], NOW)
-        handle.settle(wait=False)
+        handle.settle(0.0)
         with pytest.raises(ConcurrencyError):
-            handle.begin(wait=False, durable=False)
+            handle.begin(seconds=0.0, durable=False)
         other.execute("ROLLBACK")
         other.close()
         assert flushing(store) == 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -86,18 +86,26 @@ class _Said:
         self.words = words
         self.speaker = speaker
         self._sentence = sentence
+        self._known: dict[re.Pattern[str], bool] = {}
 
-    @cached_property
+    def _has(self, pattern: re.Pattern[str]) -> bool:
+        # Not a cached_property: until Python 3.12 that takes a lock, which a forked child may find taken.
+        known = self._known.get(pattern)
+        if known is None:
+            known = self._known[pattern] = pattern.search(self._sentence) is not None
+        return known
+
+    @property
     def negated(self) -> bool:
-        return _NOT.search(self._sentence) is not None
+        return self._has(_NOT)
 
-    @cached_property
+    @property
     def adds(self) -> bool:
-        return _MORE.search(self._sentence) is not None
+        return self._has(_MORE)
 
-    @cached_property
+    @property
     def changed(self) -> bool:
-        return _CHANGE.search(self._sentence) is not None
+        return self._has(_CHANGE)
 
 
 class _Question(NamedTuple):

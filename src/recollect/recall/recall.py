@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect import validation
+from recollect import forking, validation
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score, content_hash
@@ -100,8 +100,9 @@ class Asking:
         return None if vector is None else vector.astype("<f4").tobytes()
 
     def _pool(self, vector: bytes | None) -> Pool:
-        from recollect.recall.pool import Pool
-        from recollect.stores.shortlist import Ask
+        with forking.importing:
+            from recollect.recall.pool import Pool
+            from recollect.stores.shortlist import Ask
 
         question = self._question
         asks = [Ask(where, self._wish, vector, self._model_name, enough=question.limit) for where in question.wheres]
@@ -131,9 +132,10 @@ class Asking:
     def _calibrated(
         self, pool: Pool, weights: Calibrated, text: Floats, cosine: Floats | None, named: set[str]
     ) -> list[Hit]:
-        import numpy as np
+        with forking.importing:
+            import numpy as np
 
-        from recollect.recall.calibrated import score
+            from recollect.recall.calibrated import score
 
         question = self._question
         when = asked_time(question.text, question.now, question.zone)
@@ -373,7 +375,8 @@ def _best(values: Floats, count: int) -> list[int]:
 
 def _freshened(query: str, found: list[Hit], positions: dict[str, int], model: str | None) -> list[Hit]:
     """Newer facts before older ones that they replace. The score says so, and stays the order."""
-    from recollect.recall.freshness import freshen
+    with forking.importing:
+        from recollect.recall.freshness import freshen
 
     ranked = list(range(len(found)))
     order, moved = freshen(

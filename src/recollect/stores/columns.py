@@ -385,6 +385,7 @@ class Columns:
         if (heard := self._unproven.pop(at, None)) is not None:
             del self._heard[heard]
         data["alive"][at] = False
+        data["before"][at] = data["after"][at] = -1  # the end may be cut off, and nothing may point past it
         if self.vectors is not None:
             self.vectors.clear(at)
         while self.size and not data["alive"][self.size - 1]:  # SQLite gives the highest number once more

@@ -217,8 +217,8 @@ class FileFolder:
 
     def _ask(self, book: Book, what: Callable[[Resident], T]) -> T:
         """What the copy of a book answers. In a transaction, one that is made for the question."""
-        # numpy takes longer to import than all of this package
-        from recollect.stores.files.resident import Resident
+        with forking.importing:  # numpy takes longer to import than all of this package
+            from recollect.stores.files.resident import Resident
 
         if book.mine() is not None:
             return book.read(lambda: what(Resident(book)))
@@ -337,6 +337,11 @@ class FileFolder:
             return 0
         empty_trash(os.path.dirname(self._layout.parts(place)[0]))
         opened.writer.settle(patient=True)
+        return self._compacted(opened)
+
+    def _compacted(self, opened: Opened) -> int:
+        """Of this very book: another thread may have closed the folder since, and a book that is opened anew would wait
+        for the lock of this one."""
         opened.writer.begin("compact")
         try:
             return compact(opened.book)

@@ -168,8 +168,9 @@ class Ledger(FileFolder):
         try:
             state = book.reader.state
             entries = len(state.rows.keys() | state.tombs.keys())
-            freed = super().compact(place)  # of the log: the index is counted out, it may be new
-            self._session(place).compacted(entries, freed, started)
+            freed = self._compacted(opened)  # of the log: the index is counted out, it may be new
+            assert book.session is not None
+            book.session.compacted(entries, freed, started)
         finally:
             opened.writer.end(None)
         self._sum_up(opened)

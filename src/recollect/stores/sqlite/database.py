@@ -61,6 +61,8 @@ class Database:
         self._idle: list[Any] = []
         self._reading = 0
         """Connections that threads have taken to read."""
+        self._open = 0
+        """Connections there are, whoever has them. One counts until it is closed, from before it is opened."""
         self.writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
         # SQLite must write beside a file to read it while others write. Where it cannot, they must not: the file is
         # read as it stands, and opened anew once it or its log has changed.
@@ -68,6 +70,7 @@ class Database:
         # Before opening: if the path names the same file afterwards, that is the file which was opened.
         self._identity = identity(path, self._still)
         first = connect(path, self.writable, self._still)
+        self._open = 1
         try:
             self._prepare(first)
         except BaseException:
@@ -75,14 +78,10 @@ class Database:
             if not self.current():
                 raise MovedError from None
             raise
-        self._check_current(first)
-        self._idle.append(first)
-
-    def _check_current(self, connection: Any) -> None:
-        """That a new connection has the file which the others have."""
         if not self.current():
-            connection.close()
+            first.close()
             raise MovedError
+        self._idle.append(first)
 
     def current(self) -> bool:
         """Whether the path still names the open file."""
@@ -145,21 +144,51 @@ class Database:
             if self._closing:
                 self._guard.notify_all()
         if connection is not None and not kept:
-            connection.close()
+            self.dispose(connection)
 
     def connect(self) -> Any:
-        """Another connection that reads."""
-        connection = connect(self.path, self.writable, self._still)
+        """Another connection that reads. Whoever asks for it must `dispose` of it."""
+        return self._connected("query_only = ON")
+
+    def _connected(self, *pragmas: str) -> Any:
+        with self._lock:
+            if self._identity is None:
+                raise self._moved()
+            self._open += 1
+        connection: Any = None
         try:
             with self._translated():
+                connection = connect(self.path, self.writable, self._still)
                 self._equip(connection)
-                if self.writable:
-                    connection.execute("PRAGMA query_only = ON")
+                for pragma in pragmas if self.writable else ():
+                    connection.execute(f"PRAGMA {pragma}")
+            if not self.current():
+                raise MovedError
         except BaseException:
-            connection.close()
+            self.dispose(connection)
             raise
-        self._check_current(connection)
         return connection
+
+    def dispose(self, connection: Any) -> None:
+        """Close a connection; None for one that never came to be."""
+        try:
+            if connection is not None:
+                connection.close()
+        finally:
+            with self._lock:
+                self._open -= 1
+                if self._closing:
+                    self._guard.notify_all()
+
+    @contextmanager
+    def connected(self) -> Generator[Any]:
+        """A connection of its own that reads, for as long as it is used."""
+        connection = self.connect()
+        try:
+            with self._translated():
+                yield connection
+        finally:
+            self.dispose(connection)
 
     def _equip(self, connection: Any) -> None:
         """What every connection needs."""
@@ -201,31 +230,43 @@ class Database:
             return CorruptionError(f"{self.path} is damaged: a row cannot be read ({error}). {ADVICE}")
         if isinstance(error, apsw.ConnectionClosedError):
             return MovedError(f"{self.path} was closed by another thread")
-        if "no such table" in str(error) and not self.current():
+        lost = isinstance(error, apsw.IOError | apsw.CantOpenError) or "no such table" in str(error)
+        if lost and (not self.current() or self._dropped()):
             return MovedError()
         return translate(error, self.path)
 
+    def _dropped(self) -> bool:
+        """Whether whoever drops the workspace has taken its tables away already, and will move the file next."""
+        with suppress(apsw.Error, RecollectError), suppress(RecursionError):
+            raw: Any = connect(self.path, self.writable, self._still)
+            try:
+                sql = "SELECT 1 FROM sqlite_schema WHERE name = 'dropped'"
+                return raw.execute(sql).fetchone() is not None
+            finally:
+                raw.close()
+        return not self.current()
+
     # Writing
 
-    def begin(self, *, wait: bool = True, durable: bool = True) -> None:
+    def begin(self, *, seconds: float = BUSY_SECONDS, durable: bool = True) -> None:
         """Take the lock and open a transaction. Raises MovedError, without either, if the file is no longer the one.
 
-        Without `wait` it is a ConcurrencyError if anybody else writes just now. What need not be `durable` may be lost
-        in a power cut, but costs no flush of the disk.
+        It is a ConcurrencyError if anybody else writes for longer than so many seconds. What need not be `durable` may
+        be lost in a power cut, but costs no flush of the disk.
         """
-        if not self.lock.acquire(timeout=BUSY_SECONDS if wait else 0.0):
+        if not self.lock.acquire(timeout=seconds):
             raise ConcurrencyError(
-                f"{self.path} was written by another thread for over {BUSY_SECONDS:.0f} s; trying again is safe"
+                f"{self.path} was written by another thread for over {seconds:g} s; trying again is safe"
             )
         try:
-            self._begin(wait, durable)
+            self._begin(seconds, durable)
         except BaseException as error:
             self._end(kept=False)
             if isinstance(error, apsw.Error):
                 raise self.problem(error) from error
             raise
 
-    def _begin(self, wait: bool, durable: bool) -> None:
+    def _begin(self, seconds: float, durable: bool) -> None:
         if not self.writable:
             raise ReadOnlyError(f"{self.path} cannot be written by this process")
         with self._lock:
@@ -235,15 +276,15 @@ class Database:
         if self._writer is None:
             self._writer = self._connect_writer()
         execute: Any = self._writer.execute
-        if not wait:
-            self._writer.set_busy_timeout(0)
+        if seconds != BUSY_SECONDS:
+            self._writer.set_busy_timeout(int(seconds * 1000))
         self._durable = durable
         try:
             if not durable:
                 execute("PRAGMA synchronous = NORMAL")
             execute("BEGIN IMMEDIATE")
         finally:
-            if not wait:
+            if seconds != BUSY_SECONDS:
                 self._writer.set_busy_timeout(int(BUSY_SECONDS * 1000))
         # Whoever drops a workspace holds this same lock while it moves the folder away, so one look is enough.
         if not self.current():
@@ -253,11 +294,7 @@ class Database:
     _durable = True
 
     def _connect_writer(self) -> Any:
-        connection = connect(self.path, self.writable, self._still)
-        self._equip(connection)
-        connection.execute("PRAGMA synchronous = FULL; PRAGMA secure_delete = ON")
-        self._check_current(connection)
-        return connection
+        return self._connected("synchronous = FULL", "secure_delete = ON")
 
     def end(self, error: BaseException | None) -> None:
         """Commit, or roll back if there was an error."""
@@ -293,9 +330,9 @@ class Database:
             self._owner = 0
             if self._closing:
                 self._guard.notify_all()
+        self.lock.release()
         if self._identity is None:
             self._close_writer()
-        self.lock.release()
 
     @property
     def writer(self) -> Any:
@@ -351,19 +388,19 @@ class Database:
         with self._guard:
             idle, self._idle = self._idle, []
         for connection in idle:
-            connection.close()
+            self.dispose(connection)
 
     def close(self, seconds: float = 0.0) -> bool:
         """Open nothing more and close what nobody uses; a reader's connection is closed when it is given back.
 
-        Waits so long for those who are at work. False if they still were then.
+        Waits so long for those who are at work. False if any connection is open still.
         """
-        with self._guard:
+        with self._lock:
             self._identity, self._looked, self._closing = None, -math.inf, True
-            done = self._guard.wait_for(lambda: not self.busy, seconds)
         self._close_idle()
         self._close_writer()
-        return done
+        with self._guard:
+            return self._guard.wait_for(lambda: not self._open, seconds)
 
     def _close_writer(self) -> None:
         """Unless somebody writes, who then closes it at the end."""
@@ -372,7 +409,7 @@ class Database:
                 return
             writer, self._writer = self._writer, None
         if writer is not None:
-            writer.close()
+            self.dispose(writer)
 
     def _prepare(self, connection: Any) -> None:
         """Set the file up where that is needed; the connection reads from then on."""

@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -23,7 +24,7 @@ from recollect.stores.copies import Copies
 from recollect.stores.folders import TRASH, empty_trash, merged, open_files
 from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings, in_order
 from recollect.stores.shelves import Thing
-from recollect.stores.sqlite.memories import Edge, Memories
+from recollect.stores.sqlite.memories import SOON, Edge, Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class SqliteFolder:
                 self._handles.move_to_end(place)
         for gone in going:
             self.residents.drop(gone)
-            gone.settle(wait=False)
+            gone.settle(0.0)
             gone.close()
         return handle
 
@@ -234,8 +235,8 @@ class SqliteFolder:
 
     def _resident(self, place: Place, ask: Callable[[Resident], _T], nothing: _T) -> _T:
         """What the copy of a place answers."""
-        # numpy takes longer to import than all of this package
-        from recollect.stores.sqlite.resident import Resident
+        with forking.importing:  # numpy takes longer to import than all of this package
+            from recollect.stores.sqlite.resident import Resident
 
         def read(handle: Memories) -> _T:
             if handle.inside:
@@ -251,7 +252,7 @@ class SqliteFolder:
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and self._existing(place):
-            with _Writing(self, (place,), durable=False) as handle:
+            with _Writing(self, (place,), durable=False, seconds=SOON) as handle:
                 handle.embed(model, vectors)
 
     def places(self, tenant: str) -> list[Place]:
@@ -287,8 +288,22 @@ class SqliteFolder:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Entry]:
-        handle = self._existing(place)
-        return handle.audit.entries(contains, about, newest_first, limit) if handle else iter(())
+        return self._listed(place, lambda handle: handle.audit.entries(contains, about, newest_first, limit))
+
+    def _listed(self, place: Place, begin: Callable[[Memories], Iterator[_T]]) -> Iterator[_T]:
+        """One by one. Where the file was closed for others meanwhile, those that were given are passed over."""
+        given = 0
+        for _ in range(_TRIES):
+            handle = self._existing(place)
+            if handle is None:
+                return
+            try:
+                for item in islice(begin(handle), given, None):
+                    given += 1
+                    yield item
+                return
+            except MovedError:
+                continue
 
     def written(self, place: Place) -> int:
         return self._read(place, lambda handle: handle.audit.written(), 0)
@@ -322,8 +337,9 @@ class SqliteFolder:
         after: str | None = None,
         limit: int | None = None,
     ) -> Iterator[Thing]:
-        handle = self._existing(place)
-        return handle.shelves.shelf(shelf, parent, contains, newest_first, after, limit) if handle else iter(())
+        return self._listed(
+            place, lambda handle: handle.shelves.shelf(shelf, parent, contains, newest_first, after, limit)
+        )
 
     def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
         if not self._existing(place):
@@ -343,18 +359,20 @@ class SqliteFolder:
         return False
 
     def scrub(self, place: Place) -> None:
-        if handle := self._existing(place):
+        def scrubbed(handle: Memories) -> None:
             self.residents.drop(handle)
             handle.settle()
             handle.checkpoint()
 
+        self._read(place, scrubbed, None)
+
     def compact(self, place: Place) -> int:
+        def compacted(handle: Memories) -> int:
+            self.residents.drop(handle)
+            return handle.compact()
+
         empty_trash(self.root / _folder_name(place.tenant) / "workspaces")
-        handle = self._existing(place)
-        if handle is None:
-            return 0
-        self.residents.drop(handle)
-        return handle.compact()
+        return self._read(place, compacted, 0)
 
     def damage(self, place: Place) -> list[Damage]:
         try:
@@ -388,13 +406,14 @@ class SqliteFolder:
         self._may_open.clear()
         while True:
             with self._lock:
-                alive = [handle for handle in self._alive if not handle.closed and handle not in mine]
+                alive = [handle for handle in self._alive if handle not in mine]
             for handle in alive:
-                handle.settle(wait=False)
-                handle.close(max(deadline - time.monotonic(), 0.0))
+                handle.settle(0.0)
+                handle.close()
             self.residents.clear()
+            closed = [handle.close(max(deadline - time.monotonic(), 0.0)) for handle in alive]
             self._lock.acquire()
-            if time.monotonic() > deadline or all(handle.closed or handle in mine for handle in self._alive):
+            if time.monotonic() > deadline or (all(closed) and not (set(self._alive) - {*alive, *mine})):
                 return
             self._lock.release()
 
@@ -414,13 +433,21 @@ class _Writing:
     Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
     """
 
-    __slots__ = ("_durable", "_folder", "_opened", "_places", "_steps")
+    __slots__ = ("_durable", "_folder", "_opened", "_places", "_seconds", "_steps")
 
-    def __init__(self, folder: SqliteFolder, places: Sequence[Place], steps: int = 2, durable: bool = True) -> None:
+    def __init__(
+        self,
+        folder: SqliteFolder,
+        places: Sequence[Place],
+        steps: int = 2,
+        durable: bool = True,
+        seconds: float = BUSY_SECONDS,
+    ) -> None:
         self._folder = folder
         self._places = places if len(places) == 1 else in_order(places)
         self._steps = steps
         self._durable = durable
+        self._seconds = seconds
 
     def __enter__(self) -> Memories:
         """The handle of the first place."""
@@ -445,7 +472,7 @@ class _Writing:
                 while place not in inside:
                     handle = self._folder.creating(place)
                     try:
-                        handle.begin(durable=self._durable)
+                        handle.begin(seconds=self._seconds, durable=self._durable)
                     except MovedError:
                         self._folder.discard(place, handle)
                         continue

@@ -23,6 +23,8 @@ from recollect.stores.touches import Touched, Touches
 _PAGE = 500
 SOME = 400
 """Ids in one statement."""
+SOON = 0.25
+"""Seconds that what can be made up for waits for a writer."""
 
 # Subselects, not LEFT JOIN: reading one memory by id is four times faster that way.
 _WITH_EMBEDDING = f"""SELECT {SELECT}, (SELECT vector FROM embeddings e WHERE e.seq = m.seq),
@@ -189,7 +191,7 @@ class Memories(Database):
     def touch(self, ids: Sequence[str], at: datetime) -> None:
         """Kept in memory and written along with the next change, or after a while if nobody else writes then."""
         if self.writable and self.touches.add(ids, at):
-            self.settle(wait=False)
+            self.settle(0.0)
 
     def begun(self) -> None:
         self._written = self.touches.take()
@@ -202,7 +204,7 @@ class Memories(Database):
         if not kept:
             self.touches.put_back(written)
 
-    def settle(self, *, wait: bool = True) -> None:
+    def settle(self, seconds: float = SOON) -> None:
         """Write the counted retrievals now, without waiting for the disk: losing some to a power cut is no harm.
 
         If they cannot be written they wait for the next time: no recall may fail because a disk is full.
@@ -210,7 +212,7 @@ class Memories(Database):
         if self.closed or self.inside or not self.touches:
             return
         try:
-            self.begin(wait=wait, durable=False)
+            self.begin(seconds=seconds, durable=False)
             self.end(None)
         except MovedError:
             self.touches.take()
@@ -247,8 +249,13 @@ class Memories(Database):
         self.checkpoint()
         return before - self.size()
 
+    def _integrity(self) -> list[tuple[str]]:
+        """By a connection of its own: one that has looked before compares with what it remembers of the text index."""
+        with self.connected() as connection:
+            return connection.execute("PRAGMA integrity_check").fetchall()
+
     def damage(self) -> list[Damage]:
-        found = [Damage(self.path, line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
+        found = [Damage(self.path, line) for (line,) in self._integrity() if line != "ok"]
         missing = self.rows("SELECT m.id FROM memories m WHERE m.seq NOT IN (SELECT id FROM memories_text_docsize)")
         found += [Damage(ident, "is missing from the text index") for (ident,) in missing]
         for (seq,) in self.rows("SELECT seq FROM memories"):

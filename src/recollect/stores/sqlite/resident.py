@@ -21,6 +21,7 @@ from recollect.stores.port import Place
 from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
 from recollect.stores.sqlite.database import UNREADABLE
 from recollect.stores.sqlite.memories import SOME, Memories, marks
+from recollect.stores.sqlite.opening import MovedError
 from recollect.text.query import TextQuery
 from recollect.text.speakers import HEAD
 
@@ -47,6 +48,7 @@ class Resident:
         self._handle = handle
         self._lock = threading.Lock()
         self._connection: Any = None
+        self._closed = False
         self._forget()
 
     def _forget(self) -> None:
@@ -59,11 +61,13 @@ class Resident:
         return self._columns.bytes
 
     def close(self) -> None:
+        """For good: whoever has it still asks for another."""
         with self._lock:
+            self._closed = True
             self._forget()
             connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            self._handle.dispose(connection)
 
     # What is asked
 
@@ -88,8 +92,9 @@ class Resident:
             inside = handle.inside  # a copy for one question, made in this thread's own transaction
             if inside:
                 self._connection = handle.writer
+            elif self._closed:
+                raise MovedError
             elif self._connection is None:
-                self._forget()
                 self._connection = handle.connect()
             try:
                 if not inside:
