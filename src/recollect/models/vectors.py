@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recollect.models.embedders.base import Embedder, Floats
 
 _BATCH = 32
+_STUCK = 5.0
 _LINGER = 0.05
 """Seconds that the worker waits for more, unless somebody waits for it."""
 _ASKED = 256
@@ -76,6 +77,8 @@ class Embedding:
         self._known: dict[Place, None] = {}
         self._closed = False
         self._asked: dict[str, Floats] = {}
+        self._stuck: dict[Place, float] = {}
+        """Where vectors could not be written, and until when that is not tried again for a recall."""
         self._begin_anew()
         forking.watch(self)
 
@@ -137,6 +140,8 @@ class Embedding:
         embedder = self.embedder
         if embedder is None or place.workspace is None or seconds <= 0:
             return
+        if time.monotonic() < self._stuck.get(place, 0.0):
+            return  # somebody else writes there, and nobody should wait for that
         if not self._store.lacking(place, embedder.model, embedder.dimensions, 1):
             return
         with self._wake:
@@ -208,6 +213,7 @@ class Embedding:
         except ModelError as error:
             self._fail(error)
         except StoreError as error:
+            self._stuck[place] = time.monotonic() + _STUCK
             log.debug("vectors not kept", extra={"metadata": {"problem": str(error)}})
         return 0
 

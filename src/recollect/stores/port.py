@@ -6,7 +6,7 @@ returned, nothing of the store is locked, and nobody calls back into it. Every s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -81,6 +81,10 @@ class Before(NamedTuple):
 
     records: list[Record]
     things: list[Thing]
+
+    def names(self, named: Set[str]) -> bool:
+        """Whether it holds one of these memories, or something that is kept for one of these parents."""
+        return any(record.id in named for record in self.records) or any(t.parent in named for t in self.things)
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -209,7 +213,8 @@ class Audit(Protocol):
         ...
 
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
-        """Drop what undo needs: of entries older than `until`, of those that name these memories, or of all."""
+        """Drop what undo needs: of entries older than `until`, of those that name these memories or what is kept for
+        these parents, or of all."""
         ...
 
 

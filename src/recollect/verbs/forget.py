@@ -58,12 +58,12 @@ def forget(view: View, wish: Forget) -> Receipt:
         records = _select(view, wish)
         things = _things(view, wish)
     groups = by_place(list({record.id: record for record in [*records, *ancestors(view, records)]}.values()))
-    if things:
+    if things or (wish.erase and wish.conversation is not None):  # there may be notes that were cleared before
         groups.setdefault(view.place, [])
     whole = new_id() if len(groups) > 1 else None
     with view.store.transaction(*groups):
         entries = [
-            _delete(view, place, group, things if place == view.place else [], reason, wish.erase, whole)
+            _delete(view, place, group, things if place == view.place else [], wish, reason, whole)
             for place, group in groups.items()
         ]
     note = _scrub(view, groups) if wish.erase else None
@@ -118,8 +118,8 @@ def _delete(
     place: Place,
     group: list[Record],
     things: list[Thing],
+    wish: Forget,
     reason: str | None,
-    erase: bool,
     whole: str | None,
 ) -> Entry:
     """In a transaction."""
@@ -129,8 +129,8 @@ def _delete(
     view.store.delete(place, ids, reason or "")
     for thing in things:
         view.store.remove(place, thing.shelf, [thing.key])
-    if erase:
-        view.store.forget_before(place, about=ids)
+    if wish.erase:
+        view.store.forget_before(place, about=[*ids, *filter(None, [wish.conversation])])
         return view.log(place, "erase", message, part_of=whole, deleted=ids)
     return view.log(place, "forget", message, group, things, part_of=whole, deleted=ids, things_changed=names(things))
 

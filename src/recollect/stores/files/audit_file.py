@@ -124,9 +124,14 @@ def forgotten(lines: Iterable[bytes], until: datetime | None, about: Sequence[st
     return [
         head.seq
         for head, line in undo_heads(lines)
-        if (until is None or head.at < until)
-        and (named is None or named.intersection(record.id for record in _undo_ids(line).before))
+        if (until is None or head.at < until) and (named is None or _names(line, named))
     ]
+
+
+def _names(line: bytes, named: set[str]) -> bool:
+    """Whether undo holds one of these memories, or something that is kept for one of these parents."""
+    kept = _undo_ids(line)
+    return any(record.id in named for record in kept.before) or any(thing.parent in named for thing in kept.things)
 
 
 def renumbered(parts: Mapping[str, bytes], last: Last) -> dict[str, bytes]:

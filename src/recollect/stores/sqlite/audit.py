@@ -89,8 +89,6 @@ class AuditTable:
         seqs = [row[0] for row in self._database.rows(_UNDO, (_FOREVER if until is None else to_micros(until),))]
         if about is not None:
             named = set(about)
-            seqs = [
-                seq for seq in seqs if (kept := self.before(seq)) and named.intersection(r.id for r in kept.records)
-            ]
+            seqs = [seq for seq in seqs if (kept := self.before(seq)) and kept.names(named)]
         self._database.writer.executemany("DELETE FROM undo WHERE seq = ?", [(seq,) for seq in seqs])
         return len(seqs)
