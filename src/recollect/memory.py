@@ -28,6 +28,7 @@ from recollect.skills import load as load_skills
 from recollect.stores import open_store
 from recollect.stores.audit import Entry
 from recollect.stores.port import Damage, OnDisk, Store
+from recollect.stores.sessions import Clocked
 from recollect.verbs import archive, diagnose, export, forget, remember, revise, undo
 from recollect.verbs.diagnose import Diagnosis, Health, StoreStats
 from recollect.verbs.export import Imported, Progress, Target
@@ -79,6 +80,8 @@ class Memory:
             from recollect.models.llm import llm_for
 
             model = llm_for(llm)
+        if isinstance(opened, Clocked):
+            opened.clock = clock
         on_disk = opened if isinstance(opened, OnDisk) else None
         self._view = View(
             opened,

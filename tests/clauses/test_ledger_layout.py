@@ -35,6 +35,12 @@ def filled(files: Files) -> list[str]:
     return ids
 
 
+def counted_bytes(files: Files) -> int:
+    """What section 5.1 counts, and the changes that are kept beside the document's files."""
+    names = ("memory.jsonl", "index.json", "tombstones.jsonl", "changes.jsonl")
+    return sum(path.stat().st_size for name in names if (path := files.session() / name).exists())
+
+
 @pytest.mark.clause("LED-01")
 def test_the_folder_is_laid_out_as_in_the_document(files: Files) -> None:
     filled(files)
@@ -46,7 +52,8 @@ def test_the_folder_is_laid_out_as_in_the_document(files: Files) -> None:
     document |= {f"sessions/s/{name}" for name in names}
     assert document <= found
     # What the document has no word for is in the session's folder too.
-    assert found - document <= {f"sessions/s/{name}.jsonl" for name in ("audit", "undo", "changes", "vectors")}
+    more = {f"sessions/s/{name}.jsonl" for name in ("audit", "undo", "changes", "vectors")}
+    assert found - document <= {*more, "sessions/s/metadata.bak"}
     assert all(json.loads(line) for path in files.session().glob("*.jsonl") for line in path.read_text().splitlines())
 
 
@@ -132,8 +139,10 @@ def test_statistics_are_always_those_of_what_is_stored(files: Files) -> None:
         assert told.total_entries == len(stored)
         assert told.statistics == {f"{type}s": stored.count(type) for type in TYPES}
         assert memory.sessions.stats("s").entries == len(stored)
-        sizes = [path.stat().st_size for path in files.session().iterdir() if path.name != "lock"]
-        assert told.total_size_bytes == sum(sizes)
+        assert told.total_size_bytes == counted_bytes(files)
+        kept = files.json("sessions", "s", "metadata.json")
+        assert (kept["total_entries"], kept["total_size_bytes"]) == (len(stored), told.total_size_bytes)
+        assert kept["statistics"] == told.statistics
 
     ids = filled(files)
     with files.open() as memory:
@@ -154,6 +163,133 @@ def test_statistics_are_always_those_of_what_is_stored(files: Files) -> None:
         told = memory.sessions.load("s")
     kept = files.json("sessions", "s", "metadata.json")
     assert (kept["total_entries"], kept["statistics"]) == (7, told.statistics)
+
+
+@pytest.mark.clause("LED-03", "LED-26")
+def test_metadata_is_true_after_every_write_while_the_session_is_open(files: Files) -> None:
+    with files.open() as memory:
+        memory.sessions.create("u", session_id="s")
+        memory.sessions.add_many("s", [entry(f"entry {n}") for n in range(200)])
+        ids = [memory.sessions.add("s", entry("the last", "decision"))]
+        told = files.json("sessions", "s", "metadata.json")
+        assert (told["total_entries"], told["statistics"]["findings"], told["statistics"]["decisions"]) == (201, 200, 1)
+        assert told["total_size_bytes"] == counted_bytes(files)
+        with files.open() as other:  # of another process, as far as files can tell
+            other.sessions.delete("s", ids[0])
+            assert files.json("sessions", "s", "metadata.json")["total_entries"] == 200
+        memory.sessions.add("s", entry("one more", "preference"))
+        told = files.json("sessions", "s", "metadata.json")
+        assert (told["total_entries"], told["statistics"]["decisions"], told["statistics"]["preferences"]) == (
+            201,
+            0,
+            1,
+        )
+        memory.sessions.compact("s")
+        told = files.json("sessions", "s", "metadata.json")
+        assert told["total_size_bytes"] == counted_bytes(files)
+        shared = files.json("indices", "global_index.json")["sessions"]["s"]
+        assert (shared["entries"], shared["size_bytes"]) == (201, told["total_size_bytes"])
+        memory.sessions.add("s", entry("and another"))
+    shared, told = files.json("indices", "global_index.json")["sessions"]["s"], counted_bytes(files)
+    assert (shared["entries"], shared["size_bytes"]) == (202, told)
+    assert files.json("sessions", "s", "metadata.json")["total_size_bytes"] == told
+
+
+@pytest.mark.clause("LED-26")
+def test_metadata_shows_the_decay_in_force(files: Files) -> None:
+    with files.open() as memory:
+        told = memory.sessions.create("u", session_id="s")
+        assert (told.decay_config.half_life_hours, told.decay_config.min_decay_factor) == (168, 0.1)
+        memory.sessions.create("u", session_id="own", decay={"half_life_hours": 168})
+        ids = memory.sessions.add("s", entry("one", "decision")), memory.sessions.add("own", entry("two", "decision"))
+    kept = files.json("sessions", "s", "metadata.json")
+    assert kept["decay_config"] == {"enabled": True, "half_life_hours": 168, "min_decay_factor": 0.1}
+
+    def factors() -> list[float]:
+        later = datetime.now(UTC) + timedelta(hours=168)
+        with files.open(lambda: later) as memory:
+            lines = [memory.sessions.export(name).splitlines() for name in ("s", "own")]
+        entries = [json.loads(line) for several in lines for line in several]
+        assert tuple(one["id"] for one in entries) == ids
+        return [round(one["decay_factor"], 2) for one in entries]
+
+    # What is shown is not what was set: a decision keeps its own rate unless the session has another.
+    assert factors() == [0.85, 0.5]
+    kept["decay_config"]["half_life_hours"] = 84
+    (files.session() / "metadata.json").write_text(json.dumps(kept))
+    assert factors() == [0.25, 0.5]
+    files.configure(decay={"enabled": False})
+    with files.open() as memory:
+        memory.sessions.create("u", session_id="new")
+        memory.sessions.add("new", entry())
+        assert not memory.sessions.load("new").decay_config.enabled
+    files.configure()
+    with files.open() as memory:
+        assert memory.sessions.load("new").decay_config.enabled
+
+
+@pytest.mark.clause("LED-26")
+def test_metadata_keeps_when_it_was_decayed_compacted_and_migrated(files: Files) -> None:
+    files.write(SAMPLE, "sess_001")
+    now = [datetime(2026, 5, 1, tzinfo=UTC)]
+    with files.open(lambda: now[0]) as memory:
+        told = memory.sessions.load("sess_001")
+        assert (told.migration.status, told.migration.migrated_at) == ("pending", None)
+        memory.sessions.add("sess_001", entry())
+        kept = files.json("sessions", "sess_001", "metadata.json")
+        assert kept["migration"] == {"status": "current", "schema_version": 1, "migrated_at": "2026-05-01T00:00:00Z"}
+        assert kept["last_compaction"] is None
+        now[0] += timedelta(hours=1)
+        memory.sessions.rebuild_index("sess_001")
+        kept = files.json("sessions", "sess_001", "metadata.json")
+        assert kept["last_decay_update"] == "2026-05-01T01:00:00Z"
+        now[0] += timedelta(hours=1)
+        memory.sessions.compact("sess_001")
+        kept = files.json("sessions", "sess_001", "metadata.json")
+        assert kept["last_compaction"] == kept["last_decay_update"] == "2026-05-01T02:00:00Z"
+        assert kept["migration"]["migrated_at"] == "2026-05-01T00:00:00Z"
+
+
+@pytest.mark.clause("LED-01", "LED-12", "LED-26")
+def test_tombstones_are_there_from_the_start_and_whole(files: Files) -> None:
+    with files.open() as memory:
+        memory.sessions.create("u", session_id="s")
+        assert (files.session() / "tombstones.jsonl").read_bytes() == b""
+        memory.at(workspace="other").remember("made by writing to it", kind="finding")
+        assert (files.session("other") / "tombstones.jsonl").read_bytes() == b""
+        for reason in ("wrong", None):
+            memory.sessions.delete("s", memory.sessions.add("s", entry()), reason=reason)
+    stones = files.log(file="tombstones.jsonl")
+    assert [stone["reason"] for stone in stones] == ["wrong", ""]
+    assert all({"id", "timestamp", "reason"} <= set(stone) for stone in stones)
+
+
+@pytest.mark.clause("LED-27")
+def test_times_in_files_come_from_the_memorys_clock(files: Files) -> None:
+    now = [datetime(2031, 5, 1, tzinfo=UTC)]
+    with files.open(lambda: now[0]) as memory:
+        memory.sessions.create("u", session_id="s")
+        gone, _ = memory.sessions.add_many("s", [entry("one"), entry("two", importance=0.8)])
+        now[0] += timedelta(hours=336)
+        memory.sessions.delete("s", gone)
+        memory.sessions.rebuild_index("s")
+    assert files.json("sessions", "s", "metadata.json")["last_accessed"] == "2031-05-15T00:00:00Z"
+    assert [stone["timestamp"] for stone in files.log(file="tombstones.jsonl")] == ["2031-05-15T00:00:00Z"]
+    index = files.json("sessions", "s", "index.json")
+    assert index["last_updated"] == "2031-05-15T00:00:00Z"
+    assert [one["current_relevance"] for one in index["entries"].values()] == [0.4]
+    assert files.json("indices", "global_index.json")["last_updated"] == "2031-05-15T00:00:00Z"
+
+
+@pytest.mark.clause("LED-03")
+def test_a_session_keeps_its_settings_when_its_metadata_are_lost(files: Files) -> None:
+    with files.open() as memory:
+        memory.sessions.create("user123", session_id="s", decay={"half_life_hours": 7})
+        memory.sessions.add("s", entry())
+    (files.session() / "metadata.json").write_bytes(b"")  # as a power cut may leave it
+    with files.open() as memory:
+        told = memory.sessions.load("s")
+        assert (told.user_id, told.decay_config.half_life_hours, told.total_entries) == ("user123", 7, 1)
 
 
 @pytest.mark.clause("LED-03")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from recollect.record import SCHEMA_VERSION
 from recollect.stores.port import Place
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -19,6 +21,15 @@ class SessionDecay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool = True
     half_life_hours: Hours | None = None
     min_decay_factor: Share | None = None
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """Whether the entries are all as this version writes them."""
+
+    status: Literal["current", "pending"] = "current"
+    schema_version: int = SCHEMA_VERSION
+    """Of the oldest entry."""
+    migrated_at: datetime | None = None
 
 
 class SessionCompaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,16 +54,29 @@ class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
     total_entries: int = 0
     total_size_bytes: int = 0
     decay_config: SessionDecay = SessionDecay()
+    """What is in force, the session's own or not."""
+    inherited_decay: dict[str, float] = {}
+    """The part of it that is that of all sessions. A value that was changed since is the session's own."""
     compaction_config: SessionCompaction = SessionCompaction()
     preferences: Preferences = Preferences()
     statistics: dict[str, int] = {}
+    last_decay_update: datetime | None = None
+    """When the relevance of all entries was last computed, for the index."""
     last_compaction: datetime | None = None
+    migration: Migration = Migration()
     compacted_size_bytes: int = 0
     corrupt_entries: int = 0
     buffered_writes: int = 0
     audit_entries: int = 0
     covers: dict[str, int] = {}
     """The bytes of each file that these counts are true of."""
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A store that writes times of its own."""
+
+    clock: Callable[[], datetime]
 
 
 @runtime_checkable

@@ -54,9 +54,10 @@ class AuditFile:
         """From the last line that can be read."""
         if there == MISSING:
             return 0, GENESIS
-        data = files.read_whole(self._fileset.paths[AUDIT])
-        for lines in (data[-_TAIL:].splitlines()[1 if len(data) > _TAIL else 0 :], data.splitlines()):
-            for line in reversed(lines):
+        path = self._fileset.paths[AUDIT]
+        for size in (_TAIL, there.size):  # the last entry is rarely longer than that
+            data = files.read_end(path, size)
+            for line in reversed(data.splitlines()[1 if len(data) < there.size else 0 :]):
                 try:
                     last = _audited(line)
                 except UNREADABLE:

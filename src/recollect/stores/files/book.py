@@ -10,13 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
 from recollect.filters import Filter
-from recollect.record import Record, digest
+from recollect.record import Record, digest, utc_now
 from recollect.stores.audit import Entry
 from recollect.stores.files import audit_file
 from recollect.stores.files.audit_file import AuditFile, Last
@@ -63,6 +64,7 @@ class Book:
         self.owner = 0
         """The thread whose transaction is staged."""
         self.unsaved_because = ""
+        self.now: Callable[[], datetime] = utc_now
 
     @property
     def busy(self) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from recollect.errors import ConflictError, NotFoundError, StoreError
-from recollect.record import Record, utc_now
+from recollect.record import Record
 from recollect.stores.audit import Entry
 from recollect.stores.fields import CHANGEABLE
 from recollect.stores.files import audit_file
@@ -103,7 +103,7 @@ class Changes:
                 self._embed(staged, row, model, vector, staged.version(self._state, ident) + 1)
 
     def delete(self, ids: Sequence[str], reason: str) -> None:
-        staged, at = self._staged, utc_now()
+        staged, at = self._staged, self._book.now()
         for ident in ids:
             self._row(staged, ident)
             version = staged.version(self._state, ident)

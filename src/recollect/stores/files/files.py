@@ -147,8 +147,11 @@ def _open(path: str, flags: int) -> int:
         raise problem(error, path) from error
 
 
-def replace(path: str, data: bytes, mode: int = PRIVATE) -> None:
-    """The whole file or the old one, whatever happens meanwhile; durable when this returns. Raises OSError."""
+def replace(path: str, data: bytes, mode: int = PRIVATE, *, durable: bool = True) -> None:
+    """The whole file or the old one, whatever happens meanwhile; durable when this returns. Raises OSError.
+
+    Not `durable`: a power cut may leave any part of it.
+    """
     temporary = f"{path}.{os.getpid()}-{threading.get_ident()}{TEMPORARY}"
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -156,7 +159,8 @@ def replace(path: str, data: bytes, mode: int = PRIVATE) -> None:
             view = memoryview(data)
             while view:
                 view = view[os.write(fd, view) :]
-            os.fsync(fd)
+            if durable:
+                os.fsync(fd)
         finally:
             os.close(fd)
         os.rename(temporary, path)
@@ -164,7 +168,20 @@ def replace(path: str, data: bytes, mode: int = PRIVATE) -> None:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    sync_folder(os.path.dirname(path))
+    if durable:
+        sync_folder(os.path.dirname(path))
+
+
+def read_end(path: str, size: int) -> bytes:
+    """The last bytes of a file, as `read_whole`."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise problem(error, path) from error
 
 
 def read_whole(path: str) -> bytes:

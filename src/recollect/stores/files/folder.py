@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from recollect import forking
 from recollect.errors import StoreError
 from recollect.filters import Filter
-from recollect.record import Record, new_id
+from recollect.record import Record, new_id, utc_now
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
 from recollect.stores.files import files
@@ -67,6 +67,8 @@ class FileFolder:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self.meter = Meter()
+        self.clock: Callable[[], datetime] = utc_now
+        """Where the times in files come from."""
         self._forget_books()
         forking.watch(self)
 
@@ -95,6 +97,7 @@ class FileFolder:
             opened = self._books.pop(place, None)
             if opened is None:
                 opened = Opened(self._layout.make(place, self.meter))
+                opened.book.now = lambda: self.clock()
                 forgotten = list(self._books.values())[: max(0, len(self._books) + 1 - _KNOWN_BOOKS)]
             self._books[place] = self._recent[place] = opened
             self._recent.move_to_end(place)

@@ -11,7 +11,6 @@ from datetime import datetime
 
 import msgspec
 
-from recollect.record import utc_now
 from recollect.stores.files import files
 
 _FOLDER, _GLOBAL, _TOPICS = "indices", "global_index.json", "topic_index.json"
@@ -50,14 +49,14 @@ def _read(root: str) -> _Global:
     return found if found.version == _VERSION else _Global()
 
 
-def update(root: str, changed: Mapping[str, SessionPart | None]) -> None:
+def update(root: str, changed: Mapping[str, SessionPart | None], now: datetime) -> None:
     """Put new parts in place of old ones; None for a session that is gone. Raises OSError."""
     known = _read(root)
     for name, part in changed.items():
         known.sessions.pop(name, None)
         if part is not None:
             known.sessions[name] = part
-    known.last_updated = utc_now()
+    known.last_updated = now
     topics: dict[str, dict[str, int]] = {}
     for name, part in known.sessions.items():
         for topic, count in part.topics.items():

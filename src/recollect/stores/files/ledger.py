@@ -139,20 +139,19 @@ class Ledger(FileFolder):
             opened = self._books.pop(place, None)
             self._recent.pop(place, None)
         if opened is not None:
-            self._sum_up(opened)
             opened.put_away()
+            self._sum_up(opened)
             if opened.book.fileset.exists():
                 tell(place, logging.INFO, "session closed")
         self._write_indices()
 
     def close(self) -> None:
         known = self.known()
-        for opened in known:
-            self._sum_up(opened)
         try:
             super().close()
         finally:
             for opened in known:
+                self._sum_up(opened)
                 if opened.book.fileset.exists():
                     tell(opened.book.place, logging.INFO, "session closed")
             self._write_indices()
@@ -186,8 +185,8 @@ class Ledger(FileFolder):
 
     def _sum_up(self, opened: Opened) -> None:
         session, place = opened.book.session, opened.book.place
-        if session is not None and place.workspace is not None and (part := session.part()):
-            self._parts[place] = part
+        if session is not None and place.workspace is not None and session.summary:
+            self._parts[place], session.summary = session.summary, None
 
     def _write_indices(self) -> None:
         """Of what changed. If they cannot be written they are behind, and not trusted."""
@@ -196,7 +195,7 @@ class Ledger(FileFolder):
             for tenant in {place.tenant for place in parts}:
                 changed = {str(place.workspace): part for place, part in parts.items() if place.tenant == tenant}
                 with suppress(OSError, StoreError):
-                    indices.update(self._ledger.tenant(tenant), changed)
+                    indices.update(self._ledger.tenant(tenant), changed, self.clock())
 
     def metrics(self, tenant: str) -> dict[str, float]:
         counts = self.meter.read()

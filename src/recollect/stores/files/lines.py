@@ -55,7 +55,7 @@ class Change(msgspec.Struct):
     set: Changed
 
 
-class Tombstone(msgspec.Struct, omit_defaults=True):
+class Tombstone(msgspec.Struct):
     """A deletion of all that was written of a memory up to a version; without one, of all that ever was."""
 
     id: str

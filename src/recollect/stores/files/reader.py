@@ -184,7 +184,7 @@ class Reader:
             problem = f"cannot be read and is skipped: {error}"
             self.state.damage[name, row.start] = Damage(f"{name}, line {row.number}", problem)
             if self.state.rows.get(row.record.id) is row:
-                del self.state.rows[row.record.id]
+                self.state.lose(row.record.id)
             self.revision += 1
             self._tell_damage()
             raise ValueError(problem) from error

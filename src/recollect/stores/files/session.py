@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from recollect.errors import ConflictError, SizeLimitError
 from recollect.policies.decay import Decay, HalfLife, NoDecay
-from recollect.record import Record, utc_now
+from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files import files, snapshots
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import LEDGER_DECAY
@@ -25,12 +25,13 @@ from recollect.stores.files.fileset import AUDIT, CHANGES, SHELVES, TOMBSTONES, 
 from recollect.stores.files.formats import LedgerFormat
 from recollect.stores.files.indices import SessionPart
 from recollect.stores.files.reader import Parts, tell
-from recollect.stores.files.snapshots import INDEX, METADATA
-from recollect.stores.sessions import SessionDecay, SessionMetadata
+from recollect.stores.files.snapshots import INDEX, METADATA, SETTINGS
+from recollect.stores.sessions import Migration, SessionDecay, SessionMetadata
 
 _SMALL_TAIL = 65_536
 COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
 """The files that decide what a session holds, and whose sizes its limit is about."""
+_SETTINGS = ("user_id", "created_at", "decay_config", "inherited_decay", "compaction_config", "preferences")
 _UNCOUNTED = (UNDO, AUDIT, VECTORS, SHELVES)
 
 
@@ -43,6 +44,9 @@ class Session:
         self._snapshot_at = time.monotonic()
         self._wrote = False
         self._warned_at = 0
+        self._decayed_at: datetime | None = None
+        self.summary: SessionPart | None = None
+        """What the indices of all sessions should say of this one, where that is new."""
 
     def _path(self, name: str) -> str:
         return self._book.fileset.path(name)
@@ -90,12 +94,21 @@ class Session:
     # Snapshots
 
     def written(self) -> None:
-        """After a write, with the lock held."""
+        """After a write, with the lock held. Whoever reads the metadata finds what was written counted."""
         self._wrote = True
+        if self._book.reader.unsaved:
+            return
         minutes = (self._book.config.decay or LEDGER_DECAY).update_interval_minutes
         if time.monotonic() - self._snapshot_at > 60 * minutes:
             self.write_index()
-            self.write_metadata()
+        self._have_tombstones()
+        self.write_metadata(durable=False)
+
+    def _have_tombstones(self) -> None:
+        """The document's folder has the file from the start."""
+        if self._book.reader.seen.get(TOMBSTONES, MISSING) == MISSING:
+            with suppress(OSError):
+                os.close(os.open(self._path(TOMBSTONES), os.O_WRONLY | os.O_CREAT, files.PRIVATE))
 
     def snapshot(self) -> None:
         """On closing: what has changed since the last time. The index only if reading the rest would take longer."""
@@ -108,6 +121,7 @@ class Session:
         if uncovered > max(_SMALL_TAIL, at[book.fileset.main] // 20):
             self.write_index()
         self.write_metadata()
+        self.summary = self._part()
         self._wrote = False
 
     def _read_sizes(self) -> dict[str, int]:
@@ -117,15 +131,14 @@ class Session:
 
     def write_index(self) -> None:
         """Unless it would take the session over its limit: the memories need the room more."""
-        book, decay = self._book, self.decay() or LEDGER_DECAY.curve()
-        data = book.read(
-            lambda: snapshots.make_index(book.reader.state, book.fileset, book.reader.at, decay, utc_now())
-        )
+        book, decay, now = self._book, self.decay() or LEDGER_DECAY.curve(), self._book.now()
+        data = book.read(lambda: snapshots.make_index(book.reader.state, book.fileset, book.reader.at, decay, now))
         limit, old = book.config.limit, book.fileset.identity(INDEX).size
         if limit is not None and self.used() - old + len(data) > limit:
             self._drop_index()
         else:
             self._replace(INDEX, data)
+        self._decayed_at = now
         self._snapshot_at = time.monotonic()
 
     def _drop_index(self) -> bool:
@@ -138,10 +151,10 @@ class Session:
             raise files.problem(error, self._book.fileset.folder) from error
         return True
 
-    def _replace(self, name: str, data: bytes) -> None:
+    def _replace(self, name: str, data: bytes, *, durable: bool = True) -> None:
         """A snapshot that cannot be written is no loss."""
         try:
-            files.replace(self._path(name), data)
+            files.replace(self._path(name), data, durable=durable)
         except OSError as error:
             tell(self._book.place, logging.WARNING, "snapshot not written", file=name, problem=str(error))
 
@@ -150,57 +163,75 @@ class Session:
         book, kept = self._book, self._kept()
         if kept is None and not book.fileset.exists():
             return None
-        records, now = self._records(), utc_now()
         if kept is None:
+            records, now = self._records(), book.now()
             first = min((record.created_at for record in records), default=now)
             kept = SessionMetadata(session_id=book.place.workspace or "account", created_at=first, last_accessed=now)
+        kinds, oldest = book.read(lambda: (dict(book.reader.state.kinds), book.reader.state.oldest_schema))
+        shown, inherited = self._decay_in_force(self._own_decay(kept))
         return replace(
             kept,
-            total_entries=len(records),
-            total_size_bytes=book.fileset.size(INDEX, METADATA),
-            statistics=snapshots.statistics(records),
+            total_entries=sum(kinds.values()),
+            total_size_bytes=self.used(),
+            decay_config=shown,
+            inherited_decay=inherited,
+            statistics=snapshots.statistics(kinds),
+            last_decay_update=max(self._decayed_at or kept.created_at, kept.last_decay_update or kept.created_at),
+            migration=replace(
+                kept.migration, status="current" if oldest >= SCHEMA_VERSION else "pending", schema_version=oldest
+            ),
             corrupt_entries=len(book.reader.state.damage),
             buffered_writes=len(book.reader.unsaved),
         )
 
     def _kept(self) -> SessionMetadata | None:
-        """What the file says. None if it is not there, or cannot be read."""
-        path = self._path(METADATA)
-        there, known = files.identity(path), self._metadata
+        """What the file says, or its copy. None if neither is there and can be read."""
+        there, known = self._book.fileset.identity(METADATA), self._metadata
         if known is None or known[0] != there:
-            kept = None
-            if there != MISSING:
-                with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError), open(path, "rb") as file:
-                    kept = snapshots.read_metadata(file.read(), path)
-            known = self._metadata = there, kept
+            known = self._metadata = there, self._read(METADATA) or self._read(SETTINGS)
         return known[1]
 
-    def write_metadata(self, **changes: Any) -> SessionMetadata:
-        known, now = self.metadata(), utc_now()
+    def _read(self, name: str) -> SessionMetadata | None:
+        path = self._path(name)
+        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError), open(path, "rb") as file:
+            return snapshots.read_metadata(file.read(), path)
+        return None
+
+    def write_metadata(self, *, durable: bool = True, **changes: Any) -> SessionMetadata:
+        known, now = self.metadata(), self._book.now()
         if known is None:
-            name, counts = self._book.place.workspace or "account", snapshots.statistics(())
+            name, counts = self._book.place.workspace or "account", snapshots.statistics({})
             known = SessionMetadata(session_id=name, created_at=now, last_accessed=now, statistics=counts)
         with self._book.guard:
             audited = self._book.last_entry()[0]
         fields = {"last_accessed": now, "audit_entries": audited, "covers": self._read_sizes(), **changes}
         new = replace(known, **fields)
-        self._replace(METADATA, msgspec.json.format(msgspec.json.encode(new), indent=2) + b"\n")
+        shown, inherited = self._decay_in_force(self._own_decay(new))
+        new = replace(new, decay_config=shown, inherited_decay=inherited)
+        data = msgspec.json.format(msgspec.json.encode(new), indent=2) + b"\n"
+        if durable:
+            self._keep_settings(new, data)
+        self._replace(METADATA, data, durable=durable)
         return new
+
+    def _keep_settings(self, new: SessionMetadata, data: bytes) -> None:
+        """The metadata are written too often to wait for the disk: what no log tells of them is safe in a copy."""
+        safe = self._read(SETTINGS)
+        if safe is None or any(getattr(safe, name) != getattr(new, name) for name in _SETTINGS):
+            self._replace(SETTINGS, data)
 
     def audit_entries(self) -> int:
         kept = self._kept()
         return kept.audit_entries if kept else 0
 
-    def part(self) -> SessionPart | None:
-        """What the indices of all sessions say of this one; None if it was not changed here."""
-        if not self._wrote or not self._book.fileset.exists():
-            return None
+    def _part(self) -> SessionPart:
+        """What the indices of all sessions say of this one."""
         sizes, records, kept = self._read_sizes(), self._records(), self._kept()
         times = [record.created_at for record in records]
         return SessionPart(
             kept.user_id if kept else None,
             len(records),
-            self._book.fileset.size(INDEX, METADATA),
+            self.used(),
             min(times, default=None),
             max(times, default=None),
             _counts(record.kind for record in records),
@@ -213,7 +244,7 @@ class Session:
     def decay(self) -> Decay | None:
         """The session's own settings, or those of all sessions; None if nothing was set."""
         shared, kept = self._book.config.decay, self._kept()
-        own = kept.decay_config if kept else SessionDecay()
+        own = self._own_decay(kept) if kept else SessionDecay()
         if not own.enabled:
             return NoDecay()
         if own.half_life_hours is None and own.min_decay_factor is None:
@@ -225,12 +256,37 @@ class Session:
             return replace(base, floor=floor)
         return HalfLife({}, own.half_life_hours, base.never, floor)
 
+    @staticmethod
+    def _own_decay(kept: SessionMetadata) -> SessionDecay:
+        """What was set for the session, or written into its metadata since."""
+        shown, inherited = kept.decay_config, kept.inherited_decay
+
+        def own(name: str) -> float | None:
+            value = getattr(shown, name)
+            return None if value is None or value == inherited.get(name) else value
+
+        enabled = shown.enabled or inherited.get("enabled") == 0
+        return SessionDecay(enabled, own("half_life_hours"), own("min_decay_factor"))
+
+    def _decay_in_force(self, own: SessionDecay) -> tuple[SessionDecay, dict[str, float]]:
+        """For the metadata: all numbers, and those of them that are not the session's own."""
+        shared, inherited = self._book.config.decay or LEDGER_DECAY, dict[str, float]()
+        numbers = {name: getattr(own, name) for name in ("half_life_hours", "min_decay_factor")}
+        for name, value in numbers.items():
+            if value is None:
+                numbers[name] = inherited[name] = getattr(shared, name)
+        enabled = own.enabled
+        if enabled and not shared.enabled and len(inherited) == 2:
+            enabled, inherited["enabled"] = False, 0
+        return SessionDecay(enabled, **numbers), inherited
+
     # In a transaction
 
     def compacted(self, entries_before: int, freed: int, started: float) -> None:
         self.write_index()
-        self.write_metadata(last_compaction=utc_now(), compacted_size_bytes=self.used())
+        self.write_metadata(last_compaction=self._book.now(), compacted_size_bytes=self.used())
         self._wrote = True
+        self.summary = self._part()
         details = {
             "entries_before": entries_before,
             "entries_after": len(self._book.reader.state.rows),
@@ -248,11 +304,18 @@ class Session:
         self.write_metadata()
         return len(self._book.reader.state.rows)
 
+    def migrated(self) -> None:
+        """After the files were written anew because they had entries of an older schema."""
+        self.write_metadata(migration=Migration(migrated_at=self._book.now()))
+        self._wrote = True
+
     def create(self, now: datetime, **settings: Any) -> SessionMetadata:
         if self._book.fileset.exists() or self._kept() is not None:
             raise ConflictError(f"there is a session {self._book.place.workspace} already")
         tell(self._book.place, logging.INFO, "session created")
-        return self.write_metadata(created_at=now, last_accessed=now, **settings)
+        files.make_folder(self._book.fileset.folder)
+        self._have_tombstones()
+        return self.write_metadata(created_at=now, last_accessed=now, inherited_decay={}, **settings)
 
 
 def _counted(parts: Parts) -> int:

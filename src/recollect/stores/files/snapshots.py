@@ -7,7 +7,7 @@ which byte of each file it is true.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ from recollect.stores.files.fileset import FileSet
 from recollect.stores.files.state import Row, State
 from recollect.stores.sessions import SessionMetadata
 
-INDEX, METADATA = "index.json", "metadata.json"
+INDEX, METADATA, SETTINGS = "index.json", "metadata.json", "metadata.bak"
 VERSION = 1
 _FINGERPRINT = 256
 _SEAL = b',"crc32":'
@@ -148,10 +148,7 @@ def relevance(record: Record, decay: Decay, now: datetime) -> float:
     return record.importance * decay.factor(record, now) * boost
 
 
-def statistics(records: Iterable[Record]) -> dict[str, int]:
+def statistics(kinds: Mapping[str, int]) -> dict[str, int]:
     """Counts by type, under the document's names for its four."""
-    counts = dict.fromkeys(_PLURALS.values(), 0)
-    for record in records:
-        name = _PLURALS.get(record.kind, record.kind)
-        counts[name] = counts.get(name, 0) + 1
-    return counts
+    others = {kind: count for kind, count in kinds.items() if kind not in _PLURALS and count}
+    return {plural: kinds.get(kind, 0) for kind, plural in _PLURALS.items()} | others

@@ -6,6 +6,7 @@ version; a line counts if its version is higher than what is known, and a tombst
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,8 @@ class State:
         self.format = format
         self.rows: dict[str, Row] = {}
         """In the order of storing."""
+        self.kinds: Counter[str] = Counter()
+        """How many there are of each."""
         self.tombs: dict[str, int] = {}
         self.things: dict[tuple[str, str], Thing] = {}
         """By shelf and key, in the order in which they were first kept."""
@@ -119,15 +122,24 @@ class State:
         self.highest = max(self.highest, self.format.number(record.id))
         if version <= self.tombs.get(record.id, 0) or (known is not None and known.version >= version):
             return
-        self.rows.pop(record.id, None)  # one that was deleted and stored again comes last
+        self.lose(record.id)  # one that was deleted and stored again comes last
         held = (self.format.content(line.data),) if line.start == PENDING else None
         self.rows[record.id] = Row(record, version, line.start, line.end, self.lines, held=held)
+        self.kinds[record.kind] += 1
+
+    def lose(self, ident: str) -> None:
+        if (row := self.rows.pop(ident, None)) is not None:
+            self.kinds[row.record.kind] -= 1
 
     def _change(self, line: Line) -> None:
         change = _change(line.data)
         row = self.rows.get(change.id)
         if row is not None and change.version > row.version and change.timestamp == row.record.created_at:
-            self.rows[change.id] = replace(row, record=change.set.onto(row.record), version=change.version)
+            record = change.set.onto(row.record)
+            if record.kind != row.record.kind:
+                self.kinds.subtract((row.record.kind,))
+                self.kinds.update((record.kind,))
+            self.rows[change.id] = replace(row, record=record, version=change.version)
 
     def _vector(self, line: Line) -> None:
         head = _vector_head(line.data)
@@ -161,7 +173,7 @@ class State:
         self.tombs[ident] = max(version, self.tombs.get(ident, 0))
         row = self.rows.get(ident)
         if row is not None and row.version <= version:
-            del self.rows[ident]
+            self.lose(ident)
 
 
 def _shortened(error: Exception) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from recollect.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
-from recollect.record import SCHEMA_VERSION, new_id, utc_now
+from recollect.record import SCHEMA_VERSION, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.files import audit_file, files
 from recollect.stores.files.book import Book
@@ -139,7 +139,7 @@ class Writer:
             f"found {len(new)} written and {len(gone)} forgotten by process {left.pid}, "
             "which ended before it could log that"
         )
-        entry = Entry(0, new_id(), utc_now(), "recover", message, None, {"created": new, "deleted": gone})
+        entry = Entry(0, new_id(), book.now(), "recover", message, None, {"created": new, "deleted": gone})
         _, logged = audit_file.sealed_line(entry, book.audit.last())
         appender.lock.announce(left.began, {**left.ends, AUDIT: size + len(logged)}, durable=False)
         log.append(logged)
@@ -151,8 +151,11 @@ class Writer:
         if book.reader.unsaved:
             self._save_unsaved()
         state = book.reader.state
-        if not book.reader.unsaved and ((book.format.rewrites and state.tombs) or state.oldest_schema < SCHEMA_VERSION):
+        old = state.oldest_schema < SCHEMA_VERSION
+        if not book.reader.unsaved and ((book.format.rewrites and state.tombs) or old):
             self._tidy()
+            if old and book.session is not None and book.reader.state.oldest_schema >= SCHEMA_VERSION:
+                book.session.migrated()
 
     def _save_unsaved(self) -> None:
         """Try to write what was kept in memory; leave it there if that still fails."""
