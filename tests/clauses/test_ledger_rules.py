@@ -12,7 +12,8 @@ import pytest
 from support.common import Clock
 from support.ledger_files import SAMPLE, Files, checksum, entry
 
-from recollect import InputError, NotFoundError, SchemaError
+from recollect import InputError, Memory, NotFoundError, SchemaError, SizeLimitError
+from recollect.stores.files.ledger import Ledger
 
 
 @pytest.fixture
@@ -161,6 +162,8 @@ def test_the_first_write_leaves_a_config_json_to_edit(files: Files) -> None:
     assert told["concurrency"] == {"lock_timeout_ms": 5000, "max_retries": 3, "retry_backoff_ms": 100}
     assert told["performance"] == {"cache_size": 100, "batch_write_interval_ms": 1000, "index_in_memory": True}
     assert told["integrity"] == {"enable_checksums": True, "checksum_algorithm": "sha256"}
+    assert list(told) == list(DOCUMENT)
+    assert told["decay"] == {**DOCUMENT["decay"], "half_life_hours": 168}
     (files.root / "config.json").write_text(json.dumps({**told, "storage": {"max_session_size_mb": 3}}))
     before = (files.root / "config.json").read_bytes()
     with files.open() as memory:
@@ -168,7 +171,7 @@ def test_the_first_write_leaves_a_config_json_to_edit(files: Files) -> None:
     assert (files.root / "config.json").read_bytes() == before
 
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "version": "1.0",
     "storage": {
         "root_directory": "./memory",
@@ -192,6 +195,66 @@ DOCUMENT = {
     "integrity": {"enable_checksums": True, "checksum_algorithm": "sha256"},
 }
 """Section 7.1, word for word."""
+
+
+@pytest.mark.clause("LED-16")
+@pytest.mark.parametrize("preset", ["ledger", "recollect"])
+def test_the_decay_that_is_shown_is_what_was_in_force_before(files: Files, preset: str) -> None:
+    def decay() -> Any:
+        with Memory(f"ledger:{files.root}", preset=preset) as memory:
+            memory.at(workspace="s").remember("an owl", kind="finding")
+            return memory.at(workspace="s")._view.decay  # pyright: ignore[reportPrivateUsage]
+
+    first = decay()
+    assert files.json("config.json")["decay"]["type_specific"] == DOCUMENT["decay"]["type_specific"]
+    assert decay() == first
+
+
+def faded(memory: Memory, session: str) -> dict[str, float]:
+    exported = [json.loads(line) for line in memory.sessions.export(session).splitlines()]
+    return {one["type"]: round(one["decay_factor"], 3) for one in exported}
+
+
+@pytest.mark.clause("LED-27")
+def test_defaults_can_be_set_when_the_manager_is_made(files: Files, clock: Clock) -> None:
+    types = ("conversation", "decision", "finding", "preference")
+    with Memory(Ledger(files.root, default_decay_half_life=24), preset="ledger", clock=clock) as memory:
+        told = memory.sessions.create("u", session_id="s")
+        assert (told.decay_config.half_life_hours, told.decay_config.min_decay_factor) == (24, 0.1)
+        memory.sessions.create("u", session_id="own", decay={"half_life_hours": 48})
+        for session in ("s", "own"):
+            memory.sessions.add_many(session, [entry(type, type) for type in types])
+        clock.forward(hours=48)
+        assert faded(memory, "s") == {"conversation": 0.25, "decision": 0.25, "finding": 0.25, "preference": 1.0}
+        assert faded(memory, "own") == {"conversation": 0.5, "decision": 0.5, "finding": 0.5, "preference": 1.0}
+    assert files.json("config.json")["decay"]["half_life_hours"] == 24
+    with files.open(clock) as memory:  # what was generated holds for those who say nothing
+        assert faded(memory, "s")["finding"] == 0.25
+    with Memory(Ledger(files.root, default_decay_half_life=12), preset="ledger", clock=clock) as memory:
+        assert faded(memory, "s")["finding"] == 0.1  # the least that anything fades to
+        assert memory.sessions.load("s").decay_config.half_life_hours == 12
+
+
+@pytest.mark.clause("LED-27")
+def test_any_setting_can_be_given_and_is_checked_at_once(files: Files) -> None:
+    settings = {"storage": {"max_session_size_mb": 0.01}, "decay": {"min_decay_factor": 0.5}}
+    with Memory(Ledger(files.root, settings=settings), preset="ledger") as memory:
+        memory.sessions.create("u", session_id="s")
+        assert memory.sessions.load("s").decay_config.min_decay_factor == 0.5
+        with pytest.raises(SizeLimitError):
+            memory.sessions.add("s", entry("o" * 20_000))
+    with pytest.raises(InputError, match=r"^storage.colour: is not a setting"):
+        Ledger(files.root, settings={"storage": {"colour": 1}})
+    with pytest.raises(InputError, match=r"^default_decay_half_life: must be a number of hours"):
+        Ledger(files.root, default_decay_half_life=0)
+
+
+@pytest.mark.clause("LED-20")
+@pytest.mark.parametrize("session_id", ["", " ", "..", "a/b", "a" * 65])
+def test_a_session_id_is_refused_by_name(files: Files, session_id: str) -> None:
+    with files.open() as memory, pytest.raises(InputError, match=r"^session_id: must be 1 to 64 letters"):
+        memory.sessions.create("u", session_id=session_id)
+    assert not files.session("").exists()
 
 
 @pytest.mark.clause("LED-16")

@@ -88,12 +88,13 @@ class Sessions:
             _settings(preferences, Preferences, "preferences"),
         )
         now = self._view.now()
+        given = None if session_id is None else _session_id(session_id)
         for number in range(1, 10_000):
-            view = self._view.at(workspace=_session_id(session_id) if session_id else _name(user, now, number))
+            view = self._view.at(workspace=given or _name(user, now, number))
             try:
                 return self._store.create_session(view.place, user, now, *settings)
             except ConflictError:
-                if session_id is not None:
+                if given is not None:
                     raise
         raise ConflictError(f"there are too many sessions of {user} on this day; give one an id")
 

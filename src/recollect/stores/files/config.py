@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from recollect.errors import InputError
 from recollect.policies.decay import Decay, HalfLife, NoDecay
@@ -62,6 +64,8 @@ class DecaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 LEDGER_DECAY = DecaySettings()
 """The ledger document's rates."""
+_SHOWN_DECAY = DecaySettings(type_specific=_RATES)
+"""The same, as a generated file has them."""
 
 
 class Performance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,14 +99,41 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None if size is None else int(size * 1024 * 1024)
 
 
-def load(path: str) -> Config:
-    """The settings in a file, or the usual ones where there is none."""
+def load(path: str, given: Mapping[str, Any] | None = None) -> Config:
+    """The settings in a file, or the usual ones where there is none. What is given goes before the file's.
+
+    Decay as in the ledger document is as good as none: other presets have curves of their own.
+    """
     try:
         with open(path, "rb") as file:
             data = file.read()
     except FileNotFoundError:
-        return Config()
-    return convert(data, Config, path)
+        data = b"{}"
+    config = convert(data, Config, path)
+    if given:
+        said: dict[str, Any] = msgspec.to_builtins(config)
+        if config.decay is None:
+            del said["decay"]
+        config = convert(msgspec.json.encode(_over(said, given)), Config, "what the store was made with")
+    return replace(config, decay=None) if config.decay in (LEDGER_DECAY, _SHOWN_DECAY) else config
+
+
+def _over(said: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Block by block."""
+    new = dict(said)
+    for name, value in given.items():
+        old = new.get(name)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        new[name] = _over(old, value) if both else value  # pyright: ignore[reportUnknownArgumentType]
+    return new
+
+
+def with_half_life(given: Mapping[str, Any] | None, hours: float) -> dict[str, Any]:
+    """Settings with another half-life for every type that fades, save those that have one in the settings."""
+    if not hours > 0:
+        raise InputError("default_decay_half_life", "must be a number of hours above 0")
+    rates: dict[str, Any] = {kind: {"half_life_hours": hours} for kind, one in _RATES.items() if one.decay_enabled}
+    return _over({"decay": {"half_life_hours": hours, "type_specific": rates}}, given or {})
 
 
 def convert(data: bytes, into: Any, path: str) -> Any:
@@ -122,7 +153,12 @@ def convert(data: bytes, into: Any, path: str) -> Any:
 
 def shown(config: Config) -> bytes:
     """As a file for people."""
-    fields: dict[str, Any] = msgspec.to_builtins(config)
-    if config.decay is None:
-        del fields["decay"]
+    decay = config.decay or _SHOWN_DECAY
+    rates = {**_RATES, **decay.type_specific}
+    fields: dict[str, Any] = msgspec.to_builtins(replace(config, decay=replace(decay, type_specific=rates)))
+    for rate in fields["decay"]["type_specific"].values():
+        if rate["decay_enabled"]:
+            del rate["decay_enabled"]
+        if rate["half_life_hours"] is None:
+            del rate["half_life_hours"]
     return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"

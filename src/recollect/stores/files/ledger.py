@@ -6,8 +6,10 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from recollect.errors import StoreError
 from recollect.record import SCHEMA_VERSION
@@ -29,15 +31,16 @@ from recollect.stores.sessions import Preferences, SessionCompaction, SessionDec
 class LedgerLayout:
     """`sessions/<workspace>/memory.jsonl` and what belongs to it. What accounts share is in `account/`."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, given: Mapping[str, Any] | None = None) -> None:
         self.root = root
+        self._given = given
         self._config: config.Config | None = None
         self._started = False
 
     @property
     def config(self) -> config.Config:
         if self._config is None:
-            self._config = config.load(os.path.join(self.root, "config.json"))
+            self._config = config.load(os.path.join(self.root, "config.json"), self._given)
         return self._config
 
     def tenant(self, tenant: str) -> str:
@@ -84,9 +87,25 @@ class LedgerLayout:
 
 
 class Ledger(FileFolder):
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    """`Memory(Ledger("./memory", default_decay_half_life=24), preset="ledger")` sets other defaults than usual."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        default_decay_half_life: float | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`settings` are blocks of `config.json`, and go before what the file says.
+
+        `default_decay_half_life` is in hours: what sessions have that set none of their own, for every type that fades.
+        """
+        if default_decay_half_life is not None:
+            settings = config.with_half_life(settings, default_decay_half_life)
         self.root = os.path.abspath(root)
-        self._ledger = LedgerLayout(self.root)
+        self._ledger = LedgerLayout(self.root, settings)
+        if settings:
+            _ = self.config  # what is wrong with them is told now
         self._parts: dict[Place, SessionPart | None] = {}
         """What the indices of all sessions do not say yet."""
         self._indexing = threading.Lock()
