@@ -323,3 +323,18 @@ def test_references_are_followed_in_both_directions_to_a_depth(memory: Memory) -
     assert near(chain[2], 2, text="4") == {"4"}
     assert near("mem_elsewhere", 3) == {"apart"}
     assert near("mem_unknown", 3) == set()
+
+
+@pytest.mark.clause("LED-15")
+@pytest.mark.parametrize("text", [None, "owl"])
+@pytest.mark.parametrize("limit", [None, 12])
+def test_entries_of_one_moment_are_sorted_in_the_order_of_storing(
+    tmp_path: Path, clock: Clock, text: str | None, limit: int | None
+) -> None:
+    with Files(tmp_path / "memory").open(clock) as memory:
+        memory.sessions.create("u", session_id="s")
+        ids = memory.sessions.add_many("s", [entry(f"n{n} owl") for n in range(30)])
+        ids += [memory.sessions.add("s", entry(f"n{n} owl")) for n in range(30, 40)]
+        for order, stored in (("newest", ids[::-1]), ("oldest", ids)):
+            wish = {"sort_by": order, "limit": limit, **({"text": text} if text else {})}
+            assert [hit.memory.id for hit in memory.sessions.query("s", wish)] == stored[:limit]

@@ -14,7 +14,7 @@ import pytest
 from support.common import Clock, Script
 from support.notebook_files import SAMPLE, Notes, parse
 
-from recollect import InputError, Memory, NotFoundError, SecretError
+from recollect import InputError, Memory, NotFoundError, SecretError, tools
 
 
 @pytest.fixture
@@ -189,6 +189,22 @@ def test_over_500_the_oldest_are_pruned(notes: Notes, clock: Clock) -> None:
             memory.get("m-10")
         memory.forget(memory.list(limit=1)[0].id)
         assert memory.remember("after pruning").id == "m-511"
+
+
+@pytest.mark.clause("AEG-04", "AEG-06")
+def test_notes_of_one_second_are_pruned_and_found_in_the_order_of_storing(notes: Notes, clock: Clock) -> None:
+    with notes.open(clock) as memory:
+        memory.remember_many([f"note {n}" for n in range(1, 501)])
+        for number in range(501, 521):
+            memory.remember(f"note {number}")
+            assert parse(notes.file.read_text())[0]["id"] == f"m-{number - 499}"
+        newest = [f"m-{n}" for n in range(520, 500, -1)]
+        assert [note.id for note in memory.list(limit=20)] == newest
+        found = tools.call(memory, "memory_search", {"query": "note"})
+        assert [note["id"] for note in found["memories"]] == newest
+        hits = memory.query({"text": "note", "sort_by": "newest", "limit": 20})
+        assert [hit.memory.id for hit in hits] == newest
+    assert [note["id"] for note in parse(notes.file.read_text())] == [f"m-{n}" for n in range(21, 521)]
 
 
 RECORDER = """

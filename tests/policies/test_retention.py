@@ -142,6 +142,7 @@ def test_over_quota_the_least_important_or_the_oldest_go_first(
     assert "".join(memory.id for memory in over_quota(MEMORIES, quota, order)) == go
 
 
-def test_memories_alike_in_all_else_go_in_the_order_of_their_ids() -> None:
+def test_memories_alike_in_all_else_go_in_the_order_in_which_they_are_given() -> None:
     twins = [record(id) for id in "cab"]
-    assert [memory.id for memory in over_quota(twins, 1)] == ["a", "b"]
+    assert [memory.id for memory in over_quota(twins, 1)] == ["c", "a"]
+    assert [memory.id for memory in over_quota(twins, 1, "oldest")] == ["c", "a"]

@@ -65,16 +65,16 @@ def early(retention: Retention, record: Record) -> bool:
 
 
 def over_quota(records: Collection[Record], quota: int | None, order: QuotaOrder = "importance") -> list[Record]:
-    """The memories to archive so that `quota` are left, in the order in which they should go."""
+    """The memories to archive so that `quota` are left, in the order in which they should go; equals as they come."""
     surplus = 0 if quota is None else len(records) - quota
     if surplus <= 0:
         return []
     return heapq.nsmallest(surplus, records, key=_least_important if order == "importance" else _oldest)
 
 
-def _least_important(record: Record) -> tuple[float, datetime, str]:
-    return record.importance, record.created_at, record.id
+def _least_important(record: Record) -> tuple[float, datetime]:
+    return record.importance, record.created_at
 
 
-def _oldest(record: Record) -> tuple[datetime, str]:
-    return record.created_at, record.id
+def _oldest(record: Record) -> datetime:
+    return record.created_at

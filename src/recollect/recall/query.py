@@ -79,6 +79,8 @@ def query(views: Sequence[View], wish: Query) -> Hits:
     related = _related(views, wish) if wish.references else None
     if wish.text is not None and validation.query(wish.text, "text").strip():
         hits = _by_text(views, wish.text, wheres, related, limit if order == "relevance" else _ALL)
+        if order in ("newest", "oldest"):
+            hits = _as_stored(hits, views, wheres, order)
     else:
         hits = _by_conditions(views, wheres, related, order, limit)
     # What accounts share is seen from every view; an id alone may stand for other memories elsewhere.
@@ -89,8 +91,9 @@ def query(views: Sequence[View], wish: Query) -> Hits:
 
 _KEYS: dict[SortBy, Callable[[Hit], Any]] = {
     "relevance": lambda hit: (-hit.score, hit.memory.id),
-    "newest": lambda hit: (-hit.memory.created_at.timestamp(), hit.memory.id),
-    "oldest": lambda hit: (hit.memory.created_at, hit.memory.id),
+    # Of one moment they are as the store has them, in the order of storing or its reverse.
+    "newest": lambda hit: -hit.memory.created_at.timestamp(),
+    "oldest": lambda hit: hit.memory.created_at,
     "importance": lambda hit: (-hit.memory.importance, hit.memory.id),
 }
 
@@ -133,6 +136,17 @@ def _by_text(
     return [hit for hit in hits if related is None or hit.memory.id in related]
 
 
+def _as_stored(hits: list[Hit], views: Sequence[View], wheres: Sequence[Filter], order: Order) -> list[Hit]:
+    """In the order of a scan, where only that can tell which of them was stored first."""
+    if len({hit.memory.created_at for hit in hits}) == len(hits):
+        return hits
+    position: dict[tuple[str | None, str], int] = {}
+    for view, where in zip(views, wheres, strict=True):
+        for record in view.store.scan(where, order=order, whole=False):
+            position.setdefault((record.address.workspace, record.id), len(position))
+    return sorted(hits, key=lambda hit: position.get((hit.memory.address.workspace, hit.memory.id), len(position)))
+
+
 class _Decays:
     """A memory fades as is set where it is."""
 
@@ -151,7 +165,8 @@ def _by_conditions(
     hits: list[Hit] = []
     for view, where in zip(views, wheres, strict=True):
         score, decay, now = view.preset.ranking.score, view.decay, where.now
-        records = [r for r in view.store.scan(where, whole=False) if related is None or r.id in related]
+        stored: Order = "newest" if order == "newest" else "oldest"
+        records = [r for r in view.store.scan(where, order=stored, whole=False) if related is None or r.id in related]
         if len(records) > limit:
             records = heapq.nsmallest(limit, records, key=_bare_key(order, view, now))
         whole = [r for place, group in by_place(records).items() for r in view.store.get(place, [r.id for r in group])]
