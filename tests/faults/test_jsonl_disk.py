@@ -1,9 +1,11 @@
-"""Disks that refuse: ledgers and notebooks retry, keep the write in memory, say so, and write it once they can."""
+"""Disks that refuse: ledgers keep the write in memory, say so, and write it once they can; notebooks refuse it."""
 
 from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,13 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     kept = Kept(request.param, tmp_path / "memory")
     if kept.kind == "ledger":
         kept.hurry(lock_timeout_ms=2000, max_retries=3, retry_backoff_ms=5)
+    return kept
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Kept:
+    kept = Kept("ledger", tmp_path / "memory")
+    kept.hurry(lock_timeout_ms=2000, max_retries=3, retry_backoff_ms=5)
     return kept
 
 
@@ -99,22 +108,109 @@ print("well")
 
 @pytest.mark.parametrize("calls", ["fsync", "write", "write ftruncate"])
 def test_what_the_disk_refuses_for_a_while_is_kept_and_written_later(
-    kept: Kept, run: Callable[..., str], calls: str
+    ledger: Kept, run: Callable[..., str], calls: str
 ) -> None:
+    kept = ledger
     assert run(FAILING, kept.url, kept.preset, calls, "recovers") == "well\n"
     assert_sound(kept)
 
 
 @pytest.mark.parametrize("calls", ["fsync", "write", "write ftruncate"])
 def test_what_the_disk_refuses_for_good_is_reported_on_closing_and_leaves_no_half(
-    kept: Kept, run: Callable[..., str], calls: str
+    ledger: Kept, run: Callable[..., str], calls: str
 ) -> None:
+    kept = ledger
     assert run(FAILING, kept.url, kept.preset, calls, "never") == "well\n"
     assert kept.contents() == ["before", "to be archived", "to be forgotten"]
     with kept.open() as memory:
         memory.remember("another")
     assert kept.contents() == ["before", "to be archived", "to be forgotten", "another"]
     assert_sound(kept)
+
+
+REFUSING = """
+import errno, os, sys
+from recollect import Memory
+from recollect.errors import DiskFullError, StoreError
+memory = Memory(sys.argv[1], preset=sys.argv[2])
+memory.remember("before")
+real, full = os.write, sys.argv[3] == "full"
+def failing(fd, data):
+    real(fd, bytes(data)[: len(data) // 2])
+    raise OSError(errno.ENOSPC, "No space left on device") if full else OSError(errno.EIO, "Input/output error")
+os.write = failing
+for _ in range(2):
+    try:
+        memory.remember("refused")
+        print("was done")
+    except StoreError as error:
+        assert isinstance(error, DiskFullError) is full, error
+assert [record.content for record in memory.list()] == ["before"]
+os.write = real
+assert memory.remember("after").id == "m-2"
+memory.close()
+print("well")
+"""
+
+
+@pytest.mark.parametrize("why", ["full", "broken"])
+def test_a_notebook_refuses_what_the_disk_refuses(tmp_path: Path, run: Callable[..., str], why: str) -> None:
+    kept = Kept("notebook", tmp_path / "memory")
+    assert run(REFUSING, kept.url, kept.preset, why) == "well\n"
+    assert kept.contents() == ["before", "after"]
+    assert_sound(kept)
+
+
+ENDING = """
+import errno, os, sys, warnings
+from recollect import Memory
+from recollect.errors import StoreError
+memory, end = Memory(sys.argv[1], preset="ledger"), sys.argv[2]
+memory.sessions.create("u", session_id="s")
+real = os.fsync
+def failing(fd):
+    raise OSError(errno.ENOSPC, "No space left on device")
+os.fsync = failing
+warnings.simplefilter("ignore")
+ids = [memory.sessions.add("s", {"type": "finding", "content": f"heron {n}"}) for n in range(2)]
+stats = memory.sessions.stats("s")
+assert stats.buffered == 2 and "2 writes are in memory only" in str(stats.corrupt), stats
+assert "2 writes are in memory only" in str(memory.at(workspace="s").doctor())
+if end == "recovers":
+    os.fsync = real
+elif end != "exit":
+    try:
+        memory.sessions.close("s") if end == "close_session" else memory.close()
+        raise SystemExit("nobody was told")
+    except StoreError as error:
+        print(error, file=sys.stderr)
+print(*ids, flush=True)
+del memory
+"""
+
+
+@pytest.mark.parametrize("end", ["close", "close_session", "exit", "recovers"])
+def test_what_is_lost_at_the_end_is_told_and_copied(ledger: Kept, tmp_path: Path, end: str) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING, ledger.url, end], env=environment, capture_output=True, text=True, check=True
+    )
+    ids = done.stdout.split()
+    with ledger.open() as memory:
+        there = [record.id for record in memory.at(workspace="s").list(newest_first=False)]
+    if end == "recovers":  # although nobody closed it
+        assert (there, done.stderr) == (ids, "")
+        return
+    (copy,) = tmp_path.glob("recollect-unsaved-*")
+    assert there == []
+    for said in ("2 writes with 2 memories", *ids, "is lost", f"a copy is in {copy}", "No space left"):
+        assert said in done.stderr
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o700
+    with Memory(f"ledger:{copy}", preset="ledger") as memory:
+        assert [record.content for record in memory.at(workspace="s").list(newest_first=False)] == [
+            "heron 0",
+            "heron 1",
+        ]
 
 
 MEANWHILE = """

@@ -16,7 +16,7 @@ from recollect.filters import Filter
 from recollect.record import Record, new_id, utc_now
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
-from recollect.stores.files import files
+from recollect.stores.files import files, unsaved
 from recollect.stores.files.book import Book
 from recollect.stores.files.changes import Changes
 from recollect.stores.files.metrics import QUERY, Meter
@@ -360,9 +360,14 @@ class FileFolder:
             self._books.clear()
             self._recent.clear()
         self.residents.clear()
-        problems = [problem for opened in books if (problem := opened.put_away())]
+        self._put_away(books)
+
+    def _put_away(self, several: Sequence[Opened]) -> None:
+        problems = [problem for opened in several if (problem := opened.put_away())]
+        if left := [opened.book for opened in several if opened.book.reader.unsaved]:
+            raise StoreError(unsaved.lost(left))
         if problems:
-            raise StoreError(f"what was kept in memory could not be written and is lost: {problems[0]}")
+            raise StoreError(problems[0])
 
 
 def holds_something(*paths: str) -> bool:

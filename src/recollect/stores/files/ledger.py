@@ -158,7 +158,7 @@ class Ledger(FileFolder):
             opened = self._books.pop(place, None)
             self._recent.pop(place, None)
         if opened is not None:
-            opened.put_away()
+            self._put_away([opened])
             self._sum_up(opened)
             if opened.book.fileset.exists():
                 tell(place, logging.INFO, "session closed")

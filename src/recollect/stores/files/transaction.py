@@ -30,9 +30,7 @@ class Opened:
         book, problem = self.book, ""
         try:
             self.writer.settle(patient=True)
-            if book.reader.unsaved:
-                self.writer.begin("recover")
-                self.writer.end(None)
+            self.writer.save_unsaved()
             if book.session is not None:
                 book.session.snapshot()
         except StoreError as error:

@@ -13,7 +13,7 @@ from datetime import datetime
 from recollect.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
 from recollect.record import SCHEMA_VERSION, new_id
 from recollect.stores.audit import Entry
-from recollect.stores.files import audit_file, files
+from recollect.stores.files import audit_file, files, unsaved
 from recollect.stores.files.book import Book
 from recollect.stores.files.fileset import AUDIT, CHANGES, TOMBSTONES, UNDO, VECTORS
 from recollect.stores.files.lines import Change, Changed, line, named
@@ -169,9 +169,16 @@ class Writer:
                 return
             with book.guard:
                 book.reader.unsaved.pop(0)
+        unsaved.unwatch(book)
         with book.guard:
             book.reader.reset()
             book.reader.refresh()
+
+    def save_unsaved(self) -> None:
+        """Once more, if there is any."""
+        if self.book.reader.unsaved:
+            self.begin("recover")
+            self.end(None)
 
     def _tidy(self) -> None:
         """Write anew what should be. If the disk refuses that, it is done with one of the next writes."""
@@ -275,7 +282,7 @@ class Writer:
             raise files.problem(error, book.fileset.folder) from error
 
     def _save(self, parts: Parts) -> None:
-        """Append durably. If the disk refuses for long, keep it in memory and say so."""
+        """Append durably. If the disk refuses for long, a ledger keeps it in memory and says so."""
         book, concurrency, started = self.book, self.book.config.concurrency, time.perf_counter()
         if book.reader.unsaved:  # they are written in the order in which they were made
             self._hold(parts, StoreError(book.unsaved_because))
@@ -292,6 +299,8 @@ class Writer:
                 if isinstance(problem, ReadOnlyError):
                     raise problem from error
                 if attempt == concurrency.max_retries:
+                    if book.session is None:  # only the ledger document keeps what the disk refuses
+                        raise problem from error
                     self._hold(parts, problem)
                     return
                 time.sleep(concurrency.retry_backoff_ms / 1000 * 2**attempt)
@@ -300,6 +309,7 @@ class Writer:
         book = self.book
         with book.guard:
             book.reader.hold(parts)
+        unsaved.watch(book, self.save_unsaved)
         book.unsaved_because = str(problem)
         tell(book.place, logging.ERROR, "write kept in memory", problem=str(problem))
         warnings.warn(

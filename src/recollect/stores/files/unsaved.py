@@ -1,0 +1,87 @@
+"""What the disk refused and nobody could write until the end: reported, and copied to where there is room."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from recollect.stores.files import files
+from recollect.stores.files.book import Book
+from recollect.stores.files.lines import named
+from recollect.stores.files.state import UNREADABLE
+from recollect.stores.port import Place
+
+_SHOWN = 5
+_waiting: dict[int, tuple[int, Book, Callable[[], object]]] = {}
+"""Books with something in memory only: by whom it was written, and how to try once more."""
+
+
+def watch(book: Book, retry: Callable[[], object]) -> None:
+    """Make sure that it is not lost without a word, even if nobody closes the store."""
+    _waiting[id(book)] = os.getpid(), book, retry
+
+
+def unwatch(book: Book) -> None:
+    _waiting.pop(id(book), None)
+
+
+def lost(books: Iterable[Book]) -> str:
+    """Give up what the books could not write: copied if possible. Says what it was and where the copy is."""
+    books = [book for book in books if book.reader.unsaved]
+    what = "; ".join(map(_described, books))
+    try:
+        copy = _copied(books)
+    except OSError as error:
+        where = f"no copy could be made either: {error.strerror}"
+    else:
+        where = f"a copy is in {copy}, as a ledger of its own"
+    for book in books:
+        unwatch(book)
+    return f"{what}. It could not be written and is lost; {where}"
+
+
+def _described(book: Book) -> str:
+    writes = book.reader.unsaved
+    ids = [_id(line.data) for parts in writes for line in files.lines(parts.get(book.format.file, b""))]
+    shown = ", ".join(ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
+    what = f"{len(writes)} write{'s' if len(writes) > 1 else ''} with {len(ids)} memor{'y' if len(ids) == 1 else 'ies'}"
+    return f"{book.fileset.folder}: {what}{f' ({shown})' if ids else ''}: {book.unsaved_because}"
+
+
+def _id(line: bytes) -> str:
+    with suppress(*UNREADABLE):
+        return named(line)
+    return "?"
+
+
+def _copied(books: Iterable[Book]) -> str:
+    """Elsewhere, because here the disk refuses."""
+    root = tempfile.mkdtemp(prefix="recollect-unsaved-")
+    for book in books:
+        folder = os.path.join(root, *_folder(book.place))
+        os.makedirs(folder, files.PRIVATE_FOLDER, exist_ok=True)
+        for parts in book.reader.unsaved:
+            for name, data in parts.items():
+                fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, files.PRIVATE)
+                with open(fd, "ab") as file:
+                    file.write(data)
+    return root
+
+
+def _folder(place: Place) -> list[str]:
+    tenant = [] if place.tenant == "default" else ["tenants", place.tenant]
+    return [*tenant, "account"] if place.workspace is None else [*tenant, "sessions", place.workspace]
+
+
+@atexit.register
+def _at_exit() -> None:
+    mine = [(book, retry) for pid, book, retry in _waiting.values() if pid == os.getpid()]
+    for _, retry in mine:
+        with suppress(Exception):
+            retry()
+    if left := [book for book, _ in mine if book.reader.unsaved]:
+        print(f"recollect: {lost(left)}", file=sys.stderr, flush=True)
