@@ -21,7 +21,8 @@ from typing import Any
 import msgspec
 from corpus import sentences
 
-from recollect import Memory
+from recollect import Memory, SizeLimitError
+from recollect.stores.files.ledger import Ledger
 
 _KINDS = ("conversation", "decision", "finding", "preference")
 _TOPICS = ("security", "security.auth", "style", "infra", "deploy", "people", "money", "travel")
@@ -104,14 +105,24 @@ def appending(folder: Path) -> None:
 
 
 def full_session(folder: Path) -> Path:
-    """A session just below 9 MB of log, so that nothing is compacted while we measure."""
+    """A session as full as it may be. Nothing is compacted while we measure, and so there is no room for an index."""
     root = folder / "full"
-    with Memory(f"ledger:{root}", preset="ledger") as memory:
-        memory.remember_many(entries(int((0.2 if _QUICK else 6.5) * _MEGABYTE)))
+    size = 0.2 if _QUICK else 10.0
+    settings = {"storage": {"auto_compact": False, "max_session_size_mb": size}}
+    made = entries(int(1.2 * size * _MEGABYTE))
+    stored, started = 0, time.perf_counter()
+    with Memory(Ledger(root, settings=settings), preset="ledger") as memory:
+        batch = 100
+        while batch:
+            try:
+                stored += len(memory.remember_many(made[stored : stored + batch]))
+            except SizeLimitError:
+                batch //= 10
+    taken = time.perf_counter() - started
     log = root / "sessions/default"
-    sizes = {name: os.path.getsize(log / name) / _MEGABYTE for name in ("memory.jsonl", "index.json")}
-    lines = (log / "memory.jsonl").read_bytes().count(b"\n")
-    print(f"full session: {lines:,} entries, " + ", ".join(f"{name} {size:.1f} MB" for name, size in sizes.items()))
+    sizes = {path.name: path.stat().st_size / _MEGABYTE for path in sorted(log.glob("*.json*"))}
+    print(f"full session: {stored:,} entries, " + ", ".join(f"{name} {size:.1f} MB" for name, size in sizes.items()))
+    print(f"{'filling it, in batches of 100':<58} {stored / taken:10,.0f} entries/s")
     return root
 
 
@@ -128,37 +139,90 @@ def opening(root: Path) -> None:
         assert memory.stats().total
 
     ours, floor = turns(open_, scan, 9)
-    show("open with a fresh index, and count", statistics.median(ours), statistics.median(floor), "≤ 60 ms")
-    os.rename(root / "sessions/default/index.json", root / "index.aside")
-    ours, floor = turns(open_, scan, 9)
-    show("open without any index, and count", statistics.median(ours), statistics.median(floor), "≤ 3×")
-    os.rename(root / "index.aside", root / "sessions/default/index.json")
+    show("open, and count", statistics.median(ours), statistics.median(floor), "≤ 3×")
     memory = Memory(f"ledger:{root}", preset="ledger")
     ours = sorted(seconds(lambda: memory.sessions.rebuild_index("default")) for _ in range(5))
     show("rebuild the index", statistics.median(ours), statistics.median(floor), "< 1 s")
 
 
-def querying(root: Path) -> None:
+def querying(root: Path, which: str) -> None:
     memory = Memory(f"ledger:{root}", preset="ledger")
     rng = random.Random(5)
     words = [word for text in sentences(300, 7) for word in text.rstrip(".").split() if len(word) > 4]
-    wishes: dict[str, Callable[[], object]] = {
+    wishes: dict[str, Callable[[], dict[str, Any]]] = {
         "text of two words": lambda: {"text": " ".join(rng.sample(words, 2)), "limit": 10},
-        "kinds, tag, time and importance": lambda: {
+        "a wildcard at the end": lambda: {"text": rng.choice(words)[:4] + "*", "limit": 10},
+        "a wildcard at the beginning": lambda: {"text": "*" + rng.choice(words)[-4:], "limit": 10},
+        "a wildcard in the middle": lambda: {"text": (word := rng.choice(words))[:2] + "*" + word[-2:], "limit": 10},
+        "one tag": lambda: {"tags": [rng.choice(_TOPICS)], "limit": 10},
+        "one type": lambda: {"types": [rng.choice(_KINDS)], "limit": 10},
+        "a time range": lambda: {"time_range": "last hour", "limit": 10},
+        "types, tags, time and importance": lambda: {
             "types": ["decision", "finding"],
             "tags": {"include": ["security"], "exclude": ["money"]},
             "time_range": "last week",
             "min_importance": 0.7,
             "limit": 10,
         },
-        "one tag": lambda: {"tags": [rng.choice(_TOPICS)], "limit": 10},
+        "words, a wildcard, type and tag": lambda: {
+            "text": f"{rng.choice(words)} {rng.choice(words)[:4]}*",
+            "types": ["decision", "finding"],
+            "tags": ["security"],
+            "limit": 10,
+        },
         "everything by relevance": lambda: {"limit": 10},
     }
     first = seconds(lambda: memory.sessions.query("default", {"text": "ball", "limit": 10}))
-    show("the first text query, which makes the word index", first, None, "")
+    show(f"{which}: the first text query, which makes the word index", first, None, "")
     for what, wish in wishes.items():
-        taken = sorted(seconds(lambda: memory.sessions.query("default", wish())) for _ in range(100))  # noqa: B023
-        show(f"query: {what}, p95", taken[95], None, "≤ 10 ms")
+        taken = sorted(seconds(lambda: memory.sessions.query("default", wish())) for _ in range(_QUICK or 200))  # noqa: B023
+        figures = " / ".join(f"{1000 * taken[len(taken) * share // 100]:.1f}" for share in (50, 95, 99))
+        print(f"{f'query: {what}, p50/p95/p99':<58} {figures:>24} ms{'':<11} goal p95 < 100 ms", flush=True)
+    taken = sorted(
+        seconds(lambda: memory.sessions.search_by_topic("default", rng.choice(_TOPICS))) for _ in range(_QUICK or 40)
+    )
+    figures = " / ".join(f"{1000 * taken[len(taken) * share // 100]:.1f}" for share in (50, 95, 99))
+    print(f"{'search_by_topic, all of them, p50/p95/p99':<58} {figures:>24} ms{'':<11} goal p95 < 100 ms", flush=True)
+
+
+_LOADED = """
+import resource, sys
+from recollect import Memory
+def used(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+memory, before = Memory(sys.argv[1], preset="ledger"), used()
+memory.sessions.query("default", {"text": "ball"}), memory.sessions.query("default", {"tags": ["security"]})
+print(f"{before:.0f} {used():.0f}")
+"""
+
+
+def memory_used(root: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _LOADED, f"ledger:{root}"], capture_output=True, text=True, check=True)
+    before, after = done.stdout.split()
+    print(f"{'memory of a process, before and after text and tag queries':<58} {before:>10} / {after} MB")
+
+
+def worn(root: Path) -> None:
+    """As many changes as entries, and then some: each query counts what it found."""
+    size = (0.2 if _QUICK else 10.0) * _MEGABYTE
+    with Memory(f"ledger:{root}", preset="ledger") as memory:
+        ids = [record.id for record in memory.list(limit=1_000_000)]
+        changes = root / "sessions/default/changes.jsonl"
+        gone = memory.forget(ids[::2]).count
+        memory.compact()
+        left = [record.id for record in memory.list(limit=1_000_000)]
+        while not changes.exists() or changes.stat().st_size < size / 2 - 100_000:
+            before = changes.stat().st_size if changes.exists() else 0
+            memory.archive(left)
+            memory.restore(left)
+            if changes.stat().st_size <= before:
+                break
+    size = changes.stat().st_size / _MEGABYTE
+    print(f"worn session: {len(left):,} entries after {gone:,} deletions, {size:.1f} MB of changes")
+
+
+def compacting(root: Path) -> None:
+    with Memory(f"ledger:{root}", preset="ledger") as memory:
+        show("compaction", seconds(lambda: memory.sessions.compact("default")), None, "")
 
 
 _WRITER = """
@@ -238,7 +302,12 @@ def main() -> None:
         appending(folder)
         root = full_session(folder)
         opening(root)
-        querying(root)
+        querying(root, "full")
+        memory_used(root)
+        worn(root)
+        opening(root)
+        querying(root, "worn")
+        compacting(root)
         contention(root)
         if _QUICK:
             return

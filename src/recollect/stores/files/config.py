@@ -122,9 +122,8 @@ def _over(said: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Block by block."""
     new = dict(said)
     for name, value in given.items():
-        old = new.get(name)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        new[name] = _over(old, value) if both else value  # pyright: ignore[reportUnknownArgumentType]
+        old: Any = new.get(name)
+        new[name] = _over(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value  # pyright: ignore[reportUnknownArgumentType]
     return new
 
 

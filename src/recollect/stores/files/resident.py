@@ -13,7 +13,7 @@ from recollect.record import to_micros
 from recollect.stores.columns import Batch, Columns, Vectors, micros
 from recollect.stores.files.book import Book
 from recollect.stores.files.state import Row
-from recollect.stores.files.text import TextIndex, has_all, having
+from recollect.stores.files.text import TextIndex, has_all, having, of_letters
 from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
 from recollect.text.query import TextQuery
 
@@ -157,12 +157,21 @@ class Resident:
         if not query.phrases and not query.patterns:
             return None
         patterns = having(query.patterns)
+        if patterns and all(map(of_letters, query.patterns)):
+            some = self._index.with_words(patterns, self._text)
+            if query.phrases:
+                some &= {self._index.key(ident) for ident in self._index.search(TextQuery(phrases=query.phrases))}
+            return np.array(sorted(some), np.int64)
         keys = [
             copied.key
             for ident in self._index.search(TextQuery(phrases=query.phrases, patterns=query.patterns))
             if (copied := self._copied.get(ident)) and (not patterns or has_all(patterns, self._book.text(copied.row)))
         ]
         return np.array(sorted(keys), np.int64)
+
+    def _text(self, ident: str) -> str:
+        copied = self._copied.get(ident)
+        return self._book.text(copied.row) if copied else ""
 
     def _batch(self, copied: Sequence[_Copied]) -> Batch:
         records = [row.record for row, _ in copied]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from recollect.forking import Gate
 from recollect.stores.fts import expression, word_pattern
-from recollect.text.query import TextQuery
+from recollect.text.query import LETTER, TextQuery
 from recollect.text.segment import fold, segment
 from recollect.text.speakers import HEAD
 
@@ -22,6 +22,7 @@ _TABLE = """CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentle
     tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'")"""
 
 
+_WORD, _ASCII_WORD = re.compile(f"{LETTER}+"), re.compile(r"\w+", re.ASCII)
 _gate = Gate()
 """SQLite locks something of its own while it works, which a forked child would find locked for ever."""
 
@@ -38,6 +39,10 @@ class TextIndex:
         self._ids: dict[int, str] = {}
         self._shapes: dict[int, tuple[int, str]] = {}
         self._next = 1
+        self._vocabulary: dict[str, list[int]] = {}
+        """The numbers of those that have a word, some of which may be gone. Made when it is first asked for."""
+        self._unread: dict[int, str] = {}
+        """Those whose words are not in it yet."""
 
     def add(self, texts: Iterable[tuple[str, str]]) -> None:
         """Texts by id, in place of those known by the same ids."""
@@ -51,6 +56,7 @@ class TextIndex:
         self.remove(ident for ident in known if ident in self._rows)
         for ident, (row, _) in zip(known, rows, strict=True):
             self._rows[ident], self._ids[row] = row, ident
+            self._unread[row] = ident
         with _gate, self._connection:
             self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
 
@@ -58,6 +64,7 @@ class TextIndex:
         row = self._rows.pop(ident, None)
         if row is not None:
             del self._ids[row], self._shapes[row]
+            self._unread.pop(row, None)
             self._connection.execute("DELETE FROM words WHERE rowid = ?", (row,))
 
     def remove(self, idents: Iterable[str]) -> None:
@@ -75,6 +82,18 @@ class TextIndex:
                 yield self._ids[row]
         elif query.patterns:
             yield from list(self._rows)
+
+    def with_words(self, patterns: Iterable[re.Pattern[str]], text: Callable[[str], str]) -> set[int]:
+        """The numbers of all that have a word for each of the patterns, which must be of letters only."""
+        unread, self._unread = self._unread, {}
+        for row, ident in unread.items():
+            for word in _words(fold(text(ident))):
+                self._vocabulary.setdefault(word, []).append(row)
+        every, found = "\n".join(self._vocabulary), self._ids.keys()
+        for pattern in patterns:
+            rows = {row for word in pattern.finditer(every) for row in self._vocabulary[word.group()]}
+            found = found & rows
+        return set(found)
 
     def key(self, ident: str) -> int:
         """The number that a memory is indexed under; 0 for one that is not. Later ones have higher numbers."""
@@ -96,6 +115,15 @@ class TextIndex:
         with _gate:
             ((keys,),) = self._connection.execute(sql, (term,)).fetchall()
         return joined(keys)
+
+
+def _words(folded: str) -> set[str]:
+    return set((_ASCII_WORD if folded.isascii() else _WORD).findall(folded))
+
+
+def of_letters(pattern: str) -> bool:
+    """Whether a pattern is for one word, as far as `_words` tells words apart."""
+    return _WORD.fullmatch(re.sub(r"[*?]", "", fold(pattern))) is not None
 
 
 def having(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
