@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.common import Clock
-from support.ledger_files import NOW, Files, entry
+from support.ledger_files import NOW, Files, checksum, entry
 
 from recollect import DiskFullError, InputError, Memory, SizeLimitError
 
@@ -291,3 +291,34 @@ def test_retrievals_are_counted_on_disk_after_the_batch_interval(
         found = memory.sessions.get("s", ident)
         assert found is not None
         assert found.access_count == 3
+
+
+@pytest.mark.clause("LED-25")
+def test_compaction_strips_verbose_metadata_of_older_entries_and_never_content(tmp_path: Path, clock: Clock) -> None:
+    files = Files(tmp_path / "memory")
+    files.configure(compaction={"strip_metadata_after_hours": 48, "strip_metadata_over_bytes": 100})
+    long = {"trace": "x" * 500, "model": "small", "page": 7}
+    content = {"message": "y" * 500, "metadata": long}
+    with files.open(clock) as memory:
+        session = memory.at(workspace="s")
+        old = session.remember(content, kind="finding", metadata=long)
+        short = session.remember("old too", kind="finding", metadata={"page": 8})
+        clock.forward(hours=72)
+        new = session.remember("new", kind="finding", metadata=long)
+        memory.sessions.compact("s")
+
+        def metadata() -> list[Any]:
+            return [session.get(one.id).metadata for one in (old, short, new)]
+
+        assert metadata() == [{"model": "small", "page": 7}, {"page": 8}, long]
+        assert session.get(old.id).content == content
+        told = files.json("sessions", "s", "metadata.json")
+        assert (told["stripped_entries"], 500 < told["stripped_bytes"] < 520) == (1, True)
+        clock.forward(hours=72)
+        memory.sessions.compact("s")
+        assert metadata()[2] == {"model": "small", "page": 7}
+        assert memory.sessions.load("s").stripped_entries == 2
+        memory.sessions.compact("s")
+        assert memory.sessions.load("s").stripped_entries == 2
+        assert memory.doctor().ok
+    assert [line["checksum"] == checksum(line) for line in files.log()] == [True] * 3

@@ -162,7 +162,7 @@ def test_the_first_write_leaves_a_config_json_to_edit(files: Files) -> None:
     assert told["concurrency"] == {"lock_timeout_ms": 5000, "max_retries": 3, "retry_backoff_ms": 100}
     assert told["performance"] == {"cache_size": 100, "batch_write_interval_ms": 1000, "index_in_memory": True}
     assert told["integrity"] == {"enable_checksums": True, "checksum_algorithm": "sha256"}
-    assert list(told) == list(DOCUMENT)
+    assert list(told) == [*DOCUMENT, "compaction"]
     assert told["decay"] == {**DOCUMENT["decay"], "half_life_hours": 168}
     (files.root / "config.json").write_text(json.dumps({**told, "storage": {"max_session_size_mb": 3}}))
     before = (files.root / "config.json").read_bytes()

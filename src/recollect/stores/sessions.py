@@ -65,6 +65,9 @@ class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
     last_compaction: datetime | None = None
     migration: Migration = Migration()
     compacted_size_bytes: int = 0
+    stripped_entries: int = 0
+    """How often compaction took the longest parts of an entry's metadata away."""
+    stripped_bytes: int = 0
     corrupt_entries: int = 0
     buffered_writes: int = 0
     audit_entries: int = 0

@@ -79,6 +79,14 @@ class Integrity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checksum_algorithm: Literal["sha256"] = "sha256"
 
 
+class Compaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When compaction takes the longest parts of an entry's metadata away. Its content stays."""
+
+    strip_metadata_after_hours: Annotated[float, msgspec.Meta(ge=0.0)] | None = 720.0
+    """None for never."""
+    strip_metadata_over_bytes: Annotated[int, msgspec.Meta(ge=2)] = 1024
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Literal["1.0"] = "1.0"
     storage: Storage = Storage()
@@ -87,6 +95,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Goes before the preset's decay, where it is there."""
     performance: Performance = Performance()
     integrity: Integrity = Integrity()
+    compaction: Compaction = Compaction()
 
     @property
     def patience(self) -> Patience:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ class _Known(NamedTuple):
     """Bytes in the file of memories where a line begins that cannot be read."""
 
 
-def rewrite(book: Book) -> int:
+def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: record) -> int:
     """Each file atomically. In a transaction, before anything is staged. Returns the bytes freed.
 
     The guard is not held meanwhile: nobody else writes, and who reads finds old and new files that say the same, as
@@ -39,7 +40,7 @@ def rewrite(book: Book) -> int:
     before = sum(known.size for known in book.fileset.identities(names).values())
     book.meter.counts[COMPACTION] += 1
     known = _known(book)
-    new = _lines(book, known)
+    new = _lines(book, known, change)
     try:
         book.appender.cut()
         book.appender.lock.quiet()
@@ -64,8 +65,8 @@ def rewrite(book: Book) -> int:
 
 
 def compact(book: Book) -> int:
-    """As `rewrite`, and let go of lines that could not be read."""
-    freed = rewrite(book)
+    """As `rewrite`, and let go of verbose metadata, and of lines that could not be read."""
+    freed = rewrite(book, book.session.strip) if book.session else rewrite(book)
     with suppress(FileNotFoundError):
         os.unlink(book.fileset.path(UNREAD))
     return freed
@@ -79,7 +80,7 @@ def _known(book: Book) -> _Known:
         return _Known(list(state.rows.values()), list(state.things.values()), state.highest, damaged)
 
 
-def _lines(book: Book, known: _Known) -> dict[str, list[bytes]]:
+def _lines(book: Book, known: _Known, change: Callable[[Record], Record]) -> dict[str, list[bytes]]:
     """What each file will hold, in the order in which they are replaced."""
     memories: list[bytes] = []
     changes: list[bytes] = []
@@ -88,7 +89,7 @@ def _lines(book: Book, known: _Known) -> dict[str, list[bytes]]:
         record = _whole(book, row)
         if record is None:
             continue
-        version = row.last_version
+        record, version = change(record), row.last_version
         memories.append(book.format.line(record, version))
         if rest := book.format.rest(record):
             version = 2

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.errors import ConflictError, SizeLimitError
-from recollect.policies.decay import Decay, HalfLife, NoDecay
+from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
 from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files import files, snapshots
 from recollect.stores.files.book import Book
@@ -45,6 +45,8 @@ class Session:
         self._wrote = False
         self._warned_at = 0
         self._decayed_at: datetime | None = None
+        self._stripped = 0, 0
+        """Entries and bytes, of the compaction that goes on."""
         self.summary: SessionPart | None = None
         """What the indices of all sessions should say of this one, where that is new."""
 
@@ -282,9 +284,31 @@ class Session:
 
     # In a transaction
 
+    def strip(self, record: Record) -> Record:
+        """For compaction: without the longest parts of its metadata, if it is old and has too much of that."""
+        rule, metadata = self._book.config.compaction, record.metadata
+        age, most = rule.strip_metadata_after_hours, rule.strip_metadata_over_bytes
+        if age is None or not metadata or hours_between(record.created_at, self._book.now()) < age:
+            return record
+        if (before := len(msgspec.json.encode(metadata))) <= most:
+            return record
+        kept = dict(metadata)
+        for name in sorted(metadata, key=lambda name: len(msgspec.json.encode(metadata[name])), reverse=True):
+            if len(msgspec.json.encode(kept)) <= most:
+                break
+            del kept[name]
+        self._stripped = self._stripped[0] + 1, self._stripped[1] + before - len(msgspec.json.encode(kept))
+        return replace(record, metadata=kept)
+
     def compacted(self, entries_before: int, freed: int, started: float) -> None:
         self.write_index()
-        self.write_metadata(last_compaction=self._book.now(), compacted_size_bytes=self.used())
+        kept, (entries, size), self._stripped = self._kept(), self._stripped, (0, 0)
+        self.write_metadata(
+            last_compaction=self._book.now(),
+            compacted_size_bytes=self.used(),
+            stripped_entries=(kept.stripped_entries if kept else 0) + entries,
+            stripped_bytes=(kept.stripped_bytes if kept else 0) + size,
+        )
         self._wrote = True
         self.summary = self._part()
         details = {
