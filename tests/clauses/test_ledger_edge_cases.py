@@ -147,3 +147,23 @@ def test_case_10_a_query_without_results_is_empty(files: Files, clock: Clock) ->
         for wish in ({"text": "heron"}, {"tags": ["none"]}, {"types": ["decision"]}, {"time_range": "yesterday"}):
             assert memory.sessions.query("s", wish) == []
         assert memory.sessions.search("heron") == []
+
+
+@pytest.mark.clause("LED-19")
+@pytest.mark.parametrize("how", ["cut", "deleted"])
+def test_entries_that_are_cut_from_the_audit_log_are_missed(tmp_path: Path, how: str) -> None:
+    files = Files(tmp_path / "memory")
+    with files.open() as memory:
+        memory.sessions.create("u", session_id="s")
+        for n in range(4):
+            memory.sessions.add("s", entry(f"entry {n}"))
+        assert not any(one.breaks for one in memory.at(workspace="s").audit.verify())
+    log = files.session() / "audit.jsonl"
+    if how == "cut":
+        log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
+    else:
+        log.unlink()
+    with files.open() as memory:
+        assert any(one.breaks for one in memory.at(workspace="s").audit.verify())
+        memory.sessions.add("s", entry("another"))
+        assert any(one.breaks for one in memory.at(workspace="s").audit.verify())

@@ -370,3 +370,21 @@ def test_a_note_without_words_is_kept_too(tmp_path: Path, content: Any) -> None:
 
     with Memory(f"notebook:{tmp_path}/notes.jsonl", preset="aegis") as memory:
         assert memory.get(kept.id).content == content
+
+
+@pytest.mark.clause("AEG-12", "AEG-03")
+@pytest.mark.parametrize("how", ["cut", "deleted"])
+def test_entries_that_are_cut_from_the_audit_log_are_missed(notes: Notes, how: str) -> None:
+    with notes.open() as memory:
+        for n in range(4):
+            memory.remember(f"note {n}")
+        assert not any(one.breaks for one in memory.audit.verify())
+    (log,) = notes.folder.rglob("audit.jsonl")
+    if how == "cut":
+        log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
+    else:
+        log.unlink()
+    with notes.open() as memory:
+        assert any(one.breaks for one in memory.audit.verify())
+        memory.remember("another")
+        assert any(one.breaks for one in memory.audit.verify())

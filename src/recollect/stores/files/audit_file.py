@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from recollect.errors import StoreError
 from recollect.record import Record
 from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.files import files
 from recollect.stores.files.files import MISSING, Identity
-from recollect.stores.files.fileset import AUDIT, UNDO, FileSet
+from recollect.stores.files.fileset import AUDIT, AUDITED, UNDO, FileSet
 from recollect.stores.files.lines import Audited, Undo, UndoHead, UndoIds
 from recollect.stores.files.state import UNREADABLE
 from recollect.stores.port import Before
@@ -39,7 +41,7 @@ class AuditFile:
     def __init__(self, fileset: FileSet, counted: Callable[[], int]) -> None:
         self._fileset = fileset
         self._counted = counted
-        self._known: tuple[Identity, Last] = MISSING, (0, GENESIS)
+        self._known: tuple[Identity | None, Last] = None, (0, GENESIS)
 
     def last(self) -> Last:
         """Of what is in the file."""
@@ -52,8 +54,8 @@ class AuditFile:
 
     def _read_last(self, there: Identity) -> Last:
         """From the last line that can be read."""
-        if there == MISSING:
-            return 0, GENESIS
+        if there == MISSING:  # before the first entry, or because somebody removed it
+            return self._counted(), GENESIS
         path = self._fileset.paths[AUDIT]
         for size in (_TAIL, there.size):  # the last entry is rarely longer than that
             data = files.read_end(path, size)
@@ -64,6 +66,19 @@ class AuditFile:
                     continue
                 return max(last.seq, self._counted()), last.hash
         return self._counted(), GENESIS
+
+    def noted(self) -> int:
+        """How many there were when a writer was last closed, for whom there is no other snapshot."""
+        try:
+            return int(files.read_whole(self._fileset.path(AUDITED)) or 0)
+        except (StoreError, ValueError):
+            return 0
+
+    def note(self) -> None:
+        """On closing. It is no loss if that cannot be written."""
+        with suppress(OSError, StoreError):
+            if self._fileset.exists() and (written := self.last()[0]) > self.noted():
+                files.replace(self._fileset.path(AUDITED), b"%d\n" % written)
 
     def lines(self, name: str, *more: bytes) -> list[bytes]:
         """Those of the file, and more that are not in it yet."""

@@ -59,7 +59,8 @@ class Book:
         """Retrievals that are being written, with the versions that will tell of them."""
         self.session: Session | None = None
         """What a session of a ledger has beyond its memories."""
-        self.audit = AuditFile(fileset, lambda: self.session.audit_entries() if self.session else 0)
+        self.audit = AuditFile(fileset, lambda: self.session.audit_entries() if self.session else self.audit.noted())
+        self.wrote = False
         self.staged: Staged | None = None
         self.owner = 0
         """The thread whose transaction is staged."""

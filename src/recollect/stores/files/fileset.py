@@ -15,7 +15,7 @@ from recollect.stores.files.lock import Lock, LockNote, Patience, read_note
 
 CHANGES, VECTORS, TOMBSTONES, SHELVES = "changes.jsonl", "vectors.jsonl", "tombstones.jsonl", "shelves.jsonl"
 UNDO, AUDIT = "undo.jsonl", "audit.jsonl"
-COUNTER, UNREAD = "counter", "unread.jsonl"
+COUNTER, AUDITED, UNREAD = "counter", "audited", "unread.jsonl"
 
 
 class FileSet:

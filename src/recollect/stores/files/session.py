@@ -206,6 +206,8 @@ class Session:
             known = SessionMetadata(session_id=name, created_at=now, last_accessed=now, statistics=counts)
         with self._book.guard:
             audited = self._book.last_entry()[0]
+        if not durable:  # the log may still be on its way to the disk
+            audited = min(audited, known.audit_entries)
         fields = {"last_accessed": now, "audit_entries": audited, "covers": self._read_sizes(), **changes}
         new = replace(known, **fields)
         shown, inherited = self._decay_in_force(self._own_decay(new))

@@ -38,6 +38,8 @@ class Opened:
         if book.reader.unsaved:
             problem = problem or book.unsaved_because
         self._sync()
+        if book.wrote and book.session is None:
+            book.audit.note()
         book.forget()
         return problem
 

@@ -261,6 +261,7 @@ class Writer:
         book, staged, parts = self.book, self.staged, self._parts or {}
         if parts:
             self._save(parts)
+            book.wrote = True
         with book.guard:
             book.reader.refresh()
             self._taken, book.flying = {}, {}
