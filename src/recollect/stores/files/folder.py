@@ -22,7 +22,7 @@ from recollect.stores.files.changes import Changes
 from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
 from recollect.stores.files.transaction import Inside, Opened, Transaction
-from recollect.stores.files.writer import GoneError
+from recollect.stores.files.writer import SOON, GoneError
 from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed
 from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.shelves import Thing
@@ -235,8 +235,8 @@ class FileFolder:
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and self._exists(place):
-            with self._in(place) as changes:
-                changes.embed(model, vectors)
+            with Transaction(self._inside, self.opened, self._layout.starting, (place,), SOON):
+                self._inside.places[place].changes.embed(model, vectors)
 
     def places(self, tenant: str) -> list[Place]:
         return self._layout.places(tenant)
@@ -339,7 +339,7 @@ class FileFolder:
         if not opened.book.fileset.exists():
             return 0
         empty_trash(os.path.dirname(self._layout.parts(place)[0]))
-        opened.writer.settle(patient=True)
+        opened.writer.settle()
         return self._compacted(opened)
 
     def _compacted(self, opened: Opened) -> int:

@@ -181,7 +181,7 @@ class Ledger(FileFolder):
         if not book.fileset.exists():
             return 0
         tell(place, logging.INFO, "session compaction started")
-        opened.writer.settle(patient=True)
+        opened.writer.settle()
         opened.writer.begin("compact")
         try:
             state = book.reader.state

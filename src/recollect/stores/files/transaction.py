@@ -29,7 +29,7 @@ class Opened:
         """Write what was put off and let go of the files. What could not be written, or nothing."""
         book, problem = self.book, ""
         try:
-            self.writer.settle(patient=True)
+            self.writer.settle()
             self.writer.save_unsaved()
             if book.session is not None:
                 book.session.snapshot()
@@ -62,15 +62,22 @@ class Inside(threading.local):
 class Transaction:
     """Opened if the thread has none, else joined. What goes wrong inside takes back what was done in this one."""
 
-    __slots__ = ("_inside", "_marks", "_mine", "_open", "_places", "_starting")
+    __slots__ = ("_inside", "_marks", "_mine", "_open", "_places", "_seconds", "_starting")
 
     def __init__(
-        self, inside: Inside, open: Callable[[Place], Opened], starting: Callable[[], None], places: Sequence[Place]
+        self,
+        inside: Inside,
+        open: Callable[[Place], Opened],
+        starting: Callable[[], None],
+        places: Sequence[Place],
+        seconds: float | None = None,
     ) -> None:
+        """`seconds` to wait for other writers; as long as the store is patient without."""
         self._inside = inside
         self._open = open
         self._starting = starting
         self._places = list(places) if len(places) == 1 else in_order(places)
+        self._seconds = seconds
         self._mine: dict[Place, Opened] = {}
         self._marks: list[tuple[Writer, Mark]] = []
 
@@ -89,7 +96,10 @@ class Transaction:
         try:
             for place in self._places:
                 opened = self._open(place)
-                opened.writer.begin()
+                if self._seconds is None:
+                    opened.writer.begin()
+                else:
+                    opened.writer.begin_within(self._seconds, "write")
                 places[place] = self._mine[place] = opened
         except BaseException as error:
             self._end(error)

@@ -32,6 +32,11 @@ class GoneError(StoreError):
     """What a transaction ends with where there is nothing left to write to."""
 
 
+SOON = 0.25
+"""Seconds that what can be made up for waits for other writers."""
+_PAUSE = 0.005
+
+
 class Writer:
     """Who writes into a book: `begin` and `end` enclose whatever is staged, and may be nested."""
 
@@ -62,6 +67,14 @@ class Writer:
         except BaseException:
             book.writing.release()
             raise
+
+    def begin_within(self, seconds: float, operation: str) -> None:
+        """As `begin`, for what can be made up for: it waits for other writers no longer than that."""
+        deadline = time.monotonic() + seconds
+        while not self.try_begin(operation):
+            if time.monotonic() >= deadline:
+                raise ConcurrencyError(f"{self.book.fileset.folder}: somebody else writes just now; try again")
+            time.sleep(_PAUSE)
 
     def try_begin(self, operation: str) -> bool:
         """As `begin`, but False at once where somebody else writes."""
@@ -333,18 +346,15 @@ class Writer:
         book = self.book
         known = book.read(lambda: [ident for ident in ids if book.row(ident) is not None])
         if known and book.touches.add(known, at) and book.staged is None:
-            self.settle(patient=False)
+            self.settle(0.0)
 
-    def settle(self, *, patient: bool) -> None:
+    def settle(self, seconds: float = SOON) -> None:
         """Write the counted retrievals now. If they cannot be written they wait for the next time."""
         book = self.book
         if not book.touches or not book.fileset.exists():
             return
         try:
-            if patient:
-                self.begin("touch")
-            elif not self.try_begin("touch"):
-                return
+            self.begin_within(seconds, "touch")
             self.end(None)
         except (StoreError, OSError):
             tell(book.place, logging.WARNING, "retrievals not counted yet")
