@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from recollect.forking import Gate
+from recollect.forking import in_sqlite
 from recollect.stores.fts import expression, word_pattern
 from recollect.text.query import LETTER, TextQuery
 from recollect.text.segment import fold, segment
@@ -23,8 +23,6 @@ _TABLE = """CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentle
 
 
 _WORD, _ASCII_WORD = re.compile(f"{LETTER}+"), re.compile(r"\w+", re.ASCII)
-_gate = Gate()
-"""SQLite locks something of its own while it works, which a forked child would find locked for ever."""
 
 
 class TextIndex:
@@ -32,7 +30,7 @@ class TextIndex:
 
     def __init__(self) -> None:
         # apsw describes SQLite values with a type that strict checking cannot resolve.
-        with _gate:
+        with in_sqlite:
             self._connection: Any = apsw.Connection(":memory:")
             self._connection.execute(_TABLE)
         self._rows: dict[str, int] = {}
@@ -57,7 +55,7 @@ class TextIndex:
         for ident, (row, _) in zip(known, rows, strict=True):
             self._rows[ident], self._ids[row] = row, ident
             self._unread[row] = ident
-        with _gate, self._connection:
+        with in_sqlite, self._connection:
             self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
 
     def _forget(self, ident: str) -> None:
@@ -68,7 +66,7 @@ class TextIndex:
             self._connection.execute("DELETE FROM words WHERE rowid = ?", (row,))
 
     def remove(self, idents: Iterable[str]) -> None:
-        with _gate, self._connection:
+        with in_sqlite, self._connection:
             for ident in idents:
                 self._forget(ident)
 
@@ -76,7 +74,7 @@ class TextIndex:
         """Ids that may match. `having` tells which of them have the patterns."""
         match = expression(query)
         if match:
-            with _gate:
+            with in_sqlite:
                 rows = self._connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (match,)).fetchall()
             for (row,) in rows:
                 yield self._ids[row]
@@ -104,7 +102,7 @@ class TextIndex:
         return self._shapes[key]
 
     def close(self) -> None:
-        with _gate:
+        with in_sqlite:
             self._connection.close()
 
     def postings(self, term: str) -> NDArray[np.int64]:
@@ -112,7 +110,7 @@ class TextIndex:
         from recollect.stores.columns import joined
 
         sql = "SELECT group_concat(rowid) FROM words WHERE words MATCH ?"
-        with _gate:
+        with in_sqlite:
             ((keys,),) = self._connection.execute(sql, (term,)).fetchall()
         return joined(keys)
 
