@@ -212,3 +212,12 @@ assert os.waitpid(pid, 0)[1] == 0
 """
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, url]
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+
+
+def test_an_id_means_one_memory_of_all_that_a_view_sees(url: str) -> None:
+    with Memory(url, embedder="none") as memory:
+        own, shared = memory.remember("of the workspace"), memory.remember("of the account", tier="account")
+        assert own.id != shared.id
+        assert memory.get(shared.id).text == "of the account"
+        memory.forget(shared.id, erase=True)
+        assert [record.text for record in memory.list()] == ["of the workspace"]

@@ -17,6 +17,8 @@ from recollect.stores.files.lines import Changed, intact, sealed
 from recollect.stores.port import Place
 
 _encode = msgspec.json.Encoder().encode
+_ACCOUNT = 1_000_000_000
+"""What accounts share is numbered from here: a view sees it beside a workspace, and an id must mean one note."""
 _NUMBERED = re.compile(r"m-([1-9][0-9]{0,17})")
 
 
@@ -200,6 +202,8 @@ class NotebookFormat:
 
     def name(self, records: Sequence[Record], after: int) -> tuple[list[Record], int]:
         names: dict[str, str] = {}
+        if records and records[0].address.workspace is None:
+            after = max(after, _ACCOUNT)
         for record in records:
             if not (number := self.number(record.id)):
                 after += 1
