@@ -16,6 +16,8 @@ from recollect.stores.audit import GENESIS, Break, Entry, check
 from recollect.stores.port import Place
 from recollect.view import View
 
+_AGAIN = 5
+
 
 class Verified(msgspec.Struct, frozen=True):
     """One log, checked from its first entry to its last."""
@@ -87,9 +89,13 @@ class AuditLog:
         return [result for place in self._places() if (result := self._verify(place))]
 
     def _verify(self, place: Place) -> Verified | None:
-        """Twice where it seems broken: a workspace may be forgotten and begun anew while it is read."""
+        """Again where it seems broken: a workspace may be forgotten and begun anew while it is read."""
         verified = self._read(place)
-        return self._read(place) if verified is not None and not verified.ok else verified
+        for _ in range(_AGAIN):
+            if verified is None or verified.ok:
+                break
+            verified = self._read(place)
+        return verified
 
     def _read(self, place: Place) -> Verified | None:
         store, count, head = self._view.store, 0, GENESIS

@@ -121,6 +121,7 @@ def _make_file(path: str) -> None:
 
 
 def connect(path: str, writable: bool, still: bool) -> Any:
+    before = identity(path, False)
     try:
         if writable:
             return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
@@ -133,7 +134,7 @@ def connect(path: str, writable: bool, still: bool) -> Any:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         return connection
     except apsw.Error as error:
-        if not os.path.exists(path):
+        if before is None or identity(path, False) != before:  # dropped, and perhaps begun anew, meanwhile
             raise MovedError from None
         raise translate(error, path) from error
 
