@@ -28,7 +28,7 @@ from recollect.view import View
 
 MEMORY, AUDIT = "memory", "audit"
 DEADLINE = 5.0
-"""Seconds. A recall may spend two of them on vectors of what was just stored."""
+"""Seconds. A recall may wait one of them for vectors of what was just stored."""
 _MOST = {MEMORY: 10, AUDIT: 10, "workflow": 5, "knowledge": 5}
 """How many each source is asked for, unless more are wanted."""
 _PATIENCE = 32
