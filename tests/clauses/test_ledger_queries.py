@@ -237,7 +237,7 @@ def test_config_json_sets_the_decay_of_all_sessions(
 
 
 @pytest.mark.clause("LED-09")
-@pytest.mark.parametrize(("minutes", "written"), [(0.00001, True), (60, False)])
+@pytest.mark.parametrize(("minutes", "written"), [(0.000001, True), (60, False)])
 def test_relevance_in_the_index_is_refreshed_at_an_interval(
     files: Files, clock: Clock, minutes: float, written: bool
 ) -> None:
