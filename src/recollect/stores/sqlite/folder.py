@@ -12,7 +12,6 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect import forking
@@ -22,10 +21,11 @@ from recollect.record import Record, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
 from recollect.stores.folders import TRASH, empty_trash, merged, open_files
-from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings, in_order
+from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Edge, Memories
-from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create
+from recollect.stores.sqlite.opening import BUSY_SECONDS, DiskError, MovedError, create
+from recollect.stores.sqlite.transaction import Writing
 
 if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _FILES_EACH = 8
 """That one place keeps open: two for each connection, and one that they share."""
-_TRIES = 100
+_TRIES, _FAILURES = 100, 5
 """How often a read begins anew."""
 
 
@@ -138,21 +138,30 @@ class SqliteFolder:
         try:
             handle = self._recent(place)
             return nothing if handle is None else read(handle)
-        except MovedError:
+        except (MovedError, DiskError):
             pass
+        failures = 0
         for _ in range(_TRIES):
-            with suppress(MovedError):
-                handle = self._existing(place)
+            handle = self._existing(place)
+            try:
                 return nothing if handle is None else read(handle)
+            except MovedError:
+                continue
+            except DiskError as error:  # a failing disk goes on failing; files that were taken away do not
+                failures += 1
+                if failures == _FAILURES or handle is None or handle.inside:
+                    raise StoreError(str(error)) from error
+                self.discard(place, handle)
+                time.sleep(0.005)
         raise MovedError
 
     # Memories
 
-    def transaction(self, *places: Place) -> _Writing:
-        return _Writing(self, places)
+    def transaction(self, *places: Place) -> Writing:
+        return Writing(self, places)
 
     def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
-        with _Writing(self, (place,), len(records)) as handle:
+        with Writing(self, (place,), len(records)) as handle:
             handle.put(records)
         return records
 
@@ -164,11 +173,11 @@ class SqliteFolder:
         return self._read(place, lambda handle: handle.get(ids), [])
 
     def update(self, place: Place, records: Sequence[Record]) -> None:
-        with _Writing(self, (place,)) as handle:
+        with Writing(self, (place,)) as handle:
             handle.update(records)
 
     def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
-        with _Writing(self, (place,)) as handle:
+        with Writing(self, (place,)) as handle:
             handle.delete(ids)
 
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
@@ -203,14 +212,17 @@ class SqliteFolder:
     ) -> Iterator[Record]:
         """Goes on where it was if the file was closed for others meanwhile."""
         last: Record | None = None
-        given = 0
+        given = failures = 0
         while handle := self._existing(place):
             try:
                 for record in handle.scan(where, order, edge, limit):
                     last, given = record, given + 1
                     yield record
                 return
-            except MovedError:
+            except (MovedError, DiskError) as error:
+                failures += isinstance(error, DiskError)
+                if failures == _FAILURES:
+                    raise StoreError(str(error)) from error
                 if last is not None:
                     edge = Edge(After.of(last))
                 limit, given = limit and limit - given, 0
@@ -252,7 +264,7 @@ class SqliteFolder:
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and self._existing(place):
-            with _Writing(self, (place,), durable=False, seconds=SOON) as handle:
+            with Writing(self, (place,), durable=False, seconds=SOON) as handle:
                 handle.embed(model, vectors)
 
     def places(self, tenant: str) -> list[Place]:
@@ -263,7 +275,7 @@ class SqliteFolder:
     def drop(self, place: Place) -> None:
         if place.workspace is None or not (self.inside().get(place) or _used(self._path(place))):
             return
-        with _Writing(self, (place,)) as handle:
+        with Writing(self, (place,)) as handle:
             folder = Path(handle.path).parent
             handle.dismiss()
             try:
@@ -276,7 +288,7 @@ class SqliteFolder:
     # The audit log
 
     def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
-        with _Writing(self, (place,), 1) as handle:
+        with Writing(self, (place,), 1) as handle:
             return handle.audit.append(entry, before, things)
 
     def entries(
@@ -314,13 +326,13 @@ class SqliteFolder:
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
         if not self._existing(place):
             return 0
-        with _Writing(self, (place,)) as handle:
+        with Writing(self, (place,)) as handle:
             return handle.audit.forget_before(until, about)
 
     # Shelves
 
     def keep(self, place: Place, thing: Thing, *, expect: int | None = None) -> Thing:
-        with _Writing(self, (place,), 1) as handle:
+        with Writing(self, (place,), 1) as handle:
             return handle.shelves.keep(thing, expect)
 
     def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
@@ -344,7 +356,7 @@ class SqliteFolder:
     def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
         if not self._existing(place):
             return 0
-        with _Writing(self, (place,), 1) as handle:
+        with Writing(self, (place,), 1) as handle:
             return handle.shelves.remove(shelf, keys)
 
     # On disk
@@ -425,80 +437,6 @@ class SqliteFolder:
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.places: dict[Place, Memories] = {}
-
-
-class _Writing:
-    """The transaction of some places: opened if this thread has none, else joined.
-
-    Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
-    """
-
-    __slots__ = ("_durable", "_folder", "_opened", "_places", "_seconds", "_steps")
-
-    def __init__(
-        self,
-        folder: SqliteFolder,
-        places: Sequence[Place],
-        steps: int = 2,
-        durable: bool = True,
-        seconds: float = BUSY_SECONDS,
-    ) -> None:
-        self._folder = folder
-        self._places = places if len(places) == 1 else in_order(places)
-        self._steps = steps
-        self._durable = durable
-        self._seconds = seconds
-
-    def __enter__(self) -> Memories:
-        """The handle of the first place."""
-        inside = self._folder.inside()
-        self._opened = not inside
-        if not self._places:
-            return None  # pyright: ignore[reportReturnType] - nobody has a place to write to
-        if not inside:
-            self._open(inside)
-        else:
-            for place in self._places:
-                if place not in inside:
-                    raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
-            if self._steps > 1:
-                for place in self._places:
-                    inside[place].savepoint()
-        return inside[self._places[0]]
-
-    def _open(self, inside: dict[Place, Memories]) -> None:
-        try:
-            for place in self._places:
-                while place not in inside:
-                    handle = self._folder.creating(place)
-                    try:
-                        handle.begin(seconds=self._seconds, durable=self._durable)
-                    except MovedError:
-                        self._folder.discard(place, handle)
-                        continue
-                    inside[place] = handle
-        except BaseException as error:
-            self._close(inside, error)
-            raise
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        inside = self._folder.inside()
-        if self._opened and inside:
-            self._close(inside, error)
-        elif self._steps > 1:
-            for place in self._places:
-                inside[place].release(error)
-
-    def _close(self, inside: dict[Place, Memories], error: BaseException | None) -> None:
-        """Each is ended, whatever happens to the others."""
-        problem: BaseException | None = None
-        for place in list(inside):
-            try:
-                inside.pop(place).end(error or problem)
-            except BaseException as failure:
-                problem = problem or failure
-        if problem is not None:
-            raise problem
 
 
 _T = TypeVar("_T")
