@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from recollect.errors import PresetError
@@ -151,6 +153,20 @@ EXAMPLES: dict[str, tuple[list[str], list[str]]] = {
 
 def fired(text: str) -> set[str]:
     return {reason.rule for reason in assess(text, ENGLISH_POLICY).reasons}
+
+
+SAMPLE = Path(__file__).with_name("importance_sample.txt")
+
+
+@pytest.mark.clause("ATL-02")
+@pytest.mark.parametrize(("rule", "precision", "recall"), [("action", 0.95, 0.9), ("money", 0.95, 0.95)])
+def test_actions_and_amounts_are_found_in_labelled_sentences(rule: str, precision: float, recall: float) -> None:
+    lines = [line.split(" | ") for line in SAMPLE.read_text().splitlines() if not line.startswith("#")]
+    meant = {text for labels, text in lines if rule in labels.split(",")}
+    raised = {text for _, text in lines if rule in fired(text)}
+    assert len(lines) >= 190
+    assert len(raised & meant) / len(raised) >= precision, raised - meant
+    assert len(raised & meant) / len(meant) >= recall, meant - raised
 
 
 def test_every_english_rule_has_examples() -> None:

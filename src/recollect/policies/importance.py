@@ -113,12 +113,31 @@ DECISION = Rule(
     r"|(?:we|i)(?:'ll|’ll| will) (?:use|adopt|switch|go|keep|drop|move|stop|start)\b)",
     0.2,
 )
+# What was done, as a past form. After these words it was not done, or it describes a thing: "the finished product".
+_NOT_DONE = (
+    " not", "n't", "n’t", " never", " be", " being", " get", " gets", " are", " is", " usually", " well", " who",
+    " if i had", "ould have", " nobody has", " nothing was", " the", " a", " an", " my", " his", " our",
+)  # fmt: skip
+_DONE = (
+    "accepted", "action items?", "added(?! sugar)", "applied for", "archived", "assigned", "backed up", "billed",
+    "booked", "bought", "called (?:the|my|our|back|off)", "cancell?ed", "closed", "completed", "confirmed", "contacted",
+    "created", "declined", "delegated", "deleted", "delivered", "deployed", "disabled", "downgraded", "drafted",
+    "dropped off", "emailed", "e-mailed", "enabled", "escalated", "exported", "filed", "finished",
+    "fixed(?! (?:costs?|prices?|rate|salary|income|term))", "forwarded", "handed (?:over|in|off)", "hired", "imported",
+    "installed", "invoiced", "launched", "mailed", "merged", "migrated", "moved (?:the|my|our|all|everything|it|them)",
+    "negotiated", "notified", "onboarded", "ordered", "organi[sz]ed the",
+    "paid(?! (?:plans?|leave|vacation|holidays?|time|ads?|search|version|tier|accounts?|attention|work))", "picked up",
+    "posted", "postponed", "presented (?:the|my|our)", "published", "purchased", "quit (?:the|my|his|her|their|our)",
+    "refunded", "registered", "released", "removed", "renewed", "reopened", "repaired", "replaced", "replied",
+    "rescheduled", "reset", "resolved", "restored", "returned", "reviewed(?! nothing)", "rolled back", "scheduled",
+    "sent", "set up", "shared (?:the|my|our|it|them|this)", "shipped", "signed", "sold", "submitted", "terminated",
+    "tested", "texted", "todo:", "transferred", "unsubscribed", "updated", "upgraded", "uploaded", "wired",
+)  # fmt: skip
 ACTION = Rule(
     "action",
-    r" (?=[abcdhilmprstu])(?<!not )(?<!n't )(?<!n’t )(?<!to be )"
-    r"(?:deployed|shipped|released|merged|migrated|rolled back|launched"
-    r"|cancel(?:l)?ed|refunded|scheduled|booked|published|deleted|upgraded|downgraded|hired|resolved|action items?"
-    r"|signed|submitted|installed|purchased|todo:)(?!\w)",
+    rf" (?=[{''.join(sorted({form[0] for form in _DONE}))}])"
+    + "".join(f"(?<!{word} )" for word in _NOT_DONE)
+    + rf"(?:{'|'.join(_DONE)})(?!\w)(?! that\b)(?![^.!?]{{0,200}}\?)",
     0.15,
 )
 APPROVAL = Rule(
@@ -127,11 +146,15 @@ APPROVAL = Rule(
     r"|authori[sz](?:ed?|ation)\b|go-ahead\b|vetoed\b|green-?lit\b)",
     0.2,
 )
+_CURRENCIES = (
+    "usd|eur|gbp|chf|jpy|inr|cad|aud|cny|sek|nok|dkk|pln|brl|dollars?|euros?|pounds sterling|cents|yen|yuan|rupees?"
+    "|(?:swiss )?francs|quid|bucks|kron(?:or|er|a|e)|pesos?|zlot(?:y|ys|ych)"
+)
 MONEY = Rule(
     "money",
-    r" (?:us|ca|au|nz|hk)?[$€£¥₹] ?\d|\d ?€| (?:usd|eur|gbp|chf|jpy|inr) ?\d"
-    r"|\d[\d.,]{0,20} ?(?:k|m|bn|thousand|million|billion)?"
-    r" (?:usd|eur|gbp|chf|jpy|inr|dollars?|euros?|pounds sterling|cents)\b",
+    r" (?:us|ca|au|nz|hk|r)?[$€£¥₹] ?\d|\d ?€| (?:usd|eur|gbp|chf|jpy|inr|cad|aud|cny|sek|nok|dkk|pln|brl) ?\d"
+    rf"|\d[\d.,]{{0,20}} ?(?:k|m|bn|hundred|thousand|million|billion)? (?:{_CURRENCIES})\b"
+    rf"| (?:hundred|thousand|million|billion) (?:{_CURRENCIES}|pounds)\b",
     0.2,
 )
 SMALL_TALK = Rule(
@@ -153,13 +176,13 @@ _GATE: dict[str, tuple[str, ...]] = {
     "remember": ("rememb", "forget", "in mind", "commit ", "save ", "add "),
     "decision": ("decid", "decis", "agreed", "settled", "opted", "chose", "conclud", "ruled", "go with", "going with",
                  "we will", "we'll", "we’ll", "i will", "i'll", "i’ll"),
-    "action": ("deploy", "shipped", "released", "merged", "migrated", "rolled", "launched", "cancel", "refunded",
-               "scheduled", "booked", "published", "deleted", "upgraded", "downgraded", "hired", "resolved", "action",
-               "signed", "submitted", "installed", "purchased", "todo"),
+    "action": tuple([form.partition(" ")[0].partition("(")[0][:5] for form in _DONE]),
     "approval": ("approv", "pre-approv", "disapprov", "reject", "denied", "signed", "sign-off", "signoff", "authori",
                  "go-ahead", "veto", "green"),
-    "money": ("$", "€", "£", "¥", "₹", "us$", "ca$", "au$", "nz$", "hk$", "usd", "eur", "gbp", "chf", "jpy", "inr",
-              "dollar", "pounds", "cent"),
+    "money": ("$", "€", "£", "¥", "₹", "us$", "ca$", "au$", "nz$", "hk$", "r$", "dollar", "euro", "pounds", "cent",
+              "yen", "yuan", "rupee", "swiss", "franc", "quid", "bucks", "kron", "peso", "zlot", "hundred",
+              "thousand", "million", "billion", "usd", "eur", "gbp", "chf", "jpy", "inr", "cad", "aud", "cny", "sek",
+              "nok", "dkk", "pln", "brl"),
 }  # fmt: skip
 # What can stand before a word instead of a space. A new line or bracket also begins a clause.
 _OPENERS = (("\n", "; "), ("(", "; "), ("\t", " "), ('"', " "), ("“", " "), ("*", " "), ("[", " "))
@@ -191,9 +214,10 @@ class _Gate(msgspec.Struct, frozen=True):
 @cache
 def _gate() -> _Gate:
     names: dict[str, list[str]] = {}
-    for name, words in _GATE.items():
-        for word in words:
-            names.setdefault(word, []).append(name)
+    everything = [(word, name) for name, words in _GATE.items() for word in words]
+    for word, _ in everything:
+        # The search stops at the shortest word, "set", and a longer one, "settled", may belong to another rule.
+        names[word] = [name for longer, name in everything if longer.startswith(word)]
     # Alternatives grouped by first letter: a word that begins with none of the letters costs a few comparisons.
     by_letter: dict[str, list[str]] = {}
     for word in sorted(names):
