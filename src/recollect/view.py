@@ -42,6 +42,8 @@ class Conditions(TypedDict, total=False):
     until: datetime | str | None
     min_importance: float | None
     conversation: str | None
+    agent: str | None
+    """Of this agent, and not what belongs to nobody."""
 
 
 _CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -54,6 +56,7 @@ _CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "until": ("until", lambda value: parse_time(value, "until")),
     "min_importance": ("min_importance", lambda value: validation.importance(value, "min_importance")),
     "conversation": ("conversation", lambda value: validation.name(value, "conversation")),
+    "agent": ("agent", lambda value: validation.name(value, "agent")),
 }
 """Each condition's field in a filter, and the rule for its value."""
 

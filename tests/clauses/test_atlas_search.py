@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.common import Clock
 
-from recollect import Memory
+from recollect import Memory, tools
 from recollect.recall.consult import Consulted
 from recollect.recall.sources import Found, Source
 
@@ -112,13 +112,16 @@ def test_the_memories_are_the_agents_own_live_ones_and_ten_at_most(atlas: Atlas,
     me.archive(archived.id)
     old = me.remember("an old lease", kind="fact")
     new = me.revise(old.id, content="a new lease")
-    me.remember_many(f"lease number {number}" for number in range(20))
+    atlas.memory.at(tenant="acme").remember("a lease that belongs to nobody", kind="fact")
+    atlas.memory.at(tenant="acme", agent="ceo").remember("a lease of another", kind="fact")
     clock.forward(hours=2)
-    found = me.consult("lease", limit=10, sources=["memory"])
-    ids = {one.id for one in me.consult("lease", limit=100, sources=["memory"])}
-    assert len(found) == 10
-    assert new.id in ids
-    assert not ids & {expired.id, archived.id, old.id}
+    assert [one.id for one in me.consult("lease", limit=50)] == [new.id]
+    assert not {expired.id, archived.id, old.id} & {one.id for one in me.consult("lease")}
+    me.remember_many(f"lease number {number}" for number in range(20))
+    assert len(me.consult("lease", limit=50)) == 10
+    found = tools.call(me, "search_my_memories", {"query": "lease", "limit": 50})
+    assert len(found["results"]) == 10
+    assert "nobody" not in str(found)
 
 
 @pytest.mark.clause("ATL-08")

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from support.concepts import FILLER, Angles, Concepts, parts, texts
 
 from recollect import Memory
+from recollect.models.embedders import Scale
+from recollect.models.embedders.local import LocalEmbedder
 from recollect.presets import load
 
 
@@ -82,6 +84,38 @@ def test_atlas_is_a_weighted_sum_over_a_threshold(tmp_path: Path, clock: Any) ->
     looser = replace(atlas, recall=replace(atlas.recall, threshold=0.69))
     with Memory(tmp_path, preset=looser, embedder=Angles(angles), clock=clock) as memory:
         assert texts(memory.at(agent="own").recall("kestrel")) == ["kestrel near", "plover within", "kestrel beyond"]
+
+
+@pytest.mark.clause("ATL-20")
+def test_the_threshold_is_in_the_terms_of_the_model(tmp_path: Path) -> None:
+    angles = {"kestrel near": 40, "plover within": 49, "ruff beyond": 51}
+    middle = math.cos(math.radians(50)) - math.log(0.7 / 0.3) / 20.0  # so that 50 degrees are a similarity of 0.7
+    embedder = Angles(angles)
+    embedder.scale = Scale(middle=middle, slope=20.0)
+    with Memory(tmp_path, preset="atlas", embedder=embedder) as memory:
+        memory.remember_many(list(angles))
+        hits = memory.recall("kestrel")
+        assert texts(hits) == ["kestrel near", "plover within"]
+        cosine = math.cos(math.radians(40))
+        similarity = next(part.value for part in hits[0].explain().parts if part.name == "similarity")
+        assert similarity == pytest.approx(1 / (1 + math.exp(-20.0 * (cosine - middle))), abs=1e-5)
+
+
+@pytest.mark.clause("ATL-20")
+def test_plain_questions_find_their_answers_above_the_threshold(tmp_path: Path, embedder: LocalEmbedder) -> None:
+    told = {
+        "Where does Alice live?": "Alice lives in Oslo, near the harbour",
+        "Which database do we use?": "We decided to use PostgreSQL for the billing service",
+        "What am I allergic to?": "I am allergic to peanuts",
+        "When is the standup?": "The daily standup is at 9:15",
+        "Who approved the budget?": "Carol approved the marketing budget for spring",
+        "What is my dog called?": "My dog is a beagle and his name is Bruno",
+    }
+    with Memory(tmp_path, preset="atlas", embedder=embedder) as memory:
+        memory.remember_many(told.values())
+        for question, answer in told.items():
+            assert texts(memory.recall(question))[:1] == [answer]
+        assert len(memory.recall("How many moons does Jupiter have?")) == 0
 
 
 def test_neighbours_lend(url: str) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect import Hit, ModelError
+from recollect.models.embedders import Scale
 
 Floats = NDArray[np.float32]
 
@@ -58,6 +59,7 @@ class Angles(Concepts):
     def __init__(self, angles: Mapping[str, float]) -> None:
         super().__init__("angles", 2)
         self.angles = angles
+        self.scale: Scale | None = None
 
     def _vector(self, text: str) -> Floats:
         angle = math.radians(self.angles.get(text, 0.0))

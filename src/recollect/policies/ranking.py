@@ -37,7 +37,7 @@ class Evidence(msgspec.Struct):
     text_rank: int | None = None
     """Place in the text search's list; 1 is best."""
     vector: float | None = None
-    """Cosine similarity."""
+    """How similar the meaning is, 1 at most."""
     vector_rank: int | None = None
     source: str = "memory"
 

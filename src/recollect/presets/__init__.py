@@ -41,7 +41,9 @@ class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     embed: bool = True
     """Whether memories and questions are compared by meaning, where a model is to be had."""
     threshold: Annotated[float, msgspec.Meta(ge=-1.0, le=1.0)] | None = None
-    """A memory whose cosine with the question is less is not recalled."""
+    """A memory less similar to the question is not recalled. In what a model says its cosines mean, else in cosines."""
+    own_only: bool = False
+    """Whether an agent that consults finds only memories of its own, and none that belong to nobody."""
     same_above: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] | None = None
     """Of two memories whose vectors have a higher cosine only the better is recalled. Equal texts are one anyway."""
 

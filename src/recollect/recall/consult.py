@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -29,8 +29,8 @@ from recollect.view import View
 MEMORY, AUDIT = "memory", "audit"
 DEADLINE = 5.0
 """Seconds. A recall may wait one of them for vectors of what was just stored."""
-_MOST = {MEMORY: 10, AUDIT: 10, "workflow": 5, "knowledge": 5}
-"""How many each source is asked for, unless more are wanted."""
+MOST = {MEMORY: 10, AUDIT: 10, "workflow": 5, "knowledge": 5}
+"""How many a source gives at most. Any other is asked for ten, or more where more are wanted."""
 _PATIENCE = 32
 """Threads that may wait for one source."""
 _LONGEST_REASON = 200
@@ -111,7 +111,13 @@ def touch(view: View, results: Iterable[Result]) -> None:
 
 
 def gather(
-    view: View, query: str, *, limit: int = 5, sources: Iterable[str] | None = None, deadline: float = DEADLINE
+    view: View,
+    query: str,
+    *,
+    limit: int = 5,
+    most: Mapping[str, int] = MOST,
+    sources: Iterable[str] | None = None,
+    deadline: float = DEADLINE,
 ) -> tuple[dict[str, list[Found]], list[Failure]]:
     """What each source found, and which failed. Nothing is written, so whoever comes too late has done no harm."""
     query = validation.query(query)
@@ -123,7 +129,7 @@ def gather(
 
     def ask(name: str, source: Source) -> None:
         try:
-            answer = _answer(source, query, max(limit, _MOST.get(name, 10)))
+            answer = _answer(source, query, most.get(name, max(limit, 10)))
         except BaseException as error:  # whatever it is, it must not be missing without a word
             answer = _reason(error)
         finally:
@@ -287,13 +293,17 @@ class _Remembered(Found, frozen=True, kw_only=True):
 
 
 class _Memories(msgspec.Struct, frozen=True):
-    """What the view recalls: never another agent's, nor what is expired, archived or superseded."""
+    """What the view recalls: never another agent's, nor what is expired, archived or superseded.
+
+    Where the preset says so, for an agent only what is its own.
+    """
 
     view: View
     name: str = MEMORY
 
     def search(self, query: str, limit: int) -> list[Found]:
-        hits = recall(self.view, query, {}, limit=limit, touch=False, ranking=formula(self.view.preset))
+        agent = self.view.address.agent if self.view.preset.recall.own_only else None
+        hits = recall(self.view, query, {"agent": agent}, limit=limit, touch=False, ranking=formula(self.view.preset))
         return [
             _Remembered(
                 text=hit.memory.text,

@@ -120,7 +120,14 @@ class Asking:
         text = pool.text(self._wish, self._texts(pool) if cosine is None else None)
         if isinstance(ranking, Calibrated):
             return self._calibrated(pool, ranking, text, cosine, named)
-        return self._by_evidence(pool, text, cosine)
+        return self._by_evidence(pool, text, None if cosine is None else self._similarity(cosine))
+
+    def _similarity(self, cosine: Floats) -> Floats:
+        """In terms that mean the same whatever the model, where the model says how."""
+        from recollect.models.embedders.base import Scaled
+
+        scale = self._model.scale if isinstance(self._model, Scaled) else None
+        return cosine if scale is None else scale.similarity(cosine)
 
     def _texts(self, pool: Pool) -> Callable[[Sequence[int]], dict[int, str]]:
         def texts(positions: Sequence[int]) -> dict[int, str]:
@@ -168,25 +175,25 @@ class Asking:
     def _model_name(self) -> str | None:
         return None if self._model is None else self._model.model
 
-    def _by_evidence(self, pool: Pool, text: Floats, cosine: Floats | None) -> list[Hit]:
+    def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
         """The best by words and the best by meaning, each with what is known of it, scored one by one."""
         rules, question = self._rules, self._question
         wanted = rules.fetch(question.limit)
         by_text = {at: rank for rank, at in enumerate(_best(_above(text, 0.0, pool), wanted), 1)}
         by_meaning: dict[int, int] = {}
-        if cosine is not None:
+        if similar is not None:
             least = -1.0 if rules.threshold is None else rules.threshold
-            by_meaning = {at: rank for rank, at in enumerate(_best(_above(cosine, least, pool), wanted), 1)}
+            by_meaning = {at: rank for rank, at in enumerate(_best(_above(similar, least, pool), wanted), 1)}
             if rules.threshold is not None:
-                by_text = {at: rank for at, rank in by_text.items() if not cosine[at] < rules.threshold}
+                by_text = {at: rank for at, rank in by_text.items() if not similar[at] < rules.threshold}
         top = max(float(text.max(initial=0.0)), 1e-9)
         order = list(dict.fromkeys([*by_text, *by_meaning]))
         hits: list[Hit] = []
         for at, record in zip(order, self._records(pool, order), strict=True):
             if record is None:
                 continue
-            words = float(text[at]) / top if at in by_text or cosine is None else None
-            likeness = None if cosine is None or cosine[at] != cosine[at] else float(cosine[at])
+            words = float(text[at]) / top if at in by_text or similar is None else None
+            likeness = None if similar is None or similar[at] != similar[at] else float(similar[at])
             evidence = Evidence(record, question.text, words, by_text.get(at), likeness, by_meaning.get(at))
             hits.append(Hit(record, self._ranking.score(evidence, self._decay, question.now)))
         hits.sort(key=_by_score)

@@ -9,7 +9,7 @@ from recollect.context.sections import Drafted, Item, LeftOut, Section
 from recollect.policies.injection import Working
 from recollect.policies.ranking import content_hash
 from recollect.recall import consult as federation
-from recollect.recall.consult import Result
+from recollect.recall.consult import MEMORY, MOST, Result
 from recollect.text.fence import CLOSE, OPEN, inside
 
 _KNOWLEDGE = "knowledge"
@@ -20,7 +20,8 @@ _HEAD = f"{OPEN}\nFrom the organisation's documents, most similar first. {_DATA}
 
 def draft(request: Request, style: Working) -> Drafted:
     view, limit = request.view, request.limit or style.memories
-    found, failures = federation.gather(view, request.query, limit=max(limit, style.chunks))
+    most = {**MOST, MEMORY: max(limit, MOST[MEMORY]), _KNOWLEDGE: max(style.chunks, MOST[_KNOWLEDGE])}
+    found, failures = federation.gather(view, request.query, most=most)
     left = [LeftOut("memories", f"the source {one.source} failed: {one.reason}", 0) for one in failures]
     chunks = {name: those for name, those in found.items() if name == _KNOWLEDGE}
     others = {name: those for name, those in found.items() if name != _KNOWLEDGE}

@@ -7,9 +7,9 @@ from typing import Any
 
 from recollect.errors import InputError
 from recollect.models.embedders import manifest
-from recollect.models.embedders.base import Embedder
+from recollect.models.embedders.base import Embedder, Scale
 
-__all__ = ["Embedder", "available", "open_embedder"]
+__all__ = ["Embedder", "Scale", "available", "open_embedder"]
 
 
 def open_embedder(spec: str, **options: Any) -> Embedder | None:

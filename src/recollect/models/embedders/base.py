@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import msgspec
 
 from recollect.errors import InputError, ModelError
 
@@ -12,6 +14,30 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float32]
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """What the cosines of a model mean, as a similarity from 0 to 1.
+
+    Of pairs of a question and a memory with similarity 0.7, seven in ten belong together, where half of all pairs do.
+    """
+
+    middle: float
+    """The cosine of similarity 0.5."""
+    slope: float
+
+    def similarity(self, cosine: Floats) -> Floats:
+        import numpy as np
+
+        return (1.0 / (1.0 + np.exp(self.slope * (self.middle - cosine)))).astype(np.float32)
+
+
+@runtime_checkable
+class Scaled(Protocol):
+    """An embedder may say what its cosines mean. Those of one that does not are taken as they are."""
+
+    @property
+    def scale(self) -> Scale | None: ...
 
 
 class Embedder(Protocol):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from recollect import forking, validation
 from recollect.errors import InputError, ModelError
 from recollect.models.embedders import manifest
-from recollect.models.embedders.base import listed, normalized
+from recollect.models.embedders.base import Scale, listed, normalized
 from recollect.models.embedders.manifest import Pooling
 from recollect.models.embedders.tokenizer import load_tokenizer
 
@@ -36,7 +36,7 @@ class LocalEmbedder:
     """An ONNX sentence encoder in a folder with `model.onnx` and `tokenizer.json`, loaded when it is first used.
 
     `model` is the name stored with each vector, by default that of the folder. `query_prefix` goes before what is
-    given to `embed_query`. `threads` is two at most unless it is given.
+    given to `embed_query`. `threads` is two at most unless it is given. `scale` says what its cosines mean.
     """
 
     def __init__(
@@ -49,7 +49,9 @@ class LocalEmbedder:
         max_tokens: int = 512,
         dimensions: int | None = None,
         threads: int | None = None,
+        scale: Scale | None = None,
     ) -> None:
+        self.scale = scale
         self._folder = Path(folder).expanduser().absolute()
         if pooling not in ("cls", "mean"):
             raise InputError("pooling", f"{pooling!r} must be one of cls, mean")
@@ -82,6 +84,7 @@ class LocalEmbedder:
             max_tokens=model.max_tokens,
             dimensions=model.dimensions,
             threads=threads,
+            scale=model.scale,
         )
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from recollect.errors import InputError
+from recollect.models.embedders.base import Scale
 
 Pooling = Literal["cls", "mean"]
 """How the vectors of a text's tokens become one: the first token's, or the mean of all."""
@@ -47,6 +48,7 @@ class Model(msgspec.Struct, frozen=True):
     max_tokens: int
     pooling: Pooling
     query_prefix: str
+    scale: Scale
     licence: str
     files: dict[str, tuple[Edition, ...]]
     hub: Hub

@@ -10,7 +10,7 @@ import msgspec
 
 from recollect import validation
 from recollect.errors import InputError
-from recollect.models.embedders.base import listed, normalized
+from recollect.models.embedders.base import Scale, listed, normalized
 from recollect.models.endpoint import Endpoint, Service
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class RemoteEmbedder:
 
     The key is the parameter, or `RECOLLECT_EMBEDDING_KEY`, or `OPENAI_API_KEY`; an endpoint that needs none gets none.
     `dimensions` is asked of models that can shorten their vectors; without it, it is what the first answer has. Texts
-    are cut at `max_characters`, because many endpoints refuse what is too long for the model.
+    are cut at `max_characters`, because many endpoints refuse what is too long for the model. `scale` says what the
+    model's cosines mean.
     """
 
     def __init__(
@@ -57,10 +58,12 @@ class RemoteEmbedder:
         max_characters: int = 6_000,
         timeout: float = 30.0,
         retries: int = 4,
+        scale: Scale | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if not model:
             raise InputError("embedder", "name the model of the endpoint after a #, as in https://host/v1#model")
+        self.scale = scale
         self._model = validation.label(model, "model")
         self._endpoint = Endpoint(url, _SERVICE, key, timeout, validation.count(retries, "retries", low=0), sleep)
         self._asked = dimensions and validation.count(dimensions, "dimensions", high=validation.MAX_DIMENSIONS)
