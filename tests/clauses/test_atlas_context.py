@@ -251,6 +251,19 @@ def test_turns_beyond_the_latest_twenty_go_first(cfo: Memory) -> None:
 
 
 @pytest.mark.clause("ATL-15")
+@pytest.mark.parametrize("words", [2, 8, 30, 200])
+def test_without_a_model_turns_are_condensed_however_short_they_are(cfo: Memory, words: int) -> None:
+    texts = [" ".join(f"{word}-{turn}" for word in ("lamp", "river", "stone") * 67) for turn in range(24)]
+    roles = ("user", "assistant")
+    asked = [SYSTEM, *({"role": roles[n % 2], "content": text[: 6 * words]} for n, text in enumerate(texts))]
+    made = cfo.context(asked, budget=fitting(cfo, asked) - 1)
+    assert sections(made)["turns"][1] == 20
+    assert made.messages[-20:] == asked[-20:]
+    assert made.messages[-21]["content"].startswith(("Summary of 4 earlier turns:\n", "4 earlier turns were left out."))
+    assert made.report.over == 0
+
+
+@pytest.mark.clause("ATL-15")
 def test_then_memories_go_from_five_to_three_and_the_highest_scored_stay(cfo: Memory) -> None:
     asked = [SYSTEM, *turns(20)]
     whole = cfo.context(asked)

@@ -153,17 +153,25 @@ class _Assembly:
         if not older:
             return
         request, gone = self._request, {id(unit) for unit in older}
-        said = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
-        made, model = _short(request, said, rules.summary_tokens), request.view.llm
-        by = model.name if model is not None and made.by == "model" else made.by
-        # Fenced, because what users said must not gain the rank of the message that it is now in.
-        summary = Summary(f"Summary of {len(older)} earlier turns:\n{OPEN}\n{inside(made.text)}\n{CLOSE}", by)
-        removed = sum(self._sizes[key] for key in gone) - request.count(summary.text)
-        if removed <= 0:  # a few short turns are shorter than what is said about them
+        before = sum(self._sizes[key] for key in gone)
+        # At most half as long as what it stands for, its frame included.
+        room = min(rules.summary_tokens, before // 2 - request.count(_summary(len(older), "")))
+        summary = self._told(older, room) if room > 0 else None
+        if summary is None or request.count(summary.text) >= before:
+            summary = Summary(f"{len(older)} earlier turns were left out.", "local")
+        removed = before - request.count(summary.text)
+        if removed <= 0:
             return
         self._summary = summary
         self._units = [unit for unit in self._units if id(unit) not in gone]
         self._left_out.append(LeftOut("turns", f"{len(older)} earlier turns became one message", removed))
+
+    def _told(self, older: Sequence[Unit], tokens: int) -> Summary | None:
+        """What these turns said, unless that is nothing."""
+        said = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
+        made, model = _short(self._request, said, tokens), self._request.view.llm
+        by = model.name if model is not None and made.by == "model" else made.by
+        return Summary(_summary(len(older), made.text), by) if made.text else None
 
     # Putting together
 
@@ -208,6 +216,11 @@ class _Assembly:
             sources = list(dict.fromkeys(one.section for one in cut))
             message = f"context truncated: {report.removed:,} tokens removed from {', '.join(sources)}"
             view.log(view.place, "warn", message, tokens=report.removed, sources=sources, budget=report.budget)
+
+
+def _summary(turns: int, text: str) -> str:
+    """Fenced, because what users said must not gain the rank of the message that it is now in."""
+    return f"Summary of {turns} earlier turns:\n{OPEN}\n{inside(text)}\n{CLOSE}"
 
 
 def _short(request: Request, said: Sequence[str], tokens: int) -> Condensed:
