@@ -15,7 +15,7 @@ from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.maintenance import jobs
 from recollect.maintenance.jobs import Maintained
-from recollect.models.vectors import embedding_for
+from recollect.models.vectors import Embedding, embedder_for
 from recollect.presets import Preset, load
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query, listed, query_from
@@ -73,13 +73,13 @@ class Memory:
         """
         rules = preset if isinstance(preset, Preset) else load(preset)
         known, further = load_skills(skills), checked(sources, ("memory", "audit"))
-        opened = open_store(store, rules.store) if isinstance(store, str | os.PathLike) else store
-        embedding = embedding_for(opened, embedder) if rules.recall.embed else None
+        maker = embedder_for(embedder) if rules.recall.embed or embedder is not None else None
         model = None
         if llm is not None or os.environ.get("RECOLLECT_LLM"):  # most have none, and need not wait for the import
             from recollect.models.llm import llm_for
 
             model = llm_for(llm)
+        opened = open_store(store, rules.store) if isinstance(store, str | os.PathLike) else store
         if isinstance(opened, Clocked):
             opened.clock = clock
         on_disk = opened if isinstance(opened, OnDisk) else None
@@ -87,7 +87,7 @@ class Memory:
             opened,
             rules,
             clock,
-            embedding=embedding,
+            embedding=Embedding(opened, maker) if maker is not None and rules.recall.embed else None,
             llm=model,
             on_disk=on_disk,
             memos={},

@@ -1,16 +1,20 @@
 """Recall by meaning: what the vectors find, when they are made, and what may be asked of a recall."""
 
+import gc
+import math
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.concepts import FILLER, Broken, Concepts, Floats, parts, texts
 
-from recollect import Memory, NotFoundError
-from recollect.models.vectors import EVERY, FIRST, RUN, Embedding
+from recollect import Memory, ModelError, NotFoundError
+from recollect.models import backlog, vectors
 from recollect.stores import open_store
 from recollect.stores.port import Place
 
@@ -103,8 +107,11 @@ def test_a_changed_model_embeds_anew_and_recall_is_right_meanwhile(url: str, aft
     with Memory(url, embedder=Concepts()) as memory:
         memory.remember_many([*FILLER, "Ute sold her automobile", "Max drinks a beverage", "Ada has a hound"])
         assert memory.recall("car")[0].memory.text == "Ute sold her automobile"
-        half = Embedding(open_store(url), lambda: after)
-        assert half.backfill(place_of(memory), limit=5) == 5
+        half = open_store(url)
+        some = memory.list()[:5]
+        rows = after.embed_documents([record.text for record in some])
+        made = {record.id: row.astype("<f4").tobytes() for record, row in zip(some, rows, strict=True)}
+        half.embed(place_of(memory), after.model, made)
         half.close()
         with Memory(url, embedder=Broken(after.model, after.dimensions)) as broken:
             assert broken.recall("automobile")[0].memory.text == "Ute sold her automobile"
@@ -177,31 +184,94 @@ def test_a_crash_before_the_vector_loses_nothing(url: str, run: Callable[..., st
         assert memory.recall("car")[0].memory.text == "Ute sold her automobile"
 
 
-@pytest.mark.clause("INK-15")
-def test_backfill_is_fifty_a_run_and_silent_without_a_model(url: str) -> None:
-    assert (FIRST, EVERY, RUN) == (60, 1800, 50)
-    with Memory(url, embedder="none") as memory:
-        memory.remember_many([f"note {n}" for n in range(60)])
-        place, store = place_of(memory), open_store(url)
-        assert Embedding(store, lambda: None).backfill(place) == 0
-        assert Embedding(store, Broken).backfill(place) == 0
-        embedding = Embedding(store, Concepts)
-        assert [embedding.backfill(place, limit=50) for _ in range(3)] == [50, 10, 0]
-        store.close()
+class Hours:
+    """Time that passes when a test says so, for the thread that makes vectors."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        hours, real = self, threading.Condition.wait_for
+
+        class Condition(threading.Condition):
+            def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+                end = math.inf if timeout is None else hours.now + timeout
+                while not (met := predicate()) and hours.now < end:
+                    real(self, predicate, 0.005)
+                return met
+
+        patch.setattr(backlog, "threading", SimpleNamespace(Condition=Condition))
+        for module in (backlog, vectors):
+            patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+        time.sleep(0.1)  # for threads that do something now; those that wait for later are not seen to
+
+
+@pytest.fixture
+def hours() -> Iterator[Hours]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield Hours(patch)
 
 
 @pytest.mark.clause("INK-15")
-def test_backfill_comes_by_itself(url: str) -> None:
-    with Memory(url, embedder="none") as memory:
-        memory.remember("first")
-        store = open_store(url)
-        embedding = Embedding(store, Concepts, first=0.3, every=0.3)
-        embedding.nudge(place_of(memory))
-        for text in ("second", "third"):  # nobody tells it of these
-            told = memory.remember(text)
-            assert eventually(lambda ident=told.id: memory.get(ident).embedding is not None)
-        embedding.close()
-        store.close()
+def test_backfill_comes_after_a_minute_then_every_half_hour_and_is_fifty_a_run(url: str, hours: Hours) -> None:
+    with Memory(url, embedder="none") as writer:
+        for name in ("left", "right"):
+            writer.at(workspace=name).remember_many([f"note {n}" for n in range(35)])
+        writer.at(tenant="other", workspace="far").remember_many([f"note {n}" for n in range(35)])
+        places = [writer.at(workspace="left"), writer.at(workspace="right"), writer.at(tenant="other", workspace="far")]
+
+        def made() -> int:
+            return sum(place.stats().embedded for place in places)
+
+        with Memory(url, embedder=Concepts()):  # nothing is written or asked here
+            for seconds, number in ((59.0, 0), (2.0, 50), (1798.0, 50), (3.0, 100), (1796.0, 100), (5.0, 105)):
+                hours.pass_by(seconds)
+                assert eventually(lambda number=number: made() == number)
+                assert made() == number
+
+
+class Gone(Concepts):
+    """Its files were there, and are not any more."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Floats:
+        raise ModelError("model.onnx: no such file")
+
+
+class Odd(Concepts):
+    def embed_documents(self, texts: Sequence[str]) -> Floats:
+        raise RuntimeError("something that no embedder should raise")
+
+
+@pytest.mark.clause("INK-15")
+@pytest.mark.parametrize("model", [Gone(), Odd(), "none", None])
+def test_backfill_is_silent_without_a_model(
+    url: str, hours: Hours, model: Any, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with Memory(url, embedder="none") as writer, Memory(url, embedder=model) as memory:
+        writer.remember_many([f"note {n}" for n in range(5)])
+        caplog.set_level("WARNING")
+        for _ in range(3):
+            hours.pass_by(1801.0)
+        assert memory.remember("and still at work").text == "and still at work"
+        assert memory.stats().embedded == 0
+    assert capfd.readouterr().err == ""
+    assert not caplog.records
+
+
+def test_a_memory_that_nobody_holds_any_more_leaves_no_thread(tmp_path: Path) -> None:
+    memory: Memory | None = Memory(tmp_path, embedder=Concepts())
+    memory.remember("Ute sold her automobile")
+    memory.recall("car")
+    before = threads("recollect-embedding")
+    assert before
+    del memory
+    gc.collect()
+    assert eventually(lambda: len(threads("recollect-embedding")) < len(before))
+
+
+def threads(name: str) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == name]
 
 
 # What may be asked of a recall

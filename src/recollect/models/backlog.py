@@ -1,0 +1,66 @@
+"""Where memories wait for their vectors, in the order in which a worker serves them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from recollect.stores.port import Place
+
+_LINGER = 0.05
+"""Seconds that the worker waits for more, unless somebody waits for it."""
+
+
+class Backlog:
+    """Lent to a worker's thread, so it holds nothing that should go when its owner does."""
+
+    def __init__(self, places: dict[Place, None] | None = None) -> None:
+        self.places = places or {}
+        self.closed = False
+        self._wake = threading.Condition()
+        self._serving: Place | None = None
+        self._waiters = 0
+        self._behind = False
+        """Whether there is more than one batch to do."""
+
+    def add(self, place: Place) -> None:
+        with self._wake:
+            self.places[place] = None
+            self._wake.notify_all()
+
+    def wait_for(self, place: Place, seconds: float) -> None:
+        """Have a place served next, and wait until it is, but no longer."""
+        with self._wake:
+            self.places.pop(place, None)
+            self.places = {place: None, **self.places}
+            self._waiters += 1
+            self._wake.notify_all()
+            self._wake.wait_for(lambda: self.closed or (place not in self.places and place != self._serving), seconds)
+            self._waiters -= 1
+
+    def take(self, due: float) -> Place | None:
+        """What is to be served now; None when it is closed, or when that time has come and there is nothing else."""
+        with self._wake:
+            self._wake.wait_for(lambda: self.places or self.closed, max(due - time.monotonic(), 0.0))
+            if self.places and not self._waiters and not self._behind:
+                # Whoever stores one memory often stores more: they cost less together.
+                self._wake.wait_for(lambda: self._waiters or self.closed, _LINGER)
+            if self.closed:
+                return None
+            self._serving = next(iter(self.places), None)
+            if self._serving is not None:
+                del self.places[self._serving]
+            return self._serving
+
+    def served(self, place: Place, more: bool) -> None:
+        """A batch is done. If that was not all, the place comes again, behind those for which somebody waits."""
+        with self._wake:
+            self._serving, self._behind = None, more and not self.closed
+            if self._behind:
+                self.places = {place: None, **self.places} if self._waiters < 2 else {**self.places, place: None}
+            self._wake.notify_all()
+
+    def close(self) -> None:
+        with self._wake:
+            self.closed = True
+            self._wake.notify_all()
