@@ -37,6 +37,8 @@ from recollect.stores.sqlite.opening import (
 )
 from recollect.text.segment import fold
 
+_TAKEN_AWAY = (apsw.IOError, apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError)
+"""What SQLite says of files that were moved away while it had them open; and of others."""
 _READERS = 2
 """Connections that are kept open to read with. More are opened while more threads read."""
 
@@ -230,7 +232,9 @@ class Database:
             return CorruptionError(f"{self.path} is damaged: a row cannot be read ({error}). {ADVICE}")
         if isinstance(error, apsw.ConnectionClosedError):
             return MovedError(f"{self.path} was closed by another thread")
-        lost = isinstance(error, apsw.IOError | apsw.CantOpenError) or "no such table" in str(error)
+        # SQLite opens the log by its path, and only when it first reads: if the workspace was begun anew in between, it
+        # is the log of another file.
+        lost = isinstance(error, _TAKEN_AWAY) or "no such table" in str(error)
         if lost and (not self.current() or self._dropped()):
             return MovedError()
         return translate(error, self.path)

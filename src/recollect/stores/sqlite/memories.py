@@ -266,6 +266,8 @@ class Memories(Database):
                         found.append(Damage(record.id, "does not match its checksum: it was changed outside recollect"))
             except (CorruptionError, *UNREADABLE) as error:
                 found.append(Damage(f"{self.path}, row {seq}", str(error)))
+        if found and not self.current():  # it may have been looked at beside the log of another file
+            raise MovedError
         return found
 
 
