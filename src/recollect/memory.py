@@ -54,7 +54,7 @@ class Memory:
 
     def __init__(
         self,
-        store: str | os.PathLike[str] | Store = "./memory",
+        store: str | os.PathLike[str] | Store | None = None,
         *,
         preset: str | os.PathLike[str] | Preset = "recollect",
         clock: Callable[[], datetime] = utc_now,
@@ -63,7 +63,9 @@ class Memory:
         skills: Folders | None = None,
         sources: Iterable[Source] = (),
     ) -> None:
-        """`embedder` makes vectors: `local`, `local:FOLDER`, `https://host/v1#model`, `none`, or an Embedder.
+        """`store` is a location or a Store; without one, the preset says where (`./memory`).
+
+        `embedder` makes vectors: `local`, `local:FOLDER`, `https://host/v1#model`, `none`, or an Embedder.
 
         Without one it is RECOLLECT_EMBEDDER, else the local model if `recollect models pull` has installed it.
         `llm` condenses what is long: `openai:MODEL`, `anthropic:MODEL`, `https://host/v1#model`, or an Llm; without
@@ -79,7 +81,8 @@ class Memory:
             from recollect.models.llm import llm_for
 
             model = llm_for(llm)
-        opened = open_store(store, rules.store) if isinstance(store, str | os.PathLike) else store
+        where = rules.location if store is None else store
+        opened = open_store(where, rules.store) if isinstance(where, str | os.PathLike) else where
         if isinstance(opened, Clocked):
             opened.clock = clock
         on_disk = opened if isinstance(opened, OnDisk) else None

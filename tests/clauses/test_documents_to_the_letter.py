@@ -7,9 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from support.common import Clock
 
 from recollect import AccessError, InputError, Memory, tools
+from recollect.cli.app import cli
 
 STORES = ["sqlite", "ledger", "notebook"]
 
@@ -33,6 +35,20 @@ def test_a_note_is_shown_with_its_first_tag(notes: Memory) -> None:
     )
 
 
+@pytest.mark.clause("AEG-15")
+def test_without_a_location_notes_are_in_the_workspace_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Memory(preset="aegis") as memory:
+        memory.remember("deploys run on Fridays")
+    assert '"deploys run on Fridays"' in (tmp_path / ".aegis/memory/memories.jsonl").read_text()
+    found = CliRunner().invoke(cli, ["--preset", "aegis", "recall", "deploys", "--json"])
+    assert "deploys run on Fridays" in found.output
+    with Memory() as memory:
+        memory.remember("elsewhere")
+    assert (tmp_path / "memory").is_dir()
+
+
+@pytest.mark.clause("AEG-15")
 @pytest.mark.parametrize("tag", ["C++", "user pref", "a/b", 'the "best"', "back\\slash", "ünïcode", "a.b c"])
 def test_any_tag_that_an_agent_may_choose_is_kept_and_found(notes: Memory, tag: str) -> None:
     stored = tools.call(notes, "memory_store", {"text": "she likes it", "tags": [tag, "other"]})
@@ -44,11 +60,30 @@ def test_any_tag_that_an_agent_may_choose_is_kept_and_found(notes: Memory, tag: 
     assert notes.forget(tag=tag).count == 1
 
 
+@pytest.mark.clause("AEG-15")
 def test_a_scope_is_stored_and_never_filters(notes: Memory) -> None:
     for scope in ("user", "workspace", "session"):
         assert tools.call(notes, "memory_store", {"text": f"of {scope}", "scope": scope})["ok"]
     assert tools.call(notes, "memory_search", {})["count"] == 3
     assert len(notes.list()) == 3
+
+
+@pytest.mark.clause("AEG-15")
+@pytest.mark.parametrize("text", ["Remember this: I like tea", "please remember my birthday", "don't forget the milk"])
+def test_no_word_of_the_user_makes_a_note(notes: Memory, text: str) -> None:
+    notes.context([{"role": "user", "content": text}])
+    assert notes.list() == []
+
+
+@pytest.mark.clause("AEG-15")
+def test_notes_of_one_second_keep_their_order(url: str, clock: Clock) -> None:
+    with Memory(url, preset="aegis", clock=clock) as memory:
+        ids = [memory.remember(f"note number {n}").id for n in range(520)]
+        kept = ids[-500:]
+        assert [note.id for note in memory.list(limit=600)] == kept[::-1]
+        assert [note.id for note in memory.list(limit=600, newest_first=False)] == kept
+        found = tools.call(memory, "memory_search", {"query": "number"})
+        assert [note["id"] for note in found["memories"]] == kept[::-1][:20]
 
 
 def test_other_presets_keep_to_letters_and_levels(tmp_path: Path) -> None:

@@ -454,7 +454,7 @@ def test_metrics_count_over_all_sessions(alice: list[str]) -> None:
     ("words", "file"),
     [
         (["--preset", "ledger"], "memory/sessions/default/memory.jsonl"),
-        (["--preset", "aegis"], "memory/memories.jsonl"),
+        (["--preset", "aegis"], ".aegis/memory/memories.jsonl"),
         (["--store", "ledger:./x"], "x/sessions/default/memory.jsonl"),
         (["--store", "notebook:./notes.jsonl"], "notes.jsonl"),
         (["--store", "notebook:./deep/notes.jsonl"], "deep/notes.jsonl"),

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from recollect.memory import Memory
     from recollect.stores.port import Store
 
-DEFAULT_STORE = "./memory"
 _KINDS = ("sqlite", "ledger", "notebook")
 
 _HELP = {
-    "store": f"Folder of the memory, or ledger:FOLDER, notebook:FILE.  [default: {DEFAULT_STORE}]",
+    "store": "Folder of the memory, or ledger:FOLDER, notebook:FILE.  [default: ./memory, or the preset's]",
     "preset": "Behaviour, or a TOML file.  [default: recollect]",
     "embedder": "Meaning by: local, local:FOLDER, https://host/v1#model, or none.",
     "tenant": "Tenant.  [default: default]",
@@ -82,7 +81,16 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def location(self) -> str:
-        return self.store or DEFAULT_STORE
+        """What was asked for, else the preset's own, else that of any preset under which there is something."""
+        from recollect.presets import load, names
+
+        if self.store:
+            return self.store
+        own = load(self.preset or "recollect").location
+        if os.path.exists(own):
+            return own
+        others = (load(name).location for name in names())
+        return next((other for other in others if os.path.exists(other)), own)
 
     def address(self) -> dict[str, str]:
         """The parts of the address that were chosen."""

@@ -59,6 +59,8 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     description: str = ""
     store: Literal["sqlite", "ledger", "notebook"] = "sqlite"
     """The kind of store for a location that does not name one."""
+    location: Annotated[str, msgspec.Meta(min_length=1)] = "./memory"
+    """Where a memory is whose maker does not say."""
     remember: Remember = Remember()
     importance: Importance = Importance()
     secrets: Screen = Screen()
