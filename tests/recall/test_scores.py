@@ -15,6 +15,8 @@ from recollect.models.embedders import Scale
 from recollect.models.embedders.local import LocalEmbedder
 from recollect.presets import load
 
+pytest_plugins = ["support.model_files"]
+
 
 @pytest.fixture(params=["sqlite", "ledger", "notebook"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:

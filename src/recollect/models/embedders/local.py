@@ -14,6 +14,7 @@ from recollect.errors import InputError, ModelError
 from recollect.models.embedders import manifest
 from recollect.models.embedders.base import Scale, listed, normalized
 from recollect.models.embedders.manifest import Pooling
+from recollect.models.embedders.native import native
 from recollect.models.embedders.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
@@ -131,8 +132,10 @@ class LocalEmbedder:
             return self._encoder
 
     def _load(self) -> _Encoder:
-        encoder = _Encoder(self._folder, self._pooling, self._max_tokens, self._threads)
-        if self._dimensions not in (None, found := encoder.dimensions()):
+        with native:
+            encoder = _Encoder(self._folder, self._pooling, self._max_tokens, self._threads)
+            found = encoder.dimensions()
+        if self._dimensions not in (None, found):
             raise ModelError(f"{self._folder}: the model has {found} dimensions, not {self._dimensions}")
         return encoder
 
@@ -167,7 +170,10 @@ class _Encoder:
     def pooled(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.floating]:
         feeds = padded(tokens, self.tokenizer.pad_id)
         try:
-            output = self._session.run([self._output.name], {name: feeds[name] for name in self._inputs})[0]
+            with native:
+                output = self._session.run([self._output.name], {name: feeds[name] for name in self._inputs})[0]
+        except ModelError:
+            raise
         except Exception as error:  # what it raises has no common name
             raise ModelError(
                 f"ONNX Runtime cannot run the model; does tokenizer.json belong to it? ({error})"
