@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -17,13 +19,30 @@ from recollect.stores.audit import Entry
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_THREADS = 16
+_ASKING = frozenset(["recall", "context", "consult", "query", "embed"])
+"""Verbs that may wait for a model: they have threads of their own, so that the others never wait behind them."""
+
+
+class _Threads:
+    """Of one AsyncMemory and its views. Not asyncio's own, which everything else in the program waits for too."""
+
+    def __init__(self) -> None:
+        self._asking = ThreadPoolExecutor(_THREADS, "recollect-asking")
+        self._others = ThreadPoolExecutor(_THREADS, "recollect-verb")
+
+    async def run(self, verb: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        pool = self._asking if verb.__name__ in _ASKING else self._others
+        context = copy_context()
+        return await asyncio.get_running_loop().run_in_executor(pool, partial(context.run, verb, *args, **kwargs))
+
 
 def _threaded(
     verb: Callable[Concatenate[Memory, P], R],
 ) -> Callable[Concatenate[AsyncMemory, P], Awaitable[R]]:
     @wraps(verb)
     async def call(self: AsyncMemory, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+        return await self.threads.run(verb, self.memory, *args, **kwargs)
 
     return call
 
@@ -31,17 +50,17 @@ def _threaded(
 class AsyncAuditLog:
     """The audit log, awaited."""
 
-    def __init__(self, log: AuditLog) -> None:
-        self._log = log
+    def __init__(self, log: AuditLog, threads: _Threads) -> None:
+        self._log, self._threads = log, threads
 
     async def record(self, action: str, message: str, meta: Mapping[str, Any] | None = None) -> Entry:
-        return await asyncio.to_thread(self._log.record, action, message, meta)
+        return await self._threads.run(self._log.record, action, message, meta)
 
     async def search(self, text: str = "", *, about: str = "", limit: int = 10) -> list[Entry]:
-        return await asyncio.to_thread(self._log.search, text, about=about, limit=limit)
+        return await self._threads.run(self._log.search, text, about=about, limit=limit)
 
     async def verify(self) -> list[Verified]:
-        return await asyncio.to_thread(self._log.verify)
+        return await self._threads.run(self._log.verify)
 
 
 class AsyncMemory:
@@ -50,6 +69,7 @@ class AsyncMemory:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Takes what `Memory` takes, or a Memory."""
         self.memory = args[0] if args and isinstance(args[0], Memory) else Memory(*args, **kwargs)
+        self.threads = _Threads()
 
     @property
     def address(self) -> Address:
@@ -61,11 +81,13 @@ class AsyncMemory:
 
     @property
     def audit(self) -> AsyncAuditLog:
-        return AsyncAuditLog(self.memory.audit)
+        return AsyncAuditLog(self.memory.audit, self.threads)
 
     @wraps(Memory.at)
     def at(self, **parts: Any) -> Self:
-        return type(self)(self.memory.at(**parts))
+        view = type(self)(self.memory.at(**parts))
+        view.threads = self.threads
+        return view
 
     remember = _threaded(Memory.remember)
     remember_many = _threaded(Memory.remember_many)
@@ -85,6 +107,7 @@ class AsyncMemory:
     doctor = _threaded(Memory.doctor)
     verify = _threaded(Memory.verify)
     maintain = _threaded(Memory.maintain)
+    embed = _threaded(Memory.embed)
     compact = _threaded(Memory.compact)
     stats = _threaded(Memory.stats)
     workspaces = _threaded(Memory.workspaces)

@@ -407,6 +407,13 @@ class Memory:
         """Archive what has decayed below the preset's limit; with `early`, also what was of little importance."""
         return jobs.maintain(self._view, early, dry_run)
 
+    def embed(self, *, wait: bool = True, progress: Progress | None = None) -> int:
+        """Have the vectors made that the memories of this workspace lack, as after a bulk load.
+
+        Returns how many were made; without `wait`, at once, how many are still to be made in the background.
+        """
+        return jobs.embed(self._view, wait, progress)
+
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
         return jobs.compact(self._view)

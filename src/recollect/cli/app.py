@@ -38,6 +38,7 @@ _SECTIONS = {
         "stats": "care:stats",
         "doctor": "care:doctor",
         "maintain": "care:maintain",
+        "embed": "care:embed",
         "compact": "care:compact",
         "verify": "upkeep:verify",
         "rebuild": "upkeep:rebuild",

@@ -1,4 +1,4 @@
-"""Looking after a memory: init, stats, doctor, maintain, compact."""
+"""Looking after a memory: init, embed, stats, doctor, maintain, compact."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 from recollect.cli import batch, output, text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column, Styled
+from recollect.cli.progress import progress
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
 
@@ -50,6 +51,32 @@ def init(target: Target) -> None:
         first, then = f"sessions create alice{target.typed}", f"sessions{target.typed}"
     output.say(("Next: ", QUIET), f"recollect {first}")
     output.say(("      ", QUIET), f"recollect {then}")
+
+
+@click.command(cls=Leaf)
+@click.option("--all", "everywhere", is_flag=True, help="In every workspace of the tenant.")
+@scoped
+def embed(target: Target, everywhere: bool) -> None:
+    """Make the vectors that are missing, as after a bulk load, and wait for them.
+
+    They are made in the background anyway; until then memories without one are found by their words.
+
+    \b
+    Example:
+      recollect embed
+      recollect embed --all --json
+    """
+    with target.open() as memory:
+        names = memory.workspaces() if everywhere else [str(memory.address.workspace)]
+        made: dict[str, int] = {}
+        for name in names:
+            view = memory.at(workspace=name) if everywhere else memory
+            with progress(f"Making vectors in {name}", view.embed(wait=False)) as told:
+                made[name] = view.embed(progress=told)
+    if target.json:
+        output.emit({"made": sum(made.values()), "workspaces": made})
+    else:
+        output.say(f"Made {sum(made.values()):,} vectors" if any(made.values()) else "Nothing was missing.")
 
 
 @click.command(cls=Leaf)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import msgspec
 
-from recollect.errors import AccessError
+from recollect.errors import AccessError, InputError, ModelError
 from recollect.policies.retention import decayed, early
 from recollect.verbs.archive import archive
 from recollect.verbs.quota import keep_quota, make_room
@@ -40,6 +41,19 @@ def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
             old = now - timedelta(days=_UNDO_DAYS)
             dropped = sum(view.store.forget_before(place, until=old) for place in view.places)
     return Maintained(tuple(r.id for r in faded), tuple(r.id for r in trivial), dropped)
+
+
+def embed(view: View, wait: bool, progress: Callable[[int], object] | None) -> int:
+    """Have the vectors made that are missing in the view's workspace."""
+    embedding = view.embedding
+    if embedding is None:
+        if not view.preset.recall.embed:
+            raise InputError("preset", f"{view.preset.name} compares words only; use another preset")
+        raise ModelError("there is no model; run `recollect models pull`, or give an embedder")
+    if wait:
+        return embedding.finish(view.place, progress or (lambda made: None))
+    embedding.nudge(view.place)
+    return embedding.missing(view.place)
 
 
 def compact(view: View) -> int:

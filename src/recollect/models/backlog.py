@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from recollect.stores.port import Place
 
@@ -17,6 +18,8 @@ class Backlog:
     def __init__(self, places: dict[Place, None] | None = None) -> None:
         self.places = places or {}
         self.closed = False
+        self.abandoned = False
+        """Whether nobody waited for the worker to end, so that it must not touch anything any more."""
         self._wake = threading.Condition()
         self._serving: Place | None = None
         self._waiters = 0
@@ -58,6 +61,15 @@ class Backlog:
             self._serving, self._behind = None, more and not self.closed
             if self._behind:
                 self.places = {place: None, **self.places} if self._waiters < 2 else {**self.places, place: None}
+            self._wake.notify_all()
+
+    def give_way(self, free: Callable[[], bool], seconds: float) -> None:
+        """Wait until the worker may go on: `stir` has it look again."""
+        with self._wake:
+            self._wake.wait_for(lambda: free() or self.closed, seconds)
+
+    def stir(self) -> None:
+        with self._wake:
             self._wake.notify_all()
 
     def close(self) -> None:

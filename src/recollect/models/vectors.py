@@ -7,16 +7,18 @@ looking at which memories have no vector of the current model.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from recollect import forking
 from recollect.errors import ModelError, StoreError
 from recollect.models.backlog import Backlog
+from recollect.models.bounded import Bounded
 from recollect.stores.port import Administered, Place, Store
 
 if TYPE_CHECKING:
@@ -26,8 +28,19 @@ _BATCH = 32
 _STUCK = 5.0
 _ASKED = 256
 """Questions whose vectors are kept: the same is often asked again."""
-_PATIENCE = 30.0
-"""Seconds before a model that failed is tried again."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
+"""Seconds for which a model that failed is left alone: twice as many after each failure."""
+_SOON = 32
+"""A recall waits for so many vectors; it would wait for more in vain."""
+_FEW = 4
+"""A batch while questions are asked: small, so that they need not wait for it."""
+_QUIET = 0.5
+"""Seconds without a question after which all of the machine is for vectors."""
+_YIELD = 0.2
+"""Seconds for which a batch gives way to questions."""
+_ALL = 1_000_000_000
+_LAST_BATCH = 5.0
+"""Seconds that closing waits for the batch at hand: an endpoint may take for ever."""
 _FIRST, _EVERY, _RUN = 60.0, 1800.0, 50
 """Backfill of whatever nobody asked for: seconds until the first run, between runs, and memories a run."""
 
@@ -57,8 +70,18 @@ class Embedding:
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store = store
-        self._embedder = embedder
-        self._failed_at = -_PATIENCE
+        self.embedder = embedder
+        self._bounded = Bounded()
+        self._problem = ""
+        """Why the model is left alone, while it is."""
+        self._pause = _SHORTEST_PAUSE
+        self._retry_at = 0.0
+        self._probing = False
+        self._unserved: dict[Place, None] = {}
+        """Where vectors are missing because it failed."""
+        self._questions = 0
+        """How many are asked just now."""
+        self._last_question = -_QUIET
         self._asked: dict[str, Floats] = {}
         self._stuck: dict[Place, float] = {}
         """Where vectors could not be written, and until when that is not tried again for a recall."""
@@ -80,30 +103,73 @@ class Embedding:
         self._begin_anew(Backlog(self._backlog.places))
 
     @property
-    def embedder(self) -> Embedder | None:
-        """None while it has just failed."""
-        return None if time.monotonic() - self._failed_at < _PATIENCE else self._embedder
+    def model(self) -> str:
+        return self.embedder.model
 
-    def query(self, text: str) -> Floats | None:
-        """The vector of a question; None where there is no model, or it fails."""
-        embedder = self.embedder
-        if embedder is None:
-            return None
+    # Questions
+
+    def query(self, text: str, seconds: float) -> Floats:
+        """The vector of a question, or ModelError if there is none within that time.
+
+        After a failure the model is asked in the background, and nobody waits for it until it has answered.
+        """
+        self._last_question = time.monotonic()
+        if self._problem:
+            self._probe(text)
+            raise ModelError(self._problem)
         vector = self._asked.get(text)
         if vector is None:
+            self._questions += 1
             try:
-                vector = embedder.embed_query(text)
+                vector = self._bounded.ask(lambda: self._answered(text), seconds)
             except ModelError as error:
                 self._fail(error, logging.WARNING)
-                return None
-            self._asked[text] = vector
-            while len(self._asked) > _ASKED:
-                self._asked.pop(next(iter(self._asked), ""), None)
+                raise
+            finally:
+                self._questions -= 1
+                self._last_question = time.monotonic()
+                self._backlog.stir()
         return vector
 
+    def _answered(self, text: str) -> Floats:
+        vector = self.embedder.embed_query(text)
+        self._asked[text] = vector
+        while len(self._asked) > _ASKED:
+            self._asked.pop(next(iter(self._asked), ""), None)
+        self._recover()  # also if whoever asked has stopped waiting
+        return vector
+
+    def _probe(self, text: str) -> None:
+        if self._probing or time.monotonic() < self._retry_at:
+            return
+        self._probing = True
+
+        def probe() -> None:
+            try:
+                self._answered(text)
+            except Exception as error:
+                self._fail(error)
+            finally:
+                self._probing = False
+
+        self._bounded.begin(probe)
+
     def _fail(self, error: Exception, level: int = logging.INFO) -> None:
-        self._failed_at = time.monotonic()
-        log.log(level, "vectors are behind", extra={"metadata": {"problem": f"{type(error).__name__}: {error}"}})
+        problem = f"{self.embedder.model}: {error}" if isinstance(error, ModelError) else repr(error)
+        now = time.monotonic()
+        if now >= self._retry_at:  # of many failures at once one counts
+            self._retry_at = now + self._pause
+            self._pause = min(2.0 * self._pause, _LONGEST_PAUSE)
+        self._problem = problem
+        log.log(level, "vectors are behind", extra={"metadata": {"problem": problem}})
+
+    def _recover(self) -> None:
+        if self._problem:
+            self._problem, self._pause, self._retry_at = "", _SHORTEST_PAUSE, 0.0
+            while self._unserved:
+                self.nudge(self._unserved.popitem()[0])
+
+    # Memories
 
     def nudge(self, place: Place) -> None:
         """There may be new memories; embed them in the background."""
@@ -113,17 +179,33 @@ class Embedding:
         self._backlog.add(place)
         self._start()
 
-    def catch_up(self, place: Place, seconds: float) -> None:
+    def catch_up(self, place: Place, dimensions: int, seconds: float) -> None:
         """Before a recall: have what is missing there embedded next, and wait for that, but no longer."""
-        embedder = self.embedder
-        if embedder is None or place.workspace is None or seconds <= 0:
+        if place.workspace is None or self._problem:
             return
         self._tenants[place.tenant] = None
         if time.monotonic() < self._stuck.get(place, 0.0):
             return  # somebody else writes there, and nobody should wait for that
-        if self._store.lacking(place, embedder.model, embedder.dimensions, 1):
+        lacking = len(self._store.lacking(place, self.embedder.model, dimensions, _SOON + 1))
+        if lacking:
             self._start()
-            self._backlog.wait_for(place, seconds)
+            self._backlog.wait_for(place, seconds if lacking <= _SOON else 0.0)
+
+    def missing(self, place: Place) -> int:
+        """How many memories have no vector there."""
+        return len(self._store.lacking(place, self.embedder.model, self.embedder.dimensions, _ALL))
+
+    def finish(self, place: Place, told: Callable[[int], object]) -> int:
+        """Wait until nothing is missing there. How many were made; ModelError if the model fails."""
+        missing = first = self.missing(place)
+        while missing:
+            self._start()
+            self._backlog.wait_for(place, 0.25)
+            if self._problem:
+                raise ModelError(self._problem)
+            missing = self.missing(place)
+            told(max(first - missing, 0))
+        return first
 
     def _start(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -134,26 +216,36 @@ class Embedding:
                     thread.start()
                     self._thread = thread
 
-    def serve(self, place: Place) -> None:
+    def serve(self, place: Place, backlog: Backlog) -> None:
         """A batch."""
-        made = 0
+        made, most = 0, _BATCH
+        if time.monotonic() - self._last_question < _QUIET:
+            most = _FEW
+            backlog.give_way(lambda: not self._questions, _YIELD)
         try:
-            made = self._batch(place, _BATCH)
+            made = self._batch(place, most, backlog)
         finally:
-            self._backlog.served(place, more=made == _BATCH)
+            backlog.served(place, more=made == most)
 
-    def backfill(self) -> Iterator[int]:
+    def backfill(self, backlog: Backlog) -> Iterator[int]:
         """Embed some of the memories that have no vector of the current model, place by place, wherever they are.
 
         Silent where there is no model.
         """
         left = _RUN
         for place in self._places():
-            while left and (made := self._batch(place, min(_BATCH, left))):
+            while left and (made := self._batch(place, min(_BATCH, left), backlog)):
                 left -= made
                 yield made
-            if not left or self.embedder is None:
+            if not left or self._problem:
                 return
+
+    def retry(self) -> float:
+        """Have what a failure left served, if it is time for that, and say when it will be."""
+        if self._unserved and time.monotonic() >= self._retry_at:
+            while self._unserved:
+                self.nudge(self._unserved.popitem()[0])
+        return self._retry_at if self._unserved else math.inf
 
     def _places(self) -> Iterator[Place]:
         try:
@@ -163,55 +255,63 @@ class Embedding:
         except StoreError as error:
             log.debug("backfill put off", extra={"metadata": {"problem": str(error)}})
 
-    def _batch(self, place: Place, most: int) -> int:
+    def _batch(self, place: Place, most: int, backlog: Backlog) -> int:
         """How many memories were given a vector."""
-        embedder = self.embedder
-        if embedder is None or place.workspace is None:
+        if place.workspace is None:
             return 0
+        if self._problem and time.monotonic() < self._retry_at:
+            self._unserved[place] = None
+            return 0
+        embedder = self.embedder
         try:
             ids = self._store.lacking(place, embedder.model, embedder.dimensions, most)
-            return self._embed(embedder, place, ids)
+            vectors = self._vectors(embedder, place, ids)
+            if not backlog.abandoned and vectors:
+                self._store.embed(place, embedder.model, vectors)
+                self._recover()
+                return len(vectors)
         except StoreError as error:
             self._stuck[place] = time.monotonic() + _STUCK
             log.debug("vectors not kept", extra={"metadata": {"problem": str(error)}})
         except Exception as error:  # an embedder may be anybody's, and nobody is there to catch what it raises
+            self._unserved[place] = None
             self._fail(error)
         return 0
 
-    def _embed(self, embedder: Embedder, place: Place, ids: Sequence[str]) -> int:
+    def _vectors(self, embedder: Embedder, place: Place, ids: Sequence[str]) -> dict[str, bytes]:
         texts = {record.id: record.text for record in self._store.get(place, ids)} if ids else {}
         if not texts:
-            return 0
+            return {}
         rows = embedder.embed_documents(list(texts.values()))
         if rows.shape != (len(texts), embedder.dimensions):  # kept, they would be missing again at once, for ever
             raise ModelError(f"{embedder.model}: the model gave {rows.shape} for {(len(texts), embedder.dimensions)}")
-        vectors = {ident: row.astype("<f4").tobytes() for ident, row in zip(texts, rows, strict=True)}
-        self._store.embed(place, embedder.model, vectors)
-        return len(vectors)
+        return {ident: row.astype("<f4").tobytes() for ident, row in zip(texts, rows, strict=True)}
 
     def close(self) -> None:
         """Stop after the batch at hand. What is left is embedded another time."""
         self._backlog.close()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(_LAST_BATCH)
+            self._backlog.abandoned = self._thread.is_alive()
         self._begin_anew(Backlog())
-        self._embedder.close()
+        self.embedder.close()
 
 
 def _work(owner: weakref.ref[Embedding], backlog: Backlog) -> None:
     """The worker. It holds its owner only while it works for it."""
-    due = time.monotonic() + _FIRST
+    due, again = time.monotonic() + _FIRST, math.inf
     run: Iterator[int] | None = None
     while True:
-        place = backlog.take(0.0 if run else due)
+        place = backlog.take(0.0 if run else min(due, again))
         embedding = owner()
         if backlog.closed or embedding is None:
             return
         if place is not None:
-            embedding.serve(place)
+            embedding.serve(place, backlog)
         elif run is not None:
             run = run if next(run, 0) else None
         elif time.monotonic() >= due:
             due = time.monotonic() + _EVERY
-            run = embedding.backfill()
+            run = embedding.backfill(backlog)
+        again = embedding.retry()
         del embedding

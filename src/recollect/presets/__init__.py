@@ -42,6 +42,10 @@ class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether memories and questions are compared by meaning, where a model is to be had."""
     threshold: Annotated[float, msgspec.Meta(ge=-1.0, le=1.0)] | None = None
     """A memory less similar to the question is not recalled. In what a model says its cosines mean, else in cosines."""
+    patience: Annotated[float, msgspec.Meta(gt=0.0, le=600.0)] = 2.0
+    """Seconds that a recall waits for the vector of the question; then it is by words alone."""
+    catch_up: Annotated[float, msgspec.Meta(ge=0.0, le=600.0)] = 0.25
+    """Seconds that a recall waits for the vectors of what was just stored."""
     own_only: bool = False
     """Whether an agent that consults finds only memories of its own, and none that belong to nobody."""
     same_above: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] | None = None

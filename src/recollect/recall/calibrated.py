@@ -120,6 +120,7 @@ def score(
     shown = np.ones(len(text), np.bool_) if visible is None else visible
     by_text = _share_of_best(np.where(shown, text, 0.0), weights.text)
     by_meaning, has_vector = _deviations(cosine, shown, weights.meaning, moments)
+    _presume(by_meaning, by_text, shown & ~has_vector, has_vector)
     candidate = shown & ((text > 0.0) | has_vector)
     own = np.append(by_text + by_meaning, np.float32(0.0))
     borrowed = np.zeros(len(text), np.float32)
@@ -151,6 +152,21 @@ def _deviations(cosine: Floats | None, shown: Flags, weight: float, moments: Mom
         moments = Moments(float(seen.mean()), float(seen.std()))
     far = weight * (cosine - moments.mean) / (moments.spread if moments.spread > _NO_SPREAD else 1.0)
     return np.where(compared, far, 0.0).astype(np.float32), compared
+
+
+def _presume(meaning: Floats, text: Floats, lacking: Flags, compared: Flags) -> None:
+    """Where a memory has no vector yet, what those with as good a match of words have in meaning, in place.
+
+    Otherwise it would lose to worse ones for no other reason than that they have one.
+    """
+    matched = compared & (text > 0.0)
+    wanted = lacking & (text > 0.0)
+    if not wanted.any() or not matched.any():
+        return
+    known = text[matched].astype(np.float64)
+    values, spread = meaning[matched].astype(np.float64), known.var()
+    slope = max(float(((known - known.mean()) * (values - values.mean())).mean()) / spread, 0.0) if spread else 0.0
+    meaning[wanted] = values.mean() + slope * (text[wanted] - known.mean())
 
 
 def _hit(hit: Floats | Flags | None, candidate: Flags, weight: float) -> Floats:

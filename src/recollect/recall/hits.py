@@ -56,6 +56,10 @@ class Hits(list[Hit]):
 
     absence: Absence | None = None
     """Why the memory that `why_not` named is not among them."""
+    pending: int = 0
+    """How many memories had no vector yet, and were looked for by their words alone."""
+    report: str = ""
+    """What was not as it should be, for people: nothing where words and meaning were both asked."""
 
     def __str__(self) -> str:
         return "\n".join(f"{hit.score:.3f}  {hit.memory.text}" for hit in self) or "nothing was recalled"

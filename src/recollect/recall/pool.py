@@ -102,6 +102,15 @@ class Pool:
         squares = sum(whole.compared * (whole.spread**2 + (whole.cosine - mean) ** 2) for whole in wholes)
         return Moments(mean, float(np.sqrt(squares / count)))
 
+    def size(self) -> int:
+        """How many can be seen, shortlisted or not."""
+        return sum(shortlist.whole.memories for shortlist in self._shortlists)
+
+    def pending(self) -> int:
+        """How many of them have no vector to be compared by, and should have one."""
+        here = (shortlist.whole for shortlist in self._shortlists if shortlist.place.workspace is not None)
+        return sum(whole.memories - whole.compared for whole in here)
+
     def said_by(self, named: set[str]) -> NDArray[np.bool_] | None:
         if not named:
             return None

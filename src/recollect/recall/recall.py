@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recollect import forking, validation
+from recollect.errors import ModelError
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score, content_hash
@@ -34,8 +35,6 @@ Rerank = Callable[[str, Sequence[str]], Sequence[float]]
 
 _FRESH = 20
 """So many of the best are looked at for facts that newer ones replace."""
-_CATCH_UP = 1.0
-"""Seconds that a recall waits for the vectors of what was just stored, in all the places that it looks in."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -73,14 +72,18 @@ class Asking:
         self._wish = read(question.text)
         self._known: dict[tuple[Place, str], Record] = {}
         """Memories that were read for this question."""
-        self._model = None if view.embedding is None else view.embedding.embedder
+        self._model = None if view.embedding is None else view.embedding.model
+        self._notes: list[str] = []
+        """What whoever asks should know about the answer."""
+        self._pending = 0
 
     def hits(self) -> Hits:
         """The best, best first. Nothing is touched here."""
         if not self._wish and (self._model is None or not self._question.text.strip()):
             return Hits()
-        hits = self._reranked(self._rank())
-        return Hits(self._distinct(hits)[: self._question.limit])
+        hits = Hits(self._distinct(self._reranked(self._rank()))[: self._question.limit])
+        hits.pending, hits.report = self._pending, "; ".join(self._notes)
+        return hits
 
     # Asking
 
@@ -91,13 +94,17 @@ class Asking:
 
     def _vector(self, named: set[str]) -> bytes | None:
         """Of the question, without the names of speakers. Nothing is locked meanwhile: a model may take its time."""
-        if self._model is None or self._embedding is None:
+        if self._embedding is None:
             return None
-        deadline = time.monotonic() + _CATCH_UP
+        try:
+            vector = self._embedding.query(without_names(self._question.text, named), self._rules.patience)
+        except ModelError as error:
+            self._notes.append(f"by words alone: {error}")
+            return None
+        deadline = time.monotonic() + self._rules.catch_up
         for place in dict.fromkeys(place for where in self._question.wheres for place in Place.seen_by(where)):
-            self._embedding.catch_up(place, deadline - time.monotonic())
-        vector = self._embedding.query(without_names(self._question.text, named))
-        return None if vector is None else vector.astype("<f4").tobytes()
+            self._embedding.catch_up(place, len(vector), deadline - time.monotonic())
+        return vector.astype("<f4").tobytes()
 
     def _pool(self, vector: bytes | None) -> Pool:
         with forking.importing:
@@ -105,7 +112,7 @@ class Asking:
             from recollect.stores.shortlist import Ask
 
         question = self._question
-        asks = [Ask(where, self._wish, vector, self._model_name, enough=question.limit) for where in question.wheres]
+        asks = [Ask(where, self._wish, vector, self._model, enough=question.limit) for where in question.wheres]
         return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
 
     # Scoring
@@ -117,6 +124,9 @@ class Asking:
         if not len(pool):
             return []
         cosine = pool.cosines()
+        if cosine is not None and (pending := pool.pending()):
+            self._pending = pending
+            self._notes.append(f"{pending:,} of {pool.size():,} memories have no vector yet: those are found by words")
         text = pool.text(self._wish, self._texts(pool) if cosine is None else None)
         if isinstance(ranking, Calibrated):
             return self._calibrated(pool, ranking, text, cosine, named)
@@ -126,7 +136,8 @@ class Asking:
         """In terms that mean the same whatever the model, where the model says how."""
         from recollect.models.embedders.base import Scaled
 
-        scale = self._model.scale if isinstance(self._model, Scaled) else None
+        embedder = self._embedding.embedder if self._embedding is not None else None
+        scale = embedder.scale if isinstance(embedder, Scaled) else None
         return cosine if scale is None else scale.similarity(cosine)
 
     def _texts(self, pool: Pool) -> Callable[[Sequence[int]], dict[int, str]]:
@@ -169,11 +180,7 @@ class Asking:
                 hits.append(Hit(record, _sum(names, [float(part[at]) for part in scores[:6]], weights)))
                 positions[record.id] = at
         hits.sort(key=_by_score)
-        return _freshened(question.text, hits, positions, self._model_name) if weights.fresh else hits
-
-    @property
-    def _model_name(self) -> str | None:
-        return None if self._model is None else self._model.model
+        return _freshened(question.text, hits, positions, self._model) if weights.fresh else hits
 
     def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
         """The best by words and the best by meaning, each with what is known of it, scored one by one."""

@@ -16,8 +16,8 @@ def open_embedder(spec: str, **options: Any) -> Embedder | None:
     """The embedder that a text names, ModelError where it cannot be had.
 
     `none` is none; `local` the default model that `recollect models pull` installs; `local:PATH` any ONNX sentence
-    encoder in a folder; `https://host/v1#model` an endpoint and its model. Options are those of `LocalEmbedder` and
-    `RemoteEmbedder`. A model is loaded, and an endpoint asked, when it is first used.
+    encoder in a folder; `openai:MODEL` is at OpenAI; `https://host/v1#model` an endpoint and its model. Options are those
+    of `LocalEmbedder` and `RemoteEmbedder`. A model is loaded, and an endpoint asked, when it is first used.
     """
     kind, _, rest = spec.partition(":")
     if spec == "none":
@@ -26,12 +26,14 @@ def open_embedder(spec: str, **options: Any) -> Embedder | None:
         from recollect.models.embedders.local import LocalEmbedder
 
         return LocalEmbedder(rest, **options) if rest else LocalEmbedder.named(**options)
-    if kind in ("http", "https"):
-        from recollect.models.embedders.remote import RemoteEmbedder
+    if kind in ("http", "https", "openai"):
+        from recollect.models.embedders.remote import OPENAI, RemoteEmbedder
 
-        url, _, model = spec.partition("#")
+        url, _, model = (OPENAI, "", rest) if kind == "openai" else spec.partition("#")
         return RemoteEmbedder(url, options.pop("model", model), **options)
-    raise InputError("embedder", f"{spec[:80]!r} must be none, local, local:FOLDER or https://host/v1#model")
+    raise InputError(
+        "embedder", f"{spec[:80]!r} must be none, local, local:FOLDER, openai:MODEL or https://host/v1#model"
+    )
 
 
 def available(model: str = manifest.DEFAULT) -> Path | None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from recollect.models.embedders.base import Floats
 
 
+OPENAI = "https://api.openai.com/v1"
+
+
 class _Item(msgspec.Struct):
     embedding: list[float]
     index: int | None = None
