@@ -16,8 +16,8 @@ def open_embedder(spec: str, **options: Any) -> Embedder | None:
     """The embedder that a text names, ModelError where it cannot be had.
 
     `none` is none; `local` the default model that `recollect models pull` installs; `local:PATH` any ONNX sentence
-    encoder in a folder; `openai:MODEL` is at OpenAI; `https://host/v1#model` an endpoint and its model. Options are those
-    of `LocalEmbedder` and `RemoteEmbedder`. A model is loaded, and an endpoint asked, when it is first used.
+    encoder in a folder; `openai:MODEL` is at OpenAI; `https://host/v1#model` an endpoint and its model. Options are
+    those of `LocalEmbedder` and `RemoteEmbedder`. A model is loaded, and an endpoint asked, when it is first used.
     """
     kind, _, rest = spec.partition(":")
     if spec == "none":
