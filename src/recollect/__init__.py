@@ -19,6 +19,7 @@ from recollect.errors import (
     SecretError,
     SizeLimitError,
     StoreError,
+    UnreadableError,
     UnsavedWarning,
 )
 from recollect.memory import Memory
@@ -53,6 +54,7 @@ __all__ = [
     "SecretError",
     "SizeLimitError",
     "StoreError",
+    "UnreadableError",
     "UnsavedWarning",
     "wrap",
 ]

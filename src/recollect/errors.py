@@ -13,6 +13,7 @@
         ├── DiskFullError     no space left, or a size limit reached
         │   └── SizeLimitError    the session is as large as its configuration allows
         ├── ReadOnlyError     the folder or file cannot be written
+        ├── UnreadableError   the folder or file is there, or may be, and cannot be read
         ├── CorruptionError   what is on disk is not what was written
         └── SchemaError       written by a newer recollect
 
@@ -94,6 +95,10 @@ class SizeLimitError(DiskFullError):
 
 class ReadOnlyError(StoreError):
     """The folder or file cannot be written by this process."""
+
+
+class UnreadableError(StoreError):
+    """The folder or file cannot be read by this process. What it holds is not known, and is not taken for nothing."""
 
 
 class CorruptionError(StoreError):

@@ -1,4 +1,4 @@
-"""What stores of folders have in common: merging the scans of several places, and taking folders away."""
+"""What stores of folders have in common: merging the scans of several places, what is there, and taking it away."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from recollect.errors import UnreadableError
 from recollect.record import Record
 from recollect.stores.port import After, Order, Place
 
@@ -65,6 +66,45 @@ def resumed_at(records: Sequence[Record], order: Order, resume: Resume) -> int:
     if resume.ties == "behind":
         return next((at + 1 for at in range(first, beyond) if records[at].id == after.id), first)
     return beyond if resume.ties == "none" else first
+
+
+def unreadable(error: OSError, path: str | os.PathLike[str]) -> UnreadableError:
+    """Absent and unreadable are different things: what may be there must not be taken for nothing."""
+    if isinstance(error, NotADirectoryError):
+        problem = "something above it is a file, not a folder"
+    else:
+        problem = f"{error.strerror or error}. Check its owner and mode, and whether its disk is there"
+    return UnreadableError(f"{os.fspath(path)} cannot be read: {problem}")
+
+
+def there(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names anything. UnreadableError if that cannot be told."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise unreadable(error, path) from error
+    return True
+
+
+def subfolders(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the folders in a folder, which may be missing."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise unreadable(error, path) from error
+
+
+def perhaps(holds: Callable[[Place], bool], place: Place) -> bool:
+    """Whether a place holds something. One that cannot be read is listed too: whoever asks for it is told why."""
+    try:
+        return holds(place)
+    except UnreadableError:
+        return True
 
 
 def empty_trash(folder: str | os.PathLike[str]) -> None:

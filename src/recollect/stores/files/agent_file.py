@@ -60,7 +60,7 @@ class AgentSettings:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise files.problem(error, path) from error
+                raise files.unread(error, path) from error
             if (memory := convert(data, AgentFile, path).memory) is not None:
                 fields: dict[str, Any] = msgspec.to_builtins(memory)
                 return Settings(quota=fields.pop("max_total", None), injection=fields)

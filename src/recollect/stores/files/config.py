@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from recollect.errors import InputError
 from recollect.policies.decay import Decay, HalfLife, NoDecay
+from recollect.stores.files import files
 from recollect.stores.files.lock import Patience
 
 Positive = Annotated[float, msgspec.Meta(gt=0.0)]
@@ -118,6 +119,8 @@ def load(path: str, given: Mapping[str, Any] | None = None) -> Config:
             data = file.read()
     except FileNotFoundError:
         data = b"{}"
+    except OSError as error:
+        raise files.unread(error, path) from error
     config = convert(data, Config, path)
     if given:
         said: dict[str, Any] = msgspec.to_builtins(config)

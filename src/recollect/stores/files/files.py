@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from recollect.errors import CorruptionError, DiskFullError, ReadOnlyError, StoreError
+from recollect.stores.folders import unreadable
 
 PRIVATE = 0o600
 PRIVATE_FOLDER = 0o700
@@ -59,7 +60,7 @@ def identity(path: str) -> Identity:
     except FileNotFoundError:
         return MISSING
     except OSError as error:
-        raise problem(error, path) from error
+        raise unread(error, path) from error
     return Identity(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
@@ -111,7 +112,7 @@ class AppendOnly:
                 pieces.append(piece)
                 start += len(piece)
         except OSError as error:
-            raise problem(error, self.path) from error
+            raise unread(error, self.path) from error
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def append(self, data: bytes) -> None:
@@ -142,8 +143,10 @@ def _open(path: str, flags: int) -> int:
         if isinstance(error, FileNotFoundError) and not flags:
             raise
         if not flags and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            with suppress(OSError):
+            try:
                 return os.open(path, os.O_RDONLY)
+            except OSError as problem_of_reading:
+                raise unread(problem_of_reading, path) from error
         raise problem(error, path) from error
 
 
@@ -181,7 +184,7 @@ def read_end(path: str, size: int) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise problem(error, path) from error
+        raise unread(error, path) from error
 
 
 def read_whole(path: str) -> bytes:
@@ -192,7 +195,7 @@ def read_whole(path: str) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise problem(error, path) from error
+        raise unread(error, path) from error
 
 
 def remove_leftovers(folder: str) -> None:
@@ -226,6 +229,11 @@ def make_folder(path: str) -> None:
         raise problem(error, path) from error
     if not os.path.isdir(path):
         raise StoreError(f"{path} is a file, and a folder is needed there")
+
+
+def unread(error: OSError, path: str) -> StoreError:
+    """What an error in reading means to the caller."""
+    return problem(error, path) if error.errno == errno.EIO else unreadable(error, path)
 
 
 def problem(error: OSError, path: str) -> StoreError:

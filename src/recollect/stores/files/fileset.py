@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from recollect.stores.files import files
 from recollect.stores.files.files import AppendOnly, Identity
 from recollect.stores.files.lock import Lock, LockNote, Patience, read_note
+from recollect.stores.folders import there
 
 CHANGES, VECTORS, TOMBSTONES, SHELVES = "changes.jsonl", "vectors.jsonl", "tombstones.jsonl", "shelves.jsonl"
 UNDO, AUDIT = "undo.jsonl", "audit.jsonl"
@@ -43,7 +44,7 @@ class FileSet:
         return {name: files.identity(self.paths[name]) for name in names}
 
     def exists(self) -> bool:
-        return any(map(os.path.exists, self.paths.values()))
+        return any(map(there, self.paths.values()))
 
     def size(self, *more: str) -> int:
         return sum(self.identity(name).size for name in (*self.paths, *more))

@@ -23,7 +23,7 @@ from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
 from recollect.stores.files.transaction import Inside, Opened, Transaction
 from recollect.stores.files.writer import SOON, GoneError
-from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed
+from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed, there
 from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.shelves import Thing
 
@@ -246,7 +246,7 @@ class FileFolder:
 
     def drop(self, place: Place) -> None:
         parts = self._layout.parts(place)
-        if place.workspace is None or not any(map(os.path.exists, parts)):
+        if place.workspace is None or not any(map(there, parts)):
             return
         writer, book = self.opened(place).writer, self.book(place)
         writer.begin("drop")
@@ -372,11 +372,3 @@ class FileFolder:
 
 def holds_something(*paths: str) -> bool:
     return any(files.identity(path).size for path in paths)
-
-
-def folders(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-    except (FileNotFoundError, NotADirectoryError):
-        return []

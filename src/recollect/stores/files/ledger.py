@@ -16,7 +16,7 @@ from recollect.record import SCHEMA_VERSION
 from recollect.stores.files import config, files, indices
 from recollect.stores.files.book import Book
 from recollect.stores.files.fileset import FileSet
-from recollect.stores.files.folder import FileFolder, folders, holds_something
+from recollect.stores.files.folder import FileFolder, holds_something
 from recollect.stores.files.formats import LedgerFormat
 from recollect.stores.files.indices import SessionPart
 from recollect.stores.files.metrics import Meter
@@ -24,6 +24,7 @@ from recollect.stores.files.reader import tell
 from recollect.stores.files.session import COUNTED, Session
 from recollect.stores.files.snapshots import INDEX, METADATA
 from recollect.stores.files.transaction import Opened
+from recollect.stores.folders import perhaps, subfolders, there
 from recollect.stores.port import Place, Settings
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
 
@@ -64,12 +65,12 @@ class LedgerLayout:
         return book
 
     def places(self, tenant: str) -> list[Place]:
-        names = folders(os.path.join(self.tenant(tenant), "sessions"))
+        names = subfolders(os.path.join(self.tenant(tenant), "sessions"))
         places = [*(Place(tenant, name) for name in names), Place(tenant, None)]
-        return [place for place in places if self.holds(place)]
+        return [place for place in places if perhaps(self.holds, place)]
 
     def tenants(self) -> list[str]:
-        others = folders(os.path.join(self.root, "tenants"))
+        others = subfolders(os.path.join(self.root, "tenants"))
         return [name for name in ("default", *others) if self.places(name)]
 
     def holds(self, place: Place) -> bool:
@@ -81,7 +82,7 @@ class LedgerLayout:
             return
         self._started = True
         path = os.path.join(self.root, "config.json")
-        if not os.path.exists(path):
+        if not there(path):
             files.make_folder(self.root)
             files.replace(path, config.shown(self.config))
 
@@ -160,8 +161,7 @@ class Ledger(FileFolder):
         if opened is not None:
             self._put_away([opened])
             self._sum_up(opened)
-            if opened.book.fileset.exists():
-                tell(place, logging.INFO, "session closed")
+            _tell_closed(opened)
         self._write_indices()
 
     def close(self) -> None:
@@ -171,8 +171,7 @@ class Ledger(FileFolder):
         finally:
             for opened in known:
                 self._sum_up(opened)
-                if opened.book.fileset.exists():
-                    tell(opened.book.place, logging.INFO, "session closed")
+                _tell_closed(opened)
             self._write_indices()
 
     def compact(self, place: Place) -> int:
@@ -196,9 +195,9 @@ class Ledger(FileFolder):
         return freed
 
     def drop(self, place: Place) -> None:
-        there = os.path.exists(self._ledger.path(place))
+        known = there(self._ledger.path(place))
         super().drop(place)
-        if there and place.workspace is not None:
+        if known and place.workspace is not None:
             self._parts[place] = None
             self._write_indices()
 
@@ -244,7 +243,13 @@ class Ledger(FileFolder):
     def without_tag(self, tenant: str, tag: str) -> set[str]:
         sizes = {
             name: {file: files.identity(os.path.join(folder, file)).size for file in COUNTED}
-            for name in folders(os.path.join(self._ledger.tenant(tenant), "sessions"))
+            for name in subfolders(os.path.join(self._ledger.tenant(tenant), "sessions"))
             if (folder := self._ledger.path(Place(tenant, name)))
         }
         return indices.without(self._ledger.tenant(tenant), tag, sizes)
+
+
+def _tell_closed(opened: Opened) -> None:
+    with suppress(StoreError):  # who closes has no use for a folder that cannot be read
+        if opened.book.fileset.exists():
+            tell(opened.book.place, logging.INFO, "session closed")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.errors import ConcurrencyError, StoreError
-from recollect.stores.files.files import problem
+from recollect.stores.files.files import problem, unread
 
 _SIZE = 1024
 """The file never changes its size: that would make every fsync in the folder slower."""
@@ -205,8 +205,10 @@ def read_note(path: str) -> LockNote:
     try:
         with open(path, "rb") as file:
             return _note(file.read(_SIZE))
-    except OSError:
+    except FileNotFoundError:
         return IDLE
+    except OSError as error:
+        raise unread(error, path) from error
 
 
 def _note(data: bytes) -> LockNote:

@@ -8,9 +8,10 @@ from recollect.stores.files.agent_file import AgentSettings
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import Config, Storage
 from recollect.stores.files.fileset import FileSet
-from recollect.stores.files.folder import FileFolder, folders, holds_something
+from recollect.stores.files.folder import FileFolder, holds_something
 from recollect.stores.files.formats import NotebookFormat
 from recollect.stores.files.metrics import Meter
+from recollect.stores.folders import perhaps, subfolders
 from recollect.stores.port import Place, Settings
 
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
@@ -52,13 +53,13 @@ class NotebookLayout:
         return Book(place, fileset, NotebookFormat(), _CONFIG, meter)
 
     def places(self, tenant: str) -> list[Place]:
-        names = folders(os.path.dirname(self.path(Place(tenant, "any"))))
+        names = subfolders(os.path.dirname(self.path(Place(tenant, "any"))))
         own = ["default"] if tenant == "default" else []
         places = [*(Place(tenant, name) for name in (*own, *names)), Place(tenant, None)]
-        return [place for place in places if self._holds(place)]
+        return [place for place in places if perhaps(self._holds, place)]
 
     def tenants(self) -> list[str]:
-        others = folders(os.path.join(self.root, "tenants"))
+        others = subfolders(os.path.join(self.root, "tenants"))
         return [name for name in ("default", *others) if self.places(name)]
 
     def _holds(self, place: Place) -> bool:

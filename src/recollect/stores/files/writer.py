@@ -351,10 +351,11 @@ class Writer:
     def settle(self, seconds: float = SOON) -> None:
         """Write the counted retrievals now. If they cannot be written they wait for the next time."""
         book = self.book
-        if not book.touches or not book.fileset.exists():
+        if not book.touches:
             return
         try:
-            self.begin_within(seconds, "touch")
-            self.end(None)
+            if book.fileset.exists():
+                self.begin_within(seconds, "touch")
+                self.end(None)
         except (StoreError, OSError):
             tell(book.place, logging.WARNING, "retrievals not counted yet")

@@ -20,7 +20,7 @@ from recollect.filters import Filter
 from recollect.record import Record, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
-from recollect.stores.folders import TRASH, empty_trash, merged, open_files
+from recollect.stores.folders import TRASH, empty_trash, merged, open_files, perhaps, subfolders, there, unreadable
 from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Edge, Memories
@@ -96,21 +96,23 @@ class SqliteFolder:
         if not self.inside():
             self._may_open.wait()
         going: list[Memories] = []
-        with self._lock:
-            handle = self._handles.get(place)
-            if handle and not handle.current():
-                going.append(self._handles.pop(place))
-                handle = None
-            if handle is None and (handle := self._open(place, new)):
-                self._handles[place] = handle
-                self._alive.add(handle)
-                going += self._idle(len(self._handles) - self._most)
-            elif handle:
-                self._handles.move_to_end(place)
-        for gone in going:
-            self.residents.drop(gone)
-            gone.settle(0.0)
-            gone.close()
+        try:
+            with self._lock:
+                handle = self._handles.get(place)
+                if handle and not handle.current():
+                    going.append(self._handles.pop(place))
+                    handle = None
+                if handle is None and (handle := self._open(place, new)):
+                    self._handles[place] = handle
+                    self._alive.add(handle)
+                    going += self._idle(len(self._handles) - self._most)
+                elif handle:
+                    self._handles.move_to_end(place)
+        finally:
+            for gone in going:
+                self.residents.drop(gone)
+                gone.settle(0.0)
+                gone.close()
         return handle
 
     def _idle(self, excess: int) -> list[Memories]:
@@ -120,7 +122,7 @@ class SqliteFolder:
 
     def _open(self, place: Place, new: bool) -> Memories | None:
         path = self._path(place)
-        while os.path.exists(path) if new else _used(path):
+        while there(path) if new else _used(path):
             with suppress(MovedError):  # dropped by another process, and perhaps begun anew
                 return Memories(path, place)
         return None
@@ -270,7 +272,7 @@ class SqliteFolder:
     def places(self, tenant: str) -> list[Place]:
         folder = self.root / _folder_name(tenant) / "workspaces"
         places = [*(Place(tenant, name) for name in _names(folder)), Place(tenant, None)]
-        return [place for place in places if _used(self._path(place))]
+        return [place for place in places if perhaps(lambda place: _used(self._path(place)), place)]
 
     def drop(self, place: Place) -> None:
         if place.workspace is None or not (self.inside().get(place) or _used(self._path(place))):
@@ -447,8 +449,10 @@ def _used(path: str) -> bool:
     """Whether anything was ever stored there: an empty file is left where the disk was full."""
     try:
         return os.path.getsize(path) > 0
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError as error:
+        raise unreadable(error, path) from error
 
 
 def _folder_name(name: str) -> str:
@@ -457,8 +461,4 @@ def _folder_name(name: str) -> str:
 
 
 def _names(folder: Path) -> list[str]:
-    try:
-        entries = sorted(os.listdir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return [entry.replace("=", "") for entry in entries if not entry.startswith(".") and (folder / entry).is_dir()]
+    return [entry.replace("=", "") for entry in subfolders(folder)]

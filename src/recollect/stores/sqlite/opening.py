@@ -18,6 +18,7 @@ from recollect.errors import (
     DiskFullError,
     ReadOnlyError,
     StoreError,
+    UnreadableError,
 )
 from recollect.record import new_id
 
@@ -166,6 +167,8 @@ def translate(error: apsw.Error, path: str) -> StoreError | ConflictError:
         return ReadOnlyError(f"{path} cannot be written by this process")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError) or "no such table" in str(error):
         return CorruptionError(f"{path} is damaged ({error}). {ADVICE}")
+    if isinstance(error, apsw.CantOpenError):
+        return UnreadableError(f"{path} cannot be opened. Check who owns it and its folder, and their permissions")
     if isinstance(error, apsw.ConstraintError):
         return ConflictError(f"{path}: {error}")
     if isinstance(error, apsw.IOError):
