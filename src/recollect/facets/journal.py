@@ -9,11 +9,12 @@ from functools import partial
 from itertools import islice
 
 from recollect import validation
-from recollect.context.styles.journal import CORE, JOURNAL, WHITEBOARD, in_prompt, owned, private
+from recollect.context.styles.journal import CORE, JOURNAL, in_prompt, owned, private
 from recollect.errors import InputError, NotFoundError
 from recollect.policies.retention import in_window
 from recollect.record import Record
 from recollect.text.tokens import estimate
+from recollect.verbs.draft import WHITEBOARD
 from recollect.verbs.forget import Forget, Receipt, forget
 from recollect.verbs.remember import remember
 from recollect.verbs.revise import revise
@@ -25,7 +26,7 @@ _SUMMARY_TOKENS = 400
 
 
 class Whiteboard:
-    """What every agent of a workspace sees, with who wrote it. Anyone may wipe an entry off, or `revise` it."""
+    """What every agent of a workspace sees, with who wrote it last. Anyone may wipe an entry off, or `revise` it."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -33,9 +34,7 @@ class Whiteboard:
     def write(self, content: str) -> Record:
         with self._view.refusing("remember"):
             text = _checked(content)
-        author = self._view.address.agent
-        entry = {"content": text, "kind": WHITEBOARD, "tier": "workspace", "metadata": author and {"author": author}}
-        return remember(self._view, [entry], shared=True)[0]
+        return remember(self._view, [{"content": text, "kind": WHITEBOARD, "tier": "workspace"}], shared=True)[0]
 
     def entries(self) -> list[Record]:
         """Oldest first."""

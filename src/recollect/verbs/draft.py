@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from recollect import validation
 from recollect.errors import AccessError, InputError
 from recollect.policies.importance import assess
@@ -15,6 +17,8 @@ from recollect.presets import Preset
 from recollect.record import Address, Lifetime, Record, Role, Tier, digest, new_id, parse_time, render
 
 _NO_METADATA: dict[str, Any] = {}
+WHITEBOARD = "whiteboard"
+"""The kind of what is written for all agents to read, each with its author."""
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "content": validation.content,
@@ -83,6 +87,14 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
         get("embedding_model"),
         digest(ident, tier, kind, role, content, created),
     )
+
+
+def signed(record: Record, author: str | None) -> Record:
+    """On the whiteboard under the name of the view that writes it, whatever the caller says."""
+    if record.kind != WHITEBOARD:
+        return record
+    others = {key: value for key, value in record.metadata.items() if key != "author"}
+    return replace(record, metadata=others if author is None else others | {"author": author})
 
 
 def _check_account(kind: str, embedded: bool, kinds: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from recollect import validation
 from recollect.errors import AccessError, InputError, SizeLimitError
 from recollect.record import Record, new_id
 from recollect.stores.port import Place, by_place
-from recollect.verbs.draft import draft
+from recollect.verbs.draft import draft, signed
 from recollect.verbs.quota import keep_quota, make_room, relieve
 from recollect.view import View
 
@@ -30,7 +30,7 @@ def remember(
     """
     try:
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
-        records = [draft(_fields(item), address, preset, now) for item in items]
+        records = [signed(draft(_fields(item), address, preset, now), view.address.agent) for item in items]
         quota = view.quota  # read before anything is stored: a setting in a file may be wrong, and refuses this then
     except (InputError, AccessError) as error:
         view.refused("remember", error)

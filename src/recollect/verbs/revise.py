@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from recollect.errors import ConflictError, InputError
 from recollect.record import Record
 from recollect.stores.port import Place
-from recollect.verbs.draft import draft
+from recollect.verbs.draft import draft, signed
 from recollect.view import View
 
 _TOGETHER = 500
@@ -61,7 +61,7 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
     if "content" not in given and "embedding" not in given:
         inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
     new = draft(inherited | given, old.address, view.preset, now)
-    return replace(new, address=old.address)
+    return signed(replace(new, address=old.address), view.address.agent)
 
 
 def _as_long(created: datetime, expires: datetime, now: datetime) -> datetime:

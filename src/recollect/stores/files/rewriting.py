@@ -46,8 +46,7 @@ def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: reco
         book.appender.lock.quiet()
         files.remove_leftovers(os.path.dirname(book.fileset.paths[book.fileset.main]))
         files.remove_leftovers(book.fileset.folder)
-        if book.format.rewrites:
-            _set_aside(book, known.damaged)
+        _set_aside(book, known.damaged)
         if known.highest:
             files.replace(book.fileset.path(COUNTER), f"{known.highest}\n".encode())
         for name, written in new.items():

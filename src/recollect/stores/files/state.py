@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from recollect import validation
 from recollect.errors import SchemaError
 from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files.files import Line
@@ -106,6 +107,7 @@ class State:
 
     def _memory(self, line: Line) -> None:
         record, version, schema = self.format.parse(line.data, self.place)
+        validation.memory_id(record.id)  # it is shown to models, and nobody could name another to forget it
         if schema > SCHEMA_VERSION:
             raise SchemaError(
                 f"{self.format.file} of {self.place.workspace} has an entry of schema version {schema}; "
