@@ -44,6 +44,7 @@ class AuditLog:
         """Log something an agent did. Secrets are refused here too."""
         view = self._view
         with view.refusing("audit"):
+            view.screen_address()
             action = validation.kind(action, "action")
             text = validation.query(message, "message")
             if not 0 < len(text) <= 10_000:

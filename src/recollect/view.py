@@ -14,6 +14,7 @@ from recollect.errors import AccessError, InputError, NotFoundError, SecretError
 from recollect.filters import Filter, visible
 from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
+from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, new_id, parse_time
 from recollect.skills import Skills
@@ -81,12 +82,28 @@ class View(msgspec.Struct, frozen=True):
 
     def at(self, **parts: str | None) -> View:
         """A view of less. Raises AccessError where it would be a view of something else."""
-        chosen = {part: validation.name(value, part) for part, value in parts.items() if value is not None}
+        chosen = {part: self._named(part, value) for part, value in parts.items() if value is not None}
         for part, value in chosen.items():
             if value != getattr(self.address, part):
                 self._check_free(part)
         address = msgspec.structs.replace(self.address, **chosen)
         return msgspec.structs.replace(self, address=address, bound=self.bound | set(chosen))
+
+    def _named(self, part: str, value: Any) -> str:
+        try:
+            return validation.name(value, part)
+        except InputError:  # which repeats the value
+            if isinstance(value, str):
+                screen_name(self.preset.secrets, part, value)
+            raise
+
+    def screen_address(self, *parts: str) -> None:
+        """SecretError if a part of the address, or one of these, looks like a credential: nothing may be written then.
+
+        What is there under such a name can still be read and forgotten.
+        """
+        for part in self.bound.intersection(parts) if parts else self.bound:
+            screen_name(self.preset.secrets, part, getattr(self.address, part))
 
     def _check_free(self, part: str) -> None:
         if part in self.bound:
@@ -199,8 +216,15 @@ class View(msgspec.Struct, frozen=True):
     ) -> Entry:
         """Add an entry to the place's audit log; a detail that is None is left out."""
         given = {key: value for key, value in meta.items() if value is not None}
-        entry = Entry(0, new_id(), self.now(), action, message, self.address.agent, given)
+        entry = Entry(0, new_id(), self.now(), action, message, self._actor(), given)
         return self.store.append(place, entry, before, things)
+
+    def _actor(self) -> str | None:
+        """The agent, unless its name looks like a credential: nothing can be removed from the audit log."""
+        with suppress(SecretError):
+            self.screen_address("agent")
+            return self.address.agent
+        return None
 
     def new_in(self, *places: Place) -> None:
         """After a commit: there may be memories without a vector."""
@@ -220,7 +244,8 @@ class View(msgspec.Struct, frozen=True):
         """Note a refusal in the audit log: which field and rule, never the value."""
         field = error.field if isinstance(error, InputError) else str(error).partition(":")[0]
         name, rule = type(error).__name__, error.rule if isinstance(error, SecretError) else None
-        with suppress(StoreError):
+        with suppress(StoreError, SecretError):
+            self.screen_address("tenant", "workspace")  # the log would be kept under that very name
             message = f"{verb} refused: {field} ({name})"
             self.log(self.place, "refuse", message, verb=verb, field=field, error=name, rule=rule)
 

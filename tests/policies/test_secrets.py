@@ -69,6 +69,11 @@ CAUGHT: list[tuple[str, str]] = [
     ("password", "pwd" + " = 'correct horse'"),
     ("password", "**Password" + ":** hunter2"),
     ("password", "password" + ": 1234"),
+    ("password", '{"name": "DB_PASS' + 'WORD", "value": "hunter2hunter2"}'),
+    ("password", '{"value": "hunter2hunter2", "secret": false, "name": "DB_PASS' + 'WORD"}'),
+    ("password", "env.name: DB_PASS" + "WORD\nenv.value: hunter2hunter2"),
+    ("password", '<input name="pass' + 'word" type="hidden" value="hunter2">'),
+    ("api-key", "{'key': 'x-api" + "-key', 'value': '9f8e7d6c5b'}"),
     ("token", "token" + ": abc123def"),
     ("token", "https://example.com/cb?access_" + "token=abcdefgh12"),
     ("token", "auth_tok" + "en := '9f8e7d6c'"),
@@ -186,6 +191,15 @@ Bitte das Kennwort nicht per E-Mail schicken, sondern anrufen
 Пароль нужно менять каждые девяносто дней
 The meeting is at 10:30; bring the budget: $4,500
 ratio 3:1, score 2:0, John 3:16
+{"name": "HOST", "value": "db1.internal.example"}
+{"name": "PASSWORD_MIN_LENGTH", "value": "12"}
+{"name": "password", "value": ""}
+{"name": "password", "value": "${DB_PASSWORD}"}
+{"name": "password", "type": "string", "required": true}, {"name": "host", "value": "hunter2hunter2"}
+name: token, value: required
+<input type="password" name="password" value="">
+the key is value: honesty before everything
+[{"id": "tokens", "value": 4096}, {"id": "colour", "value": "cornflower"}]
 a=1&b=2&c=3
 """.strip().splitlines()
 

@@ -47,6 +47,7 @@ class Scratchpad:
         """Put a value under a key, in place of the one that is there."""
         view = self._view
         with view.refusing("scratchpad"):
+            view.screen_address()
             key = _key(key)
             value = validation.metadata({"value": value}, "value", validation.MAX_CONTENT_BYTES)["value"]
             text, most = render({key: value}), view.preset.remember.max_chars

@@ -15,10 +15,11 @@ from recollect import validation
 from recollect.errors import ConflictError, InputError, NotFoundError
 from recollect.maintenance import jobs
 from recollect.policies.decay import Decay
+from recollect.policies.secrets import screen, screen_name
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query, query_from
 from recollect.recall.query import query as querying
-from recollect.record import SCHEMA_VERSION, Record, parse_time
+from recollect.record import SCHEMA_VERSION, Record, parse_time, render
 from recollect.stores.port import Damage, Place
 from recollect.stores.sessions import (
     Preferences,
@@ -89,6 +90,11 @@ class Sessions:
         )
         now = self._view.now()
         given = None if session_id is None else _session_id(session_id)
+        rules = self._view.preset.secrets
+        for field, name in (("user_id", user), ("session_id", given or "")):
+            screen_name(rules, field, name)
+        for field, setting in zip(("decay", "compaction", "preferences"), settings, strict=True):
+            screen(rules, field, render(msgspec.to_builtins(setting)))
         for number in range(1, 10_000):
             view = self._view.at(workspace=given or _name(user, now, number))
             try:

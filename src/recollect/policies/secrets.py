@@ -226,6 +226,9 @@ def _occurs(text: str, pattern: str, passes: Passes | None) -> bool:
     return any(not passes(match) for match in _compile(pattern).finditer(text))
 
 
+_NEAR = 200
+_KEYED = r"(?:name|key|variable|field|label|id)[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[\"'`]?([\w .-]{1,64})"
+_KEYED_VALUE = r"[:=][ \t]{0,4}([\"'`]?)([^\s\"'`,;]{1,256})"
 _VALUE = r"[:=]{1,2}>?\*{0,2}(\s{0,4})([\"'`]?)([^\s\"'`,;]{1,256})"
 
 
@@ -239,8 +242,25 @@ def _assigned(text: str, sign: str, off: frozenset[str]) -> str | None:
             match = _compile(_VALUE).match(text, at)
             if match and rule not in off and _is_value(rule, match[3], bool(match[2]), not match[1] and sign == "="):
                 return rule
+        elif name.endswith("value") and (rule := _keyed(text, at, off)):
+            return rule
         at = text.find(sign, at + 1)
     return None
+
+
+def _keyed(text: str, at: int, off: frozenset[str]) -> str | None:
+    """`{"name": "DB_PASSWORD", "value": …}`: the value is given to what is named beside it, before it or else after."""
+    match = _compile(_KEYED_VALUE).match(text, at)
+    if not match:
+        return None
+    # Only as far as the object goes, or to another value, which has a name of its own.
+    said = text[max(at - _NEAR, 0) : at].lower()
+    before = re.split(r"[{}]|value", said[: said.rindex("value")])[-1]
+    after = re.split(r"[{}]|value", text[at : at + _NEAR].lower())[0]
+    names = _compile(_KEYED).findall(before)[-1:] or _compile(_KEYED).findall(after)[:1]
+    name = names[0].rstrip() if names else ""
+    rule = next((rule for ending, rule in _ASSIGNED.items() if name.endswith(ending)), None)
+    return rule if rule and rule not in off and _is_value(rule, match[2], bool(match[1]), False) else None
 
 
 _TYPES = "str string text bytes bool boolean int integer number any none null nil undefined true false varchar redacted"
@@ -335,6 +355,16 @@ def _is_ordinary(text: str, match: re.Match[str]) -> bool:
     pieces = _compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall(run)
     # A piece of a random run is about two characters long; one in 6,000 of 40 characters averages three and a half.
     return len(run) >= 3.5 * len(pieces) and max(map(len, pieces)) <= 20
+
+
+def screen_name(rules: Screen, field: str, text: str) -> None:
+    """As `screen`, for a name: it may be an id that some program made, a blob and no credential, and is no sentence."""
+    screen(_for_names(rules), field, text)
+
+
+@lru_cache(maxsize=64)
+def _for_names(rules: Screen) -> Screen:
+    return msgspec.structs.replace(rules, literal=False, allow=(*rules.allow, *_BLOBS))
 
 
 def screen(rules: Screen, field: str, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from recollect import validation
 from recollect.errors import AccessError, InputError
 from recollect.policies.importance import assess
 from recollect.policies.retention import expiry
-from recollect.policies.secrets import screen
+from recollect.policies.secrets import screen, screen_name
 from recollect.presets import Preset
 from recollect.record import Address, Lifetime, Record, Role, Tier, digest, new_id, parse_time, render
 
@@ -43,6 +43,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime) -> Record:
     """A record ready to be stored at the view's address, from the arguments of `remember`. Changes nothing."""
     rules = preset.remember
+    _screen_names(fields, preset)
     given = _checked(fields, rules.any_tags)
     get = given.get
     content = given["content"]
@@ -55,10 +56,9 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     screen(preset.secrets, "content", text)
     if metadata:
         screen(preset.secrets, "metadata", render(metadata))
-    if tags:
-        screen(preset.secrets, "tags", " ".join(tags))
-    if source := get("source"):
-        screen(preset.secrets, "source", source)
+    for field in ("tags", "references"):  # which may have been given as anything that can be iterated
+        if names := get(field):
+            screen(preset.secrets, field, " ".join(names))
     tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
     if tier == "account" and rules.account_kinds:
         _check_account(kind, "embedding" in given, rules.account_kinds)
@@ -87,6 +87,24 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
         get("embedding_model"),
         digest(ident, tier, kind, role, content, created),
     )
+
+
+_NAMES = ("kind", "channel", "conversation")
+_LABELS = ("source", "embedding_model", "tags", "references")
+
+
+def _screen_names(fields: Mapping[str, Any], preset: Preset) -> None:
+    """Before anything else is checked: what is refused for another reason may be repeated in the error."""
+    if len(fields) == 1:
+        return
+    for field in _NAMES:
+        if isinstance(value := fields.get(field), str):
+            screen_name(preset.secrets, field, value)
+    for field in _LABELS:
+        value = fields.get(field)
+        for text in cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (value,):
+            if isinstance(text, str):
+                screen(preset.secrets, field, text)
 
 
 def signed(record: Record, author: str | None) -> Record:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from recollect import validation
 from recollect.errors import AccessError, ConflictError, InputError
 from recollect.filters import visible
-from recollect.policies.secrets import screen
+from recollect.policies.secrets import screen, screen_name
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
@@ -103,6 +103,7 @@ def _writing(target: Target) -> Generator[IO[bytes]]:
 def load(view: View, source: Target, progress: Progress | None = None) -> Imported:
     """Read everything once to check it, then once more to store it as one change."""
     with view.refusing("import"), _reading(source) as stream:
+        view.screen_address()
         places, ids, successors = {view.place}, set[str](), dict[str, int]()
         for number, item in enumerate(_items(stream), 1):
             if isinstance(item, Record):
@@ -225,31 +226,36 @@ def _here(view: View, record: Record) -> Record:
 
 
 def _check(view: View, record: Record, number: int) -> None:
-    where = f"memory {number}"
+    where, rules = f"memory {number}", view.preset.secrets
+    screen(rules, "content", record.text)
+    screen(rules, "metadata", render(record.metadata))
+    for field in ("tags", "references"):
+        screen(rules, field, " ".join(getattr(record, field)))
+    for field in ("source", "embedding_model"):
+        screen(rules, field, getattr(record, field) or "")
+    screen_name(rules, "kind", record.kind)
+    for part in ("account", "channel", "conversation", "agent"):
+        screen_name(rules, part, getattr(record.address, part) or "")
     try:
         _check_fields(record)
     except InputError as error:
         raise InputError("source", f"{where}: {error}") from None
     if record.digest() != record.checksum:
         raise InputError("source", f"{where} ({record.id}) does not match its checksum: the file was changed")
-    screen(view.preset.secrets, "content", record.text)
-    screen(view.preset.secrets, "metadata", render(record.metadata))
-    screen(view.preset.secrets, "tags", " ".join(record.tags))
-    screen(view.preset.secrets, "source", record.source or "")
-    screen(view.preset.secrets, "references", " ".join(record.references))
-    for part in ("account", "channel", "conversation", "agent"):
-        screen(view.preset.secrets, part, getattr(record.address, part) or "")
-    rules = view.preset.remember
-    if rules.max_chars is not None and len(record.text) > rules.max_chars:
-        raise InputError("source", f"{where}: {len(record.text):,} characters is over the limit of {rules.max_chars:,}")
-    if rules.max_tags is not None and len(record.tags) > rules.max_tags:
-        raise InputError("source", f"{where}: {len(record.tags)} tags are over the limit of {rules.max_tags}")
+    most, tags = view.preset.remember.max_chars, view.preset.remember.max_tags
+    if most is not None and len(record.text) > most:
+        raise InputError("source", f"{where}: {len(record.text):,} characters is over the limit of {most:,}")
+    if tags is not None and len(record.tags) > tags:
+        raise InputError("source", f"{where}: {len(record.tags)} tags are over the limit of {tags}")
     if not visible(view.address, _here(view, record)):
         raise AccessError(f"source: {where} belongs to another agent, account, channel or conversation than this view")
 
 
 def _check_thing(view: View, thing: Thing, number: int) -> None:
     where = f"thing {number}"
+    screen(view.preset.secrets, "body", render({thing.key: thing.body}))
+    for field in ("shelf", "parent", "account", "agent"):
+        screen_name(view.preset.secrets, field, getattr(thing, field) or "")
     try:
         validation.kind(thing.shelf, "shelf")
         validation.query(thing.key, "key")
@@ -259,7 +265,6 @@ def _check_thing(view: View, thing: Thing, number: int) -> None:
                 validation.name(name, part)
     except InputError as error:
         raise InputError("source", f"{where}: {error}") from None
-    screen(view.preset.secrets, "body", render({thing.key: thing.body}))
     address = view.address
     if address.agent not in (None, thing.agent) or address.account not in (None, thing.account):
         raise AccessError(f"source: {where} belongs to another agent or account than this view")

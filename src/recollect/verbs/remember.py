@@ -29,6 +29,7 @@ def remember(
     if it says so, nothing is stored.
     """
     try:
+        view.screen_address()
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
         records = [signed(draft(_fields(item), address, preset, now), view.address.agent) for item in items]
         quota = view.quota  # read before anything is stored: a setting in a file may be wrong, and refuses this then

@@ -21,6 +21,7 @@ _TOGETHER = 500
 def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
     """A new record in place of an old one, which stays as its history."""
     with view.refusing("revise"):
+        view.screen_address()
         place = Place.of(view.one(ident))
         with view.store.transaction(place):
             new = _superseded(view, place, ident, changes)
