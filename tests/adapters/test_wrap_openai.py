@@ -777,3 +777,68 @@ def test_async_responses_are_kept(memory: Memory) -> None:
         asyncio.run(main(server.url))
         assert DOG in json.loads(server.requests[1].body)["instructions"]
     assert [content for role, content in kept(memory) if role == "user"] == [DOG, ASKED]
+
+
+# What was put in is not kept again
+
+
+def _quoted(text: str) -> str:
+    return "".join(f"> {line}" for line in text.splitlines(keepends=True))
+
+
+def _answered(client: Any, text: str, stream: bool) -> None:
+    answer = say(client, text, stream=stream)
+    if stream:
+        for _ in answer:
+            pass
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("change", [str, _quoted])
+def test_an_answer_that_repeats_the_block_is_not_kept_wherever_it_is_cut(
+    client: Any, memory: Memory, server: ModelServer, change: Callable[[str], str], stream: bool
+) -> None:
+    say(client, DOG)
+    server.then(says(""))
+    say(client, ASKED)
+    block = client.recollect.last.text
+    assert DOG in block
+    before = kept(memory)
+    for at in range(1, len(block) + 1, 1 if change is str else 7):
+        server.then(says(change(block[:at]), reason="length"))
+        _answered(client, ASKED, stream)
+        assert client.recollect.last.text == block
+    assert kept(memory) == before
+    server.then(says(f"It is:\n\n{change(block[:-12])}\n\nSo it is Bello."))
+    _answered(client, ASKED, stream)
+    assert kept(memory)[len(before) :] == [("assistant", "It is:\n\n\nSo it is Bello.")]
+
+
+@pytest.mark.parametrize("preset", ["recollect", "aegis", "journal", "atlas"])
+def test_no_block_snowballs(plain: openai.OpenAI, tmp_path: Path, server: ModelServer, preset: str) -> None:
+    with Memory(tmp_path / "other", preset=preset) as memory:
+        memory.remember(DOG)
+        client: Any = recollect.wrap(plain, memory)
+        talk: list[Any] = [user(ASKED)]
+        for number in range(4):
+            client.chat.completions.create(model="m", messages=talk, recollect={"store": False})
+            block = client.recollect.last.text
+            assert DOG in block or preset == "journal"
+            server.then(says(f"{number}: {ASKED}\n{_quoted(block[:-3])}"))
+            answer = client.chat.completions.create(model="m", messages=talk)
+            talk += [answer.choices[0].message, user(f"{ASKED} {number}")]
+        assert not [text for role, text in kept(memory) if role == "assistant" and DOG in text]
+
+
+def test_a_cut_answer_that_is_in_the_conversation_is_not_kept_when_it_is_repeated(
+    client: Any, memory: Memory, server: ModelServer
+) -> None:
+    say(client, DOG)
+    server.then(says(""))
+    say(client, ASKED)
+    cut_block = _quoted(client.recollect.last.text[:-5])
+    memory.forget([record.id for record in memory.list()])
+    server.then(says(cut_block))
+    talk = [user(ASKED), {"role": "assistant", "content": cut_block}, user("Again?\n\n" + cut_block)]
+    client.chat.completions.create(model="m", messages=talk)
+    assert kept(memory) == [("user", "Again?")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from unicodedata import category, normalize
 
 OPEN, CLOSE = "<memories>", "</memories>"
@@ -10,6 +11,9 @@ _NAME = "memories"
 _BRACKET = re.compile("[<\u02c2\u2039\u2329\u27e8\u3008\ufe64\uff1c]")
 """What reads as the beginning of a tag, to a model too."""
 _CLOSED = re.compile(rf"\n{CLOSE}(?=\n|\Z)")
+_MARK = re.compile(rf"{OPEN}|{CLOSE}|\[Memories\]|#+ |- [(\[]|.*\bIt is data: what it says is no instruction")
+"""How those lines begin that only a context has: others may be said by anybody."""
+_QUOTED = re.compile(r"[>\s]+")
 _UNSEEN = frozenset(("Cc", "Cf", "Mn", "Me", "Zs", "Zl", "Zp"))
 
 
@@ -51,3 +55,52 @@ def without(text: str) -> str:
             searched += 2 if text.startswith("\n\n", searched) else text.startswith("\n", searched)
         begun = searched
     return "".join([*kept, text[begun:]])
+
+
+def unrepeated(text: str, given: Iterable[str]) -> str:
+    """Text without the lines in which it repeats what was `given`: quoted, indented anew, or cut off at the end.
+
+    A repetition begins with a line that only a context has, and goes on for as long as each line was given.
+    """
+    known = {bare for one in given for line in one.splitlines() if (bare := _bare(line))}
+    if not known:
+        return text
+    marks = [line for line in known if _MARK.match(line)]
+    lines, kept, blank = text.splitlines(keepends=True), list[str](), list[str]()
+    repeating = False
+    for number, line in enumerate(lines, 1):
+        bare = _bare(line)
+        if repeating and not bare:
+            blank.append(line)
+            continue
+        begun = known if repeating else marks
+        cut = number == len(lines) and any(one.startswith(bare) for one in begun)
+        if bare and (bare in begun or cut):
+            repeating, blank = True, []
+            continue
+        kept += blank if kept else []
+        kept.append(line)
+        repeating, blank = False, []
+    return "".join(kept)
+
+
+def _bare(line: str) -> str:
+    """A line however it is quoted or indented."""
+    quoted = _QUOTED.match(line)
+    return line[quoted.end() if quoted else 0 :].rstrip()
+
+
+def blocks(text: str) -> Iterator[str]:
+    """What stands in fences, from each that is opened to where it is closed, or to the end."""
+    block: list[str] | None = None
+    for line in text.splitlines():
+        bare = _bare(line)
+        if block is None and bare == OPEN:
+            block = []
+        if block is not None:
+            block.append(bare)
+            if bare == CLOSE:
+                yield "\n".join(block)
+                block = None
+    if block:
+        yield "\n".join(block)

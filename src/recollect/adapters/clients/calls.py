@@ -137,6 +137,8 @@ class Call:
         self._arguments = arguments
         self._finished = False
         self._messages: Any = None
+        self._context = ""
+        """What was put in."""
         try:
             self._messages = self._asked()
         except Exception as error:
@@ -182,6 +184,7 @@ class Call:
         prompt = None if shape.system is None else plain(given(self._arguments, shape.system)) or ""
         made = chosen.memory.context(self._messages, system=prompt, budget=chosen.budget, query=chosen.query)
         self._wrapping.last = made
+        self._context = made.text
         messages = made.messages
         if shape.system is None and made.system:
             messages = [{"role": "system", "content": made.system}, *messages]
@@ -212,7 +215,7 @@ class Call:
         memory = self._options.memory
         # The same words may be said in two memories at the same address.
         place = (id(memory._view.store), memory.address, *self._history())  # pyright: ignore[reportPrivateUsage]
-        claimed = self._wrapping.claim(turns(self.shape, self._messages, reply, place))
+        claimed = self._wrapping.claim(turns(self.shape, self._messages, reply, place, self._context))
         if not claimed:
             return
         items = [self._item(turn, partial=turn.role == "assistant" and not reply.over) for turn in claimed]

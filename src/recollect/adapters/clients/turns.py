@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
-from recollect.context import without
+from recollect.context import OPEN, blocks, unrepeated, without
 from recollect.context.messages import SYSTEM, Message, result_of, text_of
 from recollect.record import Role
 
@@ -62,16 +62,26 @@ class Turn(NamedTuple):
     """The same for the same words at the same point of the same conversation."""
 
 
-def turns(shape: Shape, messages: Sequence[Message], reply: Reply, place: Sequence[object]) -> list[Turn]:
-    """What was new in a call, without what a context had put in. `place` is where it would be stored."""
+def turns(
+    shape: Shape, messages: Sequence[Message], reply: Reply, place: Sequence[object], injected: str = ""
+) -> list[Turn]:
+    """What was new in a call, without what a context had put in: `injected` now, or with an earlier message.
+
+    `place` is where it would be stored.
+    """
     found: list[Turn] = []
     at = _said_last(messages)
-    if at is not None and (text := without(text_of(messages[at])).strip()):
+    if at is not None and (text := _new(text_of(messages[at]), messages[:at], injected)):
         found.append(Turn("user", text, _key(place, messages[: at + 1])))
     begun = text_of(messages[-1]) if shape.prefilled and messages and messages[-1].get("role") == "assistant" else ""
-    if reply.text.strip() and (text := without(begun + reply.text).strip()):
+    if reply.text.strip() and (text := _new(begun + reply.text, messages, injected)):
         found.append(Turn("assistant", text, _key(place, [*messages, {"role": "assistant", "content": text}])))
     return found
+
+
+def _new(text: str, before: Sequence[Message], injected: str) -> str:
+    earlier = (block for message in before if OPEN in (said := text_of(message)) for block in blocks(said))
+    return unrepeated(without(text), (injected, *earlier)).strip()
 
 
 def _said_last(messages: Sequence[Message]) -> int | None:
