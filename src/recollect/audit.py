@@ -14,7 +14,7 @@ from recollect.policies.secrets import screen
 from recollect.record import render
 from recollect.stores.audit import GENESIS, Break, Entry, check
 from recollect.stores.port import Place
-from recollect.view import View
+from recollect.view import INSIDE, View
 
 _AGAIN = 5
 
@@ -72,7 +72,7 @@ class AuditLog:
     def _seen(self, place: Place, entry: Entry, texts: Sequence[str], about: str) -> Entry | None:
         """The log is the organisation's: all see what was done; to which memories, and why, who may see them."""
         view = self._view
-        inside = view.bound & {"account", "channel", "conversation"}
+        inside = view.bound & INSIDE
         if place in view.places and (view.whole or (not inside and entry.actor == view.address.agent)):
             return entry
         if about:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
+INSIDE = frozenset(("account", "channel", "conversation"))
+"""Parts of an address that the audit log does not name."""
+CHANGES = ("created", "changed", "deleted", "things_changed")
+"""Details of an audit entry that name what was changed."""
 
 
 class Conditions(TypedDict, total=False):
@@ -215,9 +220,29 @@ class View(msgspec.Struct, frozen=True):
         **meta: Any,
     ) -> Entry:
         """Add an entry to the place's audit log; a detail that is None is left out."""
-        given = {key: value for key, value in meta.items() if value is not None}
-        entry = Entry(0, new_id(), self.now(), action, message, self._actor(), given)
+        given, ident = {key: value for key, value in meta.items() if value is not None}, new_id()
+        if any(given.get(key) for key in CHANGES):
+            given |= self._circumstances(place, ident)
+        entry = Entry(0, ident, self.now(), action, message, self._actor(), given)
         return self.store.append(place, entry, before, things)
+
+    def _circumstances(self, place: Place, ident: str) -> dict[str, Any]:
+        """What it takes to undo a change later: whose it is, and after what of the account it was made."""
+        found: dict[str, Any] = {}
+        if mark := self.mark(ident):
+            found["by"] = mark
+        account = Place(place.tenant, None)
+        with suppress(StoreError):  # of a place that is none of this change
+            if place != account and (written := self.store.written(account)):
+                found["after"] = written
+        return found
+
+    def mark(self, ident: str) -> str | None:
+        """Tells the changes of one account, channel or conversation from others', without its name; None for all."""
+        if not self.bound & INSIDE:
+            return None
+        parts = (ident, self.address.account, self.address.channel, self.address.conversation)
+        return hashlib.blake2b(msgspec.json.encode(parts), digest_size=8).hexdigest()
 
     def _actor(self) -> str | None:
         """The agent, unless its name looks like a credential: nothing can be removed from the audit log."""

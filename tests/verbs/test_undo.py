@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -267,3 +268,66 @@ def test_undo_goes_on_to_nothing_older_when_somebody_forgot_the_latest(tmp_path:
         memory.undo()
         ada.undo()
         assert [record.id for record in ada.list()] == [older.id]
+
+
+STORES = ("sqlite", "ledger", "notebook")
+
+
+@pytest.mark.parametrize("part", ["account", "conversation", "channel"])
+@pytest.mark.parametrize("store", STORES)
+def test_what_one_erases_keeps_nobody_else_from_undoing(tmp_path: Path, store: str, part: str) -> None:
+    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+        ada, bob = memory.at(**{part: "ada"}), memory.at(**{part: "bob"})
+        tier = {} if part == "account" else {"tier": part}
+        hers = ada.remember("an owl", **tier)
+        older, his = bob.remember("a fox", **tier), bob.remember("a lynx", **tier)
+        ada.archive(hers.id)
+        ada.forget(hers.id, erase=True)
+        assert bob.undo().message == "undid: remembered a fact"
+        assert [record.id for record in bob.list()] == [older.id]
+        with pytest.raises(ConflictError, match="can no longer be undone: what it replaced was erased"):
+            ada.undo()
+        bob.forget(older.id, erase=True)
+        with pytest.raises(ConflictError, match="can no longer be undone: what it replaced was erased"):
+            bob.undo()
+        assert his.id not in [record.id for record in memory.list(state=None)]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_undo_of_an_account_goes_on_to_nothing_older_when_its_latest_is_gone(tmp_path: Path, store: str) -> None:
+    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+        ada = memory.at(account="ada")
+        older, latest = ada.remember("an older note"), ada.remember("the latest note")
+        memory.forget(latest.id, erase=True)
+        with pytest.raises(ConflictError, match="was forgotten since, by someone else"):
+            ada.undo()
+        assert ada.list() == [older]
+
+
+def test_the_audit_log_does_not_name_an_account(tmp_path: Path) -> None:
+    with Memory(f"ledger:{tmp_path / 'm'}") as memory:
+        record = memory.at(account="ada-lovelace").remember("an owl")
+        memory.at(account="ada-lovelace").forget(record.id, erase=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"lovelace" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("first", ["account", "workspace"])
+@pytest.mark.parametrize("store", STORES)
+def test_the_change_that_happened_last_is_undone_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, first: str
+) -> None:
+    second = "workspace" if first == "account" else "account"
+    hours = iter(range(20, 0, -1))
+
+    def as_after_a_restart() -> str:
+        """Ids as another process makes them, whose clock is behind."""
+        return f"{next(hours):06x}{uuid4().hex[6:]}"
+
+    for module in ("recollect.view", "recollect.verbs.draft"):
+        monkeypatch.setattr(f"{module}.new_id", as_after_a_restart)
+    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+        for number, tier in enumerate((first, second, first, second)):
+            memory.remember(f"note {number}", tier=tier, kind="preference")  # type: ignore[arg-type]
+        for number in (3, 2, 1, 0):
+            memory.undo()
+            assert sorted(record.text for record in memory.list()) == [f"note {one}" for one in range(number)]

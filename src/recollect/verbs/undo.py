@@ -10,10 +10,7 @@ from recollect.filters import visible
 from recollect.stores.audit import Entry
 from recollect.stores.port import Before, Place
 from recollect.stores.shelves import names
-from recollect.view import View
-
-_CHANGES = ("created", "changed", "deleted")
-_NAMES = (*_CHANGES, "things_changed")
+from recollect.view import CHANGES, INSIDE, View
 
 
 def undo(view: View, change: str | None) -> Entry:
@@ -31,8 +28,8 @@ def undo(view: View, change: str | None) -> Entry:
 def _take_back(view: View, place: Place, entry: Entry) -> Entry:
     store = view.store
     before = store.before(place, entry.seq) or Before([], [])
-    created, changed, gone = (entry.meta.get(key, []) for key in _CHANGES)
-    if ((changed or gone) and not before.records) or (entry.meta.get("things_changed") and not before.things):
+    created, changed, gone, _ = (entry.meta.get(key, []) for key in CHANGES)
+    if _is_lost(entry, before):
         raise ConflictError(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
     _check_untouched(view, place, entry)
     there = {record.id for record in store.get(place, [*created, *changed, *gone])}
@@ -63,7 +60,7 @@ def _undoable(view: View, wanted: str | None) -> list[tuple[Place, Entry]]:
     latest = _latest(view, lambda entry: wanted in (None, entry.id))
     if not latest:
         raise NotFoundError("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
-    last = max(latest, key=lambda part: part[1].id)
+    last = _last(latest)
     whole = last[1].meta.get("part_of")
     return [last] if whole is None else _latest(view, lambda entry: entry.meta.get("part_of") == whole)
 
@@ -82,22 +79,38 @@ def _latest(view: View, meant: Callable[[Entry], bool]) -> list[tuple[Place, Ent
     return latest
 
 
+def _last(latest: list[tuple[Place, Entry]]) -> tuple[Place, Entry]:
+    """The one that happened last, whatever the clock said: a change in a workspace knows what the account had then."""
+    if len(latest) == 1:
+        return latest[0]
+    (_, own), (_, shared) = latest
+    return latest[0] if own.meta.get("after", 0) >= shared.seq else latest[1]
+
+
+def _is_lost(entry: Entry, before: Before) -> bool:
+    """Whether what it replaced is no longer kept."""
+    replaced = entry.meta.get("changed") or entry.meta.get("deleted")
+    return bool((replaced and not before.records) or (entry.meta.get("things_changed") and not before.things))
+
+
 def _may_undo(view: View, place: Place, entry: Entry) -> bool:
     """Whether it changed something, was made by this view's agent, and touched nothing that the view cannot see."""
     address = view.address
-    if address.agent not in (None, entry.actor) or not any(entry.meta.get(key) for key in _NAMES):
+    if address.agent not in (None, entry.actor) or not any(entry.meta.get(key) for key in CHANGES):
         return False
+    # Of what is gone nobody can tell any more whose it was, unless the entry says so.
+    mine = not view.bound & INSIDE or entry.meta.get("by") == view.mark(entry.id)
     created = entry.meta.get("created", [])
     there = view.store.get(place, created) if created else []
+    before = view.store.before(place, entry.seq) or Before([], [])
+    if not mine and (len(there) < len(created) or _is_lost(entry, before)):
+        return False
     if len(there) < len(created):
-        if view.bound & {"account", "channel", "conversation"}:
-            return False  # what is gone may have been another's
         raise ConflictError(
             f"change {entry.id} ({entry.message}) cannot be undone: what it stored was forgotten since, "
             "by someone else; name another change to undo that"
         )
     seen = [record for record in there if visible(address, record)]
-    before = view.store.before(place, entry.seq) or Before([], [])
     return (
         len(seen) == len(created)
         and all(visible(address, record) for record in before.records)
@@ -107,12 +120,12 @@ def _may_undo(view: View, place: Place, entry: Entry) -> bool:
 
 def _check_untouched(view: View, place: Place, entry: Entry) -> None:
     """A change that others were built on must be undone after them."""
-    named = {name for key in _NAMES for name in entry.meta.get(key, [])}
+    named = {name for key in CHANGES for name in entry.meta.get(key, [])}
     undone: set[str] = set()
     for later in view.store.entries(place, newest_first=True):
         if later.seq <= entry.seq:
             return
         if later.action == "undo":
             undone.add(later.meta.get("of", ""))
-        elif later.id not in undone and named.intersection(n for key in _NAMES for n in later.meta.get(key, [])):
+        elif later.id not in undone and named.intersection(n for key in CHANGES for n in later.meta.get(key, [])):
             raise ConflictError(f"change {entry.id} was built on by {later.id} ({later.message}); undo that first")
