@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -145,6 +145,22 @@ def from_micros(micros: int) -> datetime:
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def moved(when: datetime, by: timedelta) -> datetime:
+    """That much later or earlier, but within the calendar, which has the years 1 to 9999."""
+    try:
+        return when + by
+    except OverflowError:
+        return (datetime.min if by < timedelta() else datetime.max).replace(tzinfo=UTC)
+
+
+def local(when: datetime, zone: tzinfo) -> datetime:
+    """As clocks in a zone show it; in UTC where that would be outside the calendar."""
+    try:
+        return when.astimezone(zone)
+    except OverflowError:
+        return when
 
 
 class _Ids:

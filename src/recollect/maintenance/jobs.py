@@ -9,6 +9,7 @@ import msgspec
 
 from recollect.errors import AccessError, InputError, ModelError
 from recollect.policies.retention import decayed, early
+from recollect.record import moved
 from recollect.verbs.archive import archive
 from recollect.verbs.quota import keep_quota, make_room
 from recollect.view import View
@@ -38,7 +39,7 @@ def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
             archive(view, trivial, "early", f"archived {len(trivial):,} of little importance")
         keep_quota(view, view.quota or 0)
         if view.whole:
-            old = now - timedelta(days=_UNDO_DAYS)
+            old = moved(now, -timedelta(days=_UNDO_DAYS))
             dropped = sum(view.store.forget_before(place, until=old) for place in view.places)
     return Maintained(tuple(r.id for r in faded), tuple(r.id for r in trivial), dropped)
 

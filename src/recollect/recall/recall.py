@@ -15,7 +15,7 @@ from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score, content_hash
 from recollect.recall.hits import Absence, Hit, Hits
-from recollect.record import Record, parse_time
+from recollect.record import Record, moved, parse_time
 from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
@@ -333,7 +333,7 @@ def _sum(names: Sequence[str], shares: Sequence[float], weights: Calibrated) -> 
 
 def filter_as_of(where: Filter, then: datetime) -> Filter:
     """The filter as it would have been at that time. Which memories were live then is told from each of them."""
-    end = then + timedelta(microseconds=1)
+    end = moved(then, timedelta(microseconds=1))
     return msgspec.structs.replace(where, now=then, until=end if where.until is None else min(where.until, end))
 
 

@@ -10,6 +10,7 @@ from msgspec import Meta
 from recollect.errors import AccessError
 from recollect.facets.journal import MAX_CHARS, Journal
 from recollect.memory import Memory
+from recollect.record import moved
 from recollect.tools.base import Arguments, Fault, Result
 
 _WEEK = 7.0
@@ -51,7 +52,7 @@ class SaveToJournal(_Saving, frozen=True):
             "success": True,
             "memory_type": "journal",
             "content": saved.content,
-            "expires_around": f"{saved.created_at + window:%Y-%m-%d}",
+            "expires_around": f"{moved(saved.created_at, window):%Y-%m-%d}",
         }
 
 

@@ -8,7 +8,7 @@ from recollect.policies.injection import Block
 from recollect.policies.ranking import content_hash
 from recollect.recall.hits import Hits
 from recollect.recall.recall import recall
-from recollect.record import Record
+from recollect.record import Record, local
 from recollect.text.fence import CLOSE, OPEN, inside
 
 _HEAD = (
@@ -47,7 +47,7 @@ def draft(request: Request, style: Block) -> Drafted:
 
 def _entry(record: Record, most: int, request: Request) -> str:
     """With its beginning only, where it is very long."""
-    day = record.created_at.astimezone(request.zone).date().isoformat()
+    day = local(record.created_at, request.zone).date().isoformat()
     head = f"- ({', '.join(filter(None, [record.id, day, record.source and inside(record.source), record.role]))})"
     text = inside(record.text)
     size = request.count(text)

@@ -10,7 +10,7 @@ from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, Section
 from recollect.policies.injection import Diary
 from recollect.policies.retention import in_window
-from recollect.record import Record
+from recollect.record import Record, local, moved
 from recollect.text.fence import CLOSE, OPEN, inside
 from recollect.verbs.draft import WHITEBOARD
 from recollect.view import View
@@ -79,7 +79,7 @@ def in_prompt(view: View, kind: str) -> list[Record]:
     """Oldest first. The store is asked for the window only: before it there may be years."""
     retention, now = view.preset.retention, view.now()
     days = retention.window_days.get(kind)
-    since = None if days is None else now - timedelta(days=days)
+    since = None if days is None else moved(now, -timedelta(days=days))
     records = owned(view, view.address.agent, (kind,), since=since)
     return [record for record in records if in_window(retention, record, now)]
 
@@ -100,7 +100,7 @@ def owned(
 
 
 def _day(record: Record, zone: tzinfo) -> str:
-    return record.created_at.astimezone(zone).date().isoformat()
+    return local(record.created_at, zone).date().isoformat()
 
 
 def _author(record: Record) -> str:

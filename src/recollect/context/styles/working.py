@@ -10,6 +10,7 @@ from recollect.policies.injection import Working
 from recollect.policies.ranking import content_hash
 from recollect.recall import consult as federation
 from recollect.recall.consult import MEMORY, MOST, Result
+from recollect.record import local
 from recollect.text.fence import CLOSE, OPEN, inside
 
 _KNOWLEDGE = "knowledge"
@@ -42,7 +43,7 @@ def draft(request: Request, style: Working) -> Drafted:
 
 
 def _now(request: Request) -> str:
-    now = request.view.now().astimezone(request.zone)
+    now = local(request.view.now(), request.zone)
     return f"Current date and time: {now:%A}, {now.isoformat(sep=' ', timespec='minutes')}"
 
 
@@ -74,6 +75,6 @@ def _chunks(request: Request, results: Sequence[Result], fewest: int) -> Section
 
 def _origin(request: Request, one: Result) -> str:
     """Source, title, day and id, as far as there are any."""
-    day = one.at.astimezone(request.zone).date().isoformat() if one.at is not None else None
+    day = local(one.at, request.zone).date().isoformat() if one.at is not None else None
     said = (one.source, one.meta.get("title"), day, one.id)
     return ", ".join(inside(part) for part in said if isinstance(part, str) and part)
