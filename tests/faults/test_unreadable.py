@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -124,6 +125,53 @@ def test_a_file_in_place_of_a_folder_is_no_empty_memory(folder: Path, run: Calla
     assert is_refused(run(ASK, store, root, folder / "backup.json"), "StoreError")
     assert not (folder / "backup.json").exists()
     assert in_the_way.read_text() == "not a folder"
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_file_put_in_place_of_an_open_folder_is_no_empty_memory(tmp_path: Path, store: str) -> None:
+    root = tmp_path / "parent" / "store"
+    with Memory(f"{store}:{root}") as memory:
+        record = memory.remember("a heron", tags=["bird"])
+        assert memory.recall("heron")
+        moved = root.parent.rename(tmp_path / "moved")
+        root.parent.write_text("not a folder")
+        time.sleep(1.1)  # a store need not ask the disk for each call
+        for verb in (
+            lambda: memory.recall("heron"),
+            lambda: memory.list(),
+            lambda: memory.forget(tag="bird", erase=True),
+            lambda: memory.remember("a fox"),
+            lambda: memory.export(tmp_path / "backup.json"),
+        ):
+            with pytest.raises(UnreadableError):
+                verb()
+        root.parent.unlink()
+        moved.rename(root.parent)
+        assert memory.get(record.id).content == "a heron"
+        assert [one.id for one in memory.list()] == [record.id]
+
+
+def test_settings_of_a_session_that_may_not_be_read_are_not_replaced(folder: Path, run: Callable[..., str]) -> None:
+    with Memory(f"ledger:{folder / 'store'}", preset="ledger") as memory:
+        memory.sessions.create("ada", session_id="shop")
+    for path in (folder / "store", *(folder / "store").rglob("*")):
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    kept = {
+        path: path.read_bytes() for path in (folder / "store/sessions/shop").iterdir() if b"ada" in path.read_bytes()
+    }
+    for path in kept:
+        path.chmod(0)
+    before, _, _ = ASK.partition("memory = Memory(")
+    after = """
+try:
+    with Memory(f"{store}:{path}", preset="ledger") as memory:
+        memory.sessions.add("shop", {"type": "finding", "content": "a heron"})
+except RecollectError as error:
+    print(type(error).__name__)
+"""
+    assert run(before + after, "ledger", folder / "store", "").strip() == "UnreadableError"
+    assert kept
+    assert all(path.read_bytes() == data for path, data in kept.items())
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -108,8 +108,8 @@ def perhaps(holds: Callable[[Place], bool], place: Place) -> bool:
 
 
 def empty_trash(folder: str | os.PathLike[str]) -> None:
-    """Also finishes what a killed process began."""
-    with suppress(FileNotFoundError, NotADirectoryError):
+    """Also finishes what a killed process began. What cannot be taken away now is left for the next time."""
+    with suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(TRASH):
                 shutil.rmtree(os.path.join(folder, name), ignore_errors=True)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, SizeLimitError
+from recollect.errors import ConflictError, CorruptionError, SizeLimitError
 from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
 from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files import files, snapshots
@@ -195,8 +195,8 @@ class Session:
 
     def _read(self, name: str) -> SessionMetadata | None:
         path = self._path(name)
-        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError), open(path, "rb") as file:
-            return snapshots.read_metadata(file.read(), path)
+        with suppress(CorruptionError, msgspec.MsgspecError, UnicodeDecodeError):
+            return snapshots.read_metadata(files.read_whole(path), path)
         return None
 
     def write_metadata(self, *, durable: bool = True, **changes: Any) -> SessionMetadata:
