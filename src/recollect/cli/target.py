@@ -47,13 +47,17 @@ class Home(NamedTuple):
 
     def there(self, location: str) -> bool:
         """InputError if something else is there."""
+        from recollect.stores.folders import there
+
+        if not there(self.path):
+            return False
         if self.path.is_dir() and self.is_file:
             raise InputError("store", f"{location} is a folder; give the folder a name that does not end in .jsonl")
-        if self.path.exists() and not self.path.is_dir() and not self.is_file:
+        if not self.path.is_dir() and not self.is_file:
             raise InputError(
                 "store", f"{location} is a file; a memory is a folder (or, of one file, notebook:{self.path.name})"
             )
-        return self.path.exists()
+        return True
 
     def make(self) -> None:
         folder = self.path.parent if self.is_file else self.path
