@@ -1,20 +1,18 @@
 """Recall by meaning: what the vectors find, when they are made, and what may be asked of a recall."""
 
 import gc
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.concepts import FILLER, Broken, Concepts, Floats, parts, texts
+from support.hours import Hours
 
 from recollect import Memory, ModelError, NotFoundError
-from recollect.models import backlog, vectors
 from recollect.stores import open_store
 from recollect.stores.port import Place
 
@@ -182,29 +180,6 @@ def test_a_crash_before_the_vector_loses_nothing(url: str, run: Callable[..., st
         assert [one.text for one in memory.list()] == ["Ute sold her automobile"]
         memory.remember_many(FILLER)
         assert memory.recall("car")[0].memory.text == "Ute sold her automobile"
-
-
-class Hours:
-    """Time that passes when a test says so, for the thread that makes vectors."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
-        hours, real = self, threading.Condition.wait_for
-
-        class Condition(threading.Condition):
-            def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
-                end = math.inf if timeout is None else hours.now + timeout
-                while not (met := predicate()) and hours.now < end:
-                    real(self, predicate, 0.005)
-                return met
-
-        patch.setattr(backlog, "threading", SimpleNamespace(Condition=Condition))
-        for module in (backlog, vectors):
-            patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
-
-    def pass_by(self, seconds: float) -> None:
-        self.now += seconds
-        time.sleep(0.1)  # for threads that do something now; those that wait for later are not seen to
 
 
 @pytest.fixture

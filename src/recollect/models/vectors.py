@@ -124,7 +124,7 @@ class Embedding:
                 vector = self._bounded.ask(lambda: self._answered(text), seconds)
             except ModelError as error:
                 self._fail(error, logging.WARNING)
-                raise
+                raise ModelError(self._problem) from error
             finally:
                 self._questions -= 1
                 self._last_question = time.monotonic()

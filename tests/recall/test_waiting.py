@@ -1,0 +1,269 @@
+"""How long a recall waits for a model: never for one that does not answer, and it says what it went without."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from support.concepts import FILLER, Concepts, Floats, texts
+from support.hours import Hours
+from support.watchdog import together
+
+from recollect import InputError, Memory, ModelError
+from recollect.aio import AsyncMemory
+from recollect.cli.app import cli
+from recollect.models import vectors
+from recollect.presets import Preset, load
+
+
+class Held(Concepts):
+    """Answers questions, and makes vectors, when it is let."""
+
+    def __init__(self, *, questions: bool = True, documents: bool = True) -> None:
+        super().__init__()
+        self.asked = 0
+        self.questions, self.documents = threading.Event(), threading.Event()
+        if questions:
+            self.questions.set()
+        if documents:
+            self.documents.set()
+
+    def embed_query(self, text: str) -> Floats:
+        self.asked += 1
+        self.questions.wait(60)
+        return super().embed_query(text)
+
+    def embed_documents(self, texts: Sequence[str]) -> Floats:
+        self.documents.wait(60)
+        return super().embed_documents(texts)
+
+
+def patient(seconds: float, name: str = "recollect") -> Preset:
+    rules = load(name)
+    return replace(rules, recall=replace(rules.recall, patience=seconds))
+
+
+@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"{request.param}:{tmp_path / 'memory'}"
+
+
+@pytest.fixture
+def hours() -> Iterator[Hours]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield Hours(patch)
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 20
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_a_model_that_does_not_answer_is_not_waited_for_again(url: str) -> None:
+    held = Held(questions=False)
+    with Memory(url, preset=patient(0.05), embedder=held) as memory:
+        memory.remember("Ute sold her automobile")
+        first = memory.recall("automobile")
+        assert texts(first) == ["Ute sold her automobile"]
+        assert first.report == "by words alone: concepts: no answer within 0.05 s"
+        for _ in range(20):
+            assert memory.recall("car").report == first.report
+        assert held.asked == 1
+        held.questions.set()  # the late answer is what brings it back
+        assert eventually(lambda: memory.recall("car").report == "")
+        assert texts(memory.recall("car")) == ["Ute sold her automobile"]
+
+
+class Failing(Concepts):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.well = 0, False
+
+    def embed_query(self, text: str) -> Floats:
+        self.asked += 1
+        if not self.well:
+            raise ModelError("the line is dead")
+        return super().embed_query(text)
+
+
+def test_a_model_that_failed_is_left_alone_ever_longer_and_asked_in_the_background(
+    tmp_path: Path, hours: Hours
+) -> None:
+    failing = Failing()
+    with Memory(tmp_path, embedder=failing) as memory:
+        memory.remember("Ute sold her automobile")
+        assert memory.recall("car").report == "by words alone: concepts: the line is dead"
+        for number, pause in enumerate((5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0), 1):
+            hours.pass_by(pause - 1.0)
+            assert memory.recall("car").report
+            assert failing.asked == number
+            hours.pass_by(1.5)
+            assert memory.recall("car").report, "whoever asks does not wait for it"
+            assert eventually(lambda number=number: failing.asked == number + 1)
+        failing.well = True
+        hours.pass_by(301.0)
+        assert eventually(lambda: memory.recall("car").report == "")
+        assert texts(memory.recall("car")) == ["Ute sold her automobile"]
+
+
+class Mute(Concepts):
+    """Makes no vectors of memories until it is well."""
+
+    well = False
+
+    def embed_documents(self, texts: Sequence[str]) -> Floats:
+        if not self.well:
+            raise ModelError("overloaded")
+        return super().embed_documents(texts)
+
+
+def test_vectors_that_failed_are_made_later_though_nobody_asks(url: str, hours: Hours) -> None:
+    mute = Mute()
+    with Memory(url, embedder=mute) as memory:
+        memory.remember("Ute sold her automobile")
+        hours.pass_by(1.0)
+        mute.well = True
+        hours.pass_by(5.0)
+        assert eventually(lambda: memory.stats().embedded == 1)
+
+
+def test_a_recall_does_not_wait_for_a_backlog_and_says_how_long_it_is(url: str) -> None:
+    held = Held(documents=False)
+    with Memory(url, embedder=held) as memory:
+        memory.remember_many([f"{text} {n}" for n in range(10) for text in FILLER] + ["Ute sold her automobile"])
+        answers: list[Any] = []
+        together(*[lambda: answers.append(memory.recall("automobile"))] * 8)
+        assert {hits.pending for hits in answers} == {0}, "nothing has a vector, so words alone decide"
+        held.documents.set()
+        assert memory.embed() == 91
+        held.documents.clear()
+        memory.remember_many([f"{text} again {n}" for n in range(10) for text in FILLER])
+        hits = memory.recall("car")
+        assert (hits.pending, hits[0].memory.text) == (90, "Ute sold her automobile")
+        assert hits.report == "90 of 181 memories have no vector yet: those are found by words"
+        held.documents.set()
+        memory.embed()
+        assert memory.recall("car").report == ""
+
+
+def test_a_memory_without_a_vector_is_compared_with_its_like(url: str) -> None:
+    """The same words as one that has a vector, and more of them: it must not lose for the lack of one."""
+    held = Held()
+    with Memory(url, embedder=held) as memory:
+        memory.remember_many([*FILLER, "a vehicle of old", "the dog sleeps", "the red car of Max", "my car"])
+        memory.embed()
+        held.documents.clear()
+        memory.remember_many([f"{text} again {n}" for n in range(5) for text in FILLER])
+        better = memory.remember("the green car of Ute in the garage")
+        hits = memory.recall("the green car of Ute")
+        assert hits.pending == 46
+        assert hits[0].memory.id == better.id
+        held.documents.set()
+
+
+def test_a_write_does_not_wait_behind_recalls(tmp_path: Path) -> None:
+    held = Held(questions=False)
+
+    async def busy() -> None:
+        async with AsyncMemory(tmp_path / "m", preset=patient(30.0), embedder=held) as memory:
+            await memory.remember("first")
+            asking = [asyncio.create_task(memory.recall(f"question {n}")) for n in range(50)]
+            await asyncio.sleep(0.05)
+            for number in range(5):
+                await memory.remember(f"written meanwhile {number}")
+            assert not any(task.done() for task in asking)
+            # Whatever else runs in asyncio's own threads has room, too.
+            assert await asyncio.to_thread(lambda: "here") == "here"
+            held.questions.set()
+            await asyncio.gather(*asking)
+            assert len(await memory.list()) == 6
+
+    asyncio.run(asyncio.wait_for(busy(), 50))
+
+
+def test_closing_does_not_wait_for_an_endpoint_for_ever(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "_LAST_BATCH", 0.05)
+    held = Held(documents=False)
+    memory = Memory(url, embedder=held)
+    memory.remember("Ute sold her automobile")
+    assert eventually(lambda: memory.embed(wait=False) == 1)
+    together(memory.close)
+    held.documents.set()
+    time.sleep(0.1)
+    with Memory(url, embedder="none") as later:
+        assert later.stats().embedded == 0, "what nobody waited for touches nothing"
+        assert later.verify() == []
+
+
+# Making them all
+
+
+def test_embed_makes_what_is_missing_and_tells_how_far_it_is(url: str) -> None:
+    with Memory(url, embedder="none") as memory:
+        memory.remember_many([f"note {n}" for n in range(100)])
+        with pytest.raises(ModelError, match="there is no model"):
+            memory.embed()
+    told: list[int] = []
+    with Memory(url, embedder=Concepts()) as memory:
+        assert memory.embed(progress=told.append) in (68, 100), "a batch may have been made before it looked"
+        assert memory.stats().embedded == 100
+        assert told == sorted(told)
+        assert memory.embed() == 0
+    with Memory(url, preset="aegis", embedder="none") as notes, pytest.raises(InputError, match="aegis compares words"):
+        notes.embed()
+
+
+def test_embed_says_why_it_cannot(url: str) -> None:
+    with Memory(url, embedder=Mute()) as memory:
+        memory.remember("Ute sold her automobile")
+        with pytest.raises(ModelError, match="overloaded"):
+            memory.embed()
+        assert memory.recall("automobile")
+
+
+# What is wrong from the start
+
+
+@pytest.mark.parametrize(
+    ("embedder", "error", "says"),
+    [
+        ("locl", InputError, "must be none, local, local:FOLDER, openai:MODEL or https://host/v1#model"),
+        ("local:/nowhere", ModelError, "there is no /nowhere/model.onnx"),
+        ("openai:", InputError, "name the model"),
+        ("https://host/v1", InputError, "name the model"),
+        ("", None, ""),
+    ],
+)
+def test_a_wrong_embedder_is_refused_when_the_memory_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, error: type[Exception] | None, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RECOLLECT_MODELS", str(tmp_path / "models"))
+    if error is None:
+        Memory(tmp_path / "m", embedder=embedder).close()
+        return
+    for preset in ("recollect", "ledger"):
+        with pytest.raises(error, match=says):
+            Memory(tmp_path / "m", preset=preset, embedder=embedder)
+    assert not (tmp_path / "m").exists()
+    failed = CliRunner().invoke(cli, ["remember", "tea", "--embedder", embedder])
+    assert failed.exit_code == 1
+    assert says in failed.output
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", embedder)
+    with pytest.raises(error, match=says):
+        Memory(tmp_path / "m")
+
+
+def test_openai_is_named_as_a_model_that_writes_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    with Memory(tmp_path, embedder="openai:text-embedding-3-small") as memory:
+        assert memory.stats().total == 0
