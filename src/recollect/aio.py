@@ -80,6 +80,10 @@ class AsyncMemory:
         return self.memory.preset
 
     @property
+    def unsaved(self) -> int:
+        return self.memory.unsaved
+
+    @property
     def audit(self) -> AsyncAuditLog:
         return AsyncAuditLog(self.memory.audit, self.threads)
 

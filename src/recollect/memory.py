@@ -111,6 +111,11 @@ class Memory:
         return self._view.preset
 
     @property
+    def unsaved(self) -> int:
+        """Writes that are in memory only, because the disk refuses them: written once it does not, lost without."""
+        return self._view.unsaved
+
+    @property
     def audit(self) -> AuditLog:
         """Every change and refusal, searchable and verifiable."""
         return AuditLog(self._view)
@@ -182,7 +187,7 @@ class Memory:
         embedding: Sequence[float] | None = None,
         embedding_model: str | None = None,
     ) -> Record:
-        """Store text or JSON; durable when this returns.
+        """Store text or JSON; durable when this returns, or else its `saved` is False.
 
         Importance, kind, expiry and lifetime come from the preset's rules where they are not given. The tier says who
         sees it: the channel if there is one, else the workspace. Credentials are refused with SecretError.

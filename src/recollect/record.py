@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 
@@ -44,6 +44,9 @@ class Address(msgspec.Struct, frozen=True, gc=False):
 
 class Record(msgspec.Struct, frozen=True, gc=False):
     """One memory. Content, address and creation time never change; `revise` makes a new record."""
+
+    saved: ClassVar[bool] = True
+    """False where the disk refused what was to be remembered: it is in memory only, and `Memory.unsaved` counts it."""
 
     id: str
     address: Address
@@ -91,6 +94,12 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     def digest(self) -> str:
         """The checksum that `checksum` must equal: SHA-256 over canonical JSON of what never changes."""
         return digest(self.id, self.tier, self.kind, self.role, self.content, self.created_at)
+
+
+class UnsavedRecord(Record, frozen=True, gc=False):
+    """A memory that was not on the disk yet when it was returned."""
+
+    saved: ClassVar[bool] = False
 
 
 _canonical = msgspec.json.Encoder(order="sorted")

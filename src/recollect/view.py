@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
+from msgspec.structs import astuple
 
 from recollect import validation
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
@@ -17,7 +18,7 @@ from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
 from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
-from recollect.record import Address, Record, Role, State, Tier, new_id, parse_time
+from recollect.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 from recollect.skills import Skills
 from recollect.stores.audit import Entry
 from recollect.stores.port import NO_SETTINGS, OnDisk, Place, Settings, Store, by_place
@@ -175,6 +176,19 @@ class View(msgspec.Struct, frozen=True):
     def workspaces(self) -> list[str]:
         """All of the tenant's that hold something."""
         return [place.workspace for place in self.store.places(self.address.tenant) if place.workspace is not None]
+
+    @property
+    def unsaved(self) -> int:
+        """Writes to where this view looks that are in memory only, because the disk refuses them."""
+        return 0 if self.on_disk is None else sum(map(self.on_disk.unsaved, self.places))
+
+    def told(self, records: Sequence[Record]) -> list[Record]:
+        """What was just written, marked where the disk refused it. Writes of a place are saved in their order."""
+        disk = self.on_disk
+        if disk is None:
+            return list(records)
+        waiting = {place for place in by_place(records) if disk.unsaved(place)}
+        return [UnsavedRecord(*astuple(one)) if Place.of(one) in waiting else one for one in records]
 
     @property
     def whole(self) -> bool:

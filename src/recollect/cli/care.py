@@ -96,6 +96,8 @@ def stats(target: Target) -> None:
         output.emit(found)
         return
     output.say((text.count(found.total), STRONG), f" · {text.size(found.size_bytes)} on disk{hint and f'.{hint}'}")
+    if found.unsaved:
+        output.say((f"{found.unsaved:,} not saved yet", BAD), ": the disk refuses them")
     if not found.total:
         return
     groups: dict[str, Mapping[str, int]] = {"state": found.states, "kind": found.kinds, "tier": found.tiers}

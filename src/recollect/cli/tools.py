@@ -72,6 +72,6 @@ def call(target: Target, name: str, arguments: str | None) -> None:
     writes = {tool.name for tool in tools.all() if tool.writes}
     with target.open(create=name in writes) as memory:
         result = tools.call(memory, name, words)
-        output.emit(result)
-        if "error" in result:
-            click.get_current_context().exit(1)
+    output.emit(result)
+    if "error" in result:
+        click.get_current_context().exit(1)

@@ -50,17 +50,20 @@ def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool,
         fields = _fields(given)
         fields["references"] = ids.resolve_all(memory, given["refs"])
         if lines or jsonl:
-            _print_many(target, store_all(memory, json_lines(fields) if jsonl else plain_lines(fields)))
-            return
-        words = read_text(content)
-        record = memory.remember(parse_json(words) if as_json else words, **fields)
+            stored: Record | list[str] = store_all(memory, json_lines(fields) if jsonl else plain_lines(fields))
+        else:
+            words = read_text(content)
+            stored = memory.remember(parse_json(words) if as_json else words, **fields)
         preset = memory.preset
-    if target.json:
-        output.emit(record)
-        return
-    output.say("Remembered ", *headline(record))
-    if verbose:
-        _print_reasons(record, preset, judged=given["importance"] is None)
+    # Only now: what the disk refuses is an error on closing.
+    if isinstance(stored, list):
+        _print_many(target, stored)
+    elif target.json:
+        output.emit(stored)
+    else:
+        output.say("Remembered ", *headline(stored))
+        if verbose:
+            _print_reasons(stored, preset, judged=given["importance"] is None)
 
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:

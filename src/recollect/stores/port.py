@@ -275,6 +275,10 @@ class OnDisk(Protocol):
         """Bytes on disk."""
         ...
 
+    def unsaved(self, place: Place) -> int:
+        """Writes of this process that the disk has refused so far. They are in memory only, and lost with it."""
+        ...
+
     def crowded(self, place: Place) -> bool:
         """Whether a place is so full that it is time to compact it."""
         ...

@@ -51,6 +51,10 @@ _KINDS: dict[str, type[Arguments]] = {
     )
 }
 
+_UNSAVED = (
+    "the disk refuses it: it is in memory only, and lost if the program ends before there is room. Tell the user."
+)
+
 
 def all() -> list[Tool]:
     """Every tool, whatever the preset."""
@@ -97,13 +101,14 @@ def call(memory: Memory, name: str, arguments: Mapping[str, Any] | str | bytes |
     """Run a tool as this view, and return what to tell the model: plain JSON, with the key `error` if it was refused.
 
     The arguments are a dict or, as OpenAI gives them, JSON text. Nothing that a model says and nothing that a disk does
-    raises: an error is a result, and then nothing was stored.
+    raises: an error is a result, and then nothing was stored. What the disk has refused so far has `not_saved_yet`.
     """
     kind = _KINDS.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
     try:
         if kind is None:
             raise NotFoundError(f"there is no such tool; known: {', '.join(_KINDS)}")
-        return msgspec.json.decode(msgspec.json.encode(read(kind, arguments).run(memory)))
+        result = msgspec.json.decode(msgspec.json.encode(read(kind, arguments).run(memory)))
+        return result | {"not_saved_yet": _UNSAVED} if kind.writes and memory.unsaved else result
     except RecollectError as error:
         fault = _fault(error, arguments, memory.preset)
     except OSError as error:

@@ -105,6 +105,8 @@ class StoreStats(msgspec.Struct, frozen=True):
     """Per agent; shared memories under the empty name."""
     embedded: int
     size_bytes: int
+    unsaved: int = 0
+    """Writes of this process that the disk refuses; they are in memory only."""
 
 
 def stats(view: View) -> StoreStats:
@@ -116,7 +118,7 @@ def stats(view: View) -> StoreStats:
         for counter, value in zip((states, kinds, tiers, agents, embedded), values, strict=True):
             counter[value] += number
     size = sum(view.on_disk.size(place) for place in view.places) if view.on_disk and view.whole else 0
-    return StoreStats(sum(states.values()), states, kinds, tiers, agents, embedded["yes"], size)
+    return StoreStats(sum(states.values()), states, kinds, tiers, agents, embedded["yes"], size, view.unsaved)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -139,6 +141,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
+    "not saved yet": ("error", "make room on the disk before this process ends; they are written with the next write"),
     "corrupt": ("error", "export what is left and import it into a new folder"),
     "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
     "secrets": ("error", "forget them with --erase, and change the credentials"),
@@ -192,6 +195,7 @@ def doctor(view: View) -> Health:
         found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.on_disk.damage(place)]
     if view.whole:
         found["audit log broken"] = _breaks(view)
+    found["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved
     findings = (
         Finding(problem, severity, len(found[problem]), advice, tuple(found[problem][:5]))
         for problem, (severity, advice) in _ADVICE.items()

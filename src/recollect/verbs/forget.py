@@ -67,6 +67,8 @@ def forget(view: View, wish: Forget) -> Receipt:
             for place, group in groups.items()
         ]
     note = _scrub(view, groups) if wish.erase else None
+    if note is None and view.unsaved:
+        note = "not saved yet: the disk refuses it, and it is forgotten in this process only"
     relieve(view, groups)
     view.memos.clear()  # this process keeps no copy either
     ids = tuple(ident for entry in entries for ident in entry.meta["deleted"])

@@ -44,7 +44,7 @@ def remember(
         keep_quota(view, len(records))
     view.new_in(*groups)
     relieve(view, groups)
-    return [stored[record.id] for record in records]
+    return view.told([stored[record.id] for record in records])
 
 
 def remember_many(view: View, items: Any) -> list[Record]:

@@ -26,7 +26,7 @@ def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
         with view.store.transaction(place):
             new = _superseded(view, place, ident, changes)
     view.new_in(place)
-    return new
+    return view.told([new])[0]
 
 
 def _superseded(view: View, place: Place, ident: str, changes: Mapping[str, Any]) -> Record:

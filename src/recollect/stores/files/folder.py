@@ -331,6 +331,10 @@ class FileFolder:
     def size(self, place: Place) -> int:
         return self.book(place).fileset.size()
 
+    def unsaved(self, place: Place) -> int:
+        opened = self._books.get(place)
+        return len(opened.book.reader.unsaved) if opened else 0
+
     def scrub(self, place: Place) -> None:
         self.compact(place)
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import Any
 
 from recollect.stores.files import files
 from recollect.stores.files.book import Book
@@ -84,4 +85,27 @@ def _at_exit() -> None:
         with suppress(Exception):
             retry()
     if left := [book for book, _ in mine if book.reader.unsaved]:
-        print(f"recollect: {lost(left)}", file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError, AttributeError):  # nobody may be there to read it
+            print(f"recollect: {lost(left)}", file=sys.stderr, flush=True)
+        sys.stderr = _Failing(sys.stderr)
+
+
+class _Failing:
+    """The stream, but its last flush fails: the one way in which a process that exits can still tell that it failed.
+
+    Python ends with 120 then, after everything else that was to be done at exit.
+    """
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def flush(self) -> None:
+        if sys.is_finalizing():
+            raise OSError("memories were lost")
+        if self._stream is not None:
+            self._stream.flush()

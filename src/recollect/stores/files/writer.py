@@ -178,7 +178,7 @@ class Writer:
                 parts = audit_file.renumbered(book.reader.unsaved[0], book.audit.last())
                 book.appender.append(parts, book.reader.at)
             except OSError as error:
-                book.unsaved_because = str(files.problem(error, book.fileset.folder))
+                book.unsaved_because = files.told(error, book.fileset.folder)
                 return
             with book.guard:
                 book.reader.unsaved.pop(0)
@@ -299,7 +299,7 @@ class Writer:
         """Append durably. If the disk refuses for long, a ledger keeps it in memory and says so."""
         book, concurrency, started = self.book, self.book.config.concurrency, time.perf_counter()
         if book.reader.unsaved:  # they are written in the order in which they were made
-            self._hold(parts, StoreError(book.unsaved_because))
+            self._hold(parts, book.unsaved_because)
             return
         # Vectors can be made again at any time: alone, they are not worth a flush of the disk.
         durable = list(parts) != [VECTORS]
@@ -315,19 +315,19 @@ class Writer:
                 if attempt == concurrency.max_retries:
                     if book.session is None:  # only the ledger document keeps what the disk refuses
                         raise problem from error
-                    self._hold(parts, problem)
+                    self._hold(parts, files.told(error, book.fileset.folder))
                     return
                 time.sleep(concurrency.retry_backoff_ms / 1000 * 2**attempt)
 
-    def _hold(self, parts: Parts, problem: StoreError) -> None:
+    def _hold(self, parts: Parts, problem: str) -> None:
         book = self.book
         with book.guard:
             book.reader.hold(parts)
         unsaved.watch(book, self.save_unsaved)
-        book.unsaved_because = str(problem)
-        tell(book.place, logging.ERROR, "write kept in memory", problem=str(problem))
+        book.unsaved_because = problem
+        tell(book.place, logging.ERROR, "write kept in memory", problem=problem)
         warnings.warn(
-            f"{problem} It is kept in memory and written once that is possible; until then it is not durable",
+            f"{problem}. It is kept in memory and written once that is possible; until then it is not durable",
             UnsavedWarning,
             stacklevel=2,
         )

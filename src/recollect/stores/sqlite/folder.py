@@ -369,6 +369,9 @@ class SqliteFolder:
     def size(self, place: Place) -> int:
         return self._read(place, lambda handle: handle.size(), 0)
 
+    def unsaved(self, place: Place) -> int:
+        return 0
+
     def crowded(self, place: Place) -> bool:
         return False
 
