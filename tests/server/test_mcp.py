@@ -576,11 +576,103 @@ def test_only_who_means_this_server_is_answered_over_http(tmp_path: Path, serve:
     def status(**headers: str) -> int:
         return httpx.post(url, json=ping, headers={**accept, **headers}, trust_env=False).status_code
 
+    port = url.rpartition(":")[2].removesuffix("/mcp")
     assert status() == 200
-    assert status(origin="http://localhost:3000") == 200
+    assert status(origin=f"http://127.0.0.1:{port}") == 200
+    assert status(origin=f"http://localhost:{port}") == 200
+    assert status(origin="http://localhost:3000") == 403
+    assert status(origin="http://127.0.0.1:3000") == 403
+    assert status(origin=f"http://127.0.0.1:{port}0") == 403
+    assert status(origin=f"https://127.0.0.1:{port}") == 403
+    assert status(origin="null") == 403
     assert status(host="evil.example:8377") == 421
     assert status(origin="https://evil.example") == 403
     assert status(**{"content-type": "text/plain"}) == 400
+
+
+@pytest.mark.slow
+def test_pages_of_an_origin_that_was_named_are_answered_over_http(tmp_path: Path, serve: Callable[..., Served]) -> None:
+    import httpx
+
+    named = ("--allow-origin", "http://localhost:3000", "--allow-origin", "https://app.example")
+    url = serve(tmp_path / "memory", "--http", "127.0.0.1:0", *named).url()
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    accept = {"accept": "application/json, text/event-stream"}
+
+    def ask(origin: str) -> httpx.Response:
+        return httpx.post(url, json=ping, headers={**accept, "origin": origin}, trust_env=False)
+
+    for origin in ("http://localhost:3000", "https://app.example"):
+        answer = ask(origin)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, origin)
+        asks = {"origin": origin, "access-control-request-method": "POST"}
+        asked = httpx.options(url, headers=asks, trust_env=False)
+        assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (200, origin)
+    for origin in ("http://localhost:3001", "http://app.example", "https://app.example.evil.example"):
+        answer = ask(origin)
+        assert (answer.status_code, answer.headers.get("access-control-allow-origin")) == (403, None)
+
+
+@pytest.mark.parametrize("origin", ["*", "localhost:3000", "http://localhost:*", "http://localhost:3000/", "null", ""])
+def test_an_origin_is_named_as_browsers_send_it(tmp_path: Path, origin: str) -> None:
+    from recollect.cli.app import cli
+
+    given = ["mcp", "--store", str(tmp_path / "memory"), "--http", "127.0.0.1:0", "--allow-origin", origin]
+    done = CliRunner().invoke(cli, given)
+
+    assert done.exit_code == 1
+    assert "allow_origin: must be as browsers send it, such as http://localhost:3000" in done.stderr
+    assert not (tmp_path / "memory").exists()
+
+
+def _dropped(url: str) -> None:
+    """A request whose client is gone before it has sent all of it."""
+    host, port = url.removeprefix("http://").removesuffix("/mcp").split(":")
+    with socket.create_connection((host, int(port))) as client:
+        head = f"POST /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+        client.sendall(f"{head}Accept: application/json\r\nContent-Length: 1000\r\n\r\n{{".encode())
+
+
+@pytest.mark.slow
+def test_a_server_whose_stderr_nobody_reads_answers_and_ends(tmp_path: Path, serve: Callable[..., Served]) -> None:
+    import httpx
+
+    server = serve(tmp_path / "memory", "--http", "127.0.0.1:0")
+    url = server.url()
+    for turn in range(1000):  # each is told of; together they are more than a pipe holds
+        _dropped(url)
+        refused = httpx.get(url, headers={"host": "evil.example:1"}, trust_env=False) if turn % 10 == 0 else None
+        assert refused is None or refused.status_code == 421
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    accept = {"accept": "application/json, text/event-stream"}
+    assert httpx.post(url, json=ping, headers=accept, trust_env=False).status_code == 200
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(2) == 0
+
+
+@pytest.mark.slow
+def test_a_line_that_does_not_end_is_refused_and_the_next_is_answered(
+    tmp_path: Path, serve: Callable[..., Served]
+) -> None:
+    server = serve(tmp_path / "memory")
+    server.greet()
+    assert server.stdout is not None
+    endless = "x" * (64 << 20)
+    asks = {
+        '{"jsonrpc": "2.0", "id": 7, "method": "' + endless + '"}\n': 7,
+        '{"method": "' + endless + '", "params": {"id": 3}, "jsonrpc": "2.0", "id": "eight"}\n': "eight",
+        '{"method": "' + endless + '", "params": {"id": 3}}\n': None,
+        endless + "\n": None,
+    }
+    for line, ident in asks.items():
+        server.say(line)
+        answer = json.loads(server.stdout.readline())
+        assert (answer["id"], answer["error"]["code"]) == (ident, types.INVALID_REQUEST)
+        assert "4,194,304 bytes" in answer["error"]["message"]
+        assert "tools" in server.ask("tools/list")
+    largest = server.ask("tools/call", name="write_scratchpad", arguments={"key": "k", "value": "é" * 500_000})
+    assert "error" not in str(largest)[:200], str(largest)[:300]
+    server.end()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import socket
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -16,14 +17,22 @@ from recollect.cli.target import Target, scoped
 from recollect.errors import AccessError, InputError
 
 _BACKLOG = 128
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 
 
 @click.command(cls=Leaf)
 @click.option("--http", metavar="HOST:PORT", help="Serve over HTTP there, at /mcp, instead of stdin and stdout.")
 @click.option("--allow-remote", is_flag=True, help="Let --http listen to other machines. There is no login.")
+@click.option(
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Over --http, answer web pages of this origin.",
+)
 @click.option("--read-only", is_flag=True, help="Leave out the tools that change something.")
 @scoped
-def mcp(target: Target, http: str | None, allow_remote: bool, read_only: bool) -> None:
+def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str, ...], read_only: bool) -> None:
     """Serve the memory to agents over the Model Context Protocol (MCP).
 
     \b
@@ -31,7 +40,12 @@ def mcp(target: Target, http: str | None, allow_remote: bool, read_only: bool) -
       claude mcp add recollect -- recollect mcp --store ~/memory --agent claude
       recollect mcp --http 127.0.0.1:8377
     """
+    if http is None and (allow_remote or origins):
+        raise click.UsageError("--allow-remote and --allow-origin are for --http.")
     where = None if http is None else _host_and_port(http, allow_remote)
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise InputError("allow_origin", "must be as browsers send it, such as http://localhost:3000")
     if find_spec("mcp") is None:
         raise click.ClickException("the MCP server needs the package mcp; run `pip install 'recollect[mcp]'`")
     store, home = target.find()
@@ -55,7 +69,7 @@ def mcp(target: Target, http: str | None, allow_remote: bool, read_only: bool) -
         else:
             host, port = where[0], listening.getsockname()[1]
             note(f"Listening on http://{_quoted(host)}:{port}{transports.PATH}")
-            transports.over_http(server, listening, host)
+            transports.over_http(server, listening, host, origins)
 
 
 def _host_and_port(given: str, allow_remote: bool) -> tuple[str, int]:

@@ -3,27 +3,54 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import anyio
 import uvicorn
+from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
+from mcp.shared.message import SessionMessage
+from starlette.middleware.cors import CORSMiddleware
 
 PATH = "/mcp"
-_PATIENCE = 3
+_PATIENCE = 1
 """Seconds that open connections have to end by themselves."""
 _CHUNK = 65_536
-_AHEAD = 64
+_AHEAD = 16
 """Lines that are read before the first of them is dealt with."""
+_LONGEST = DEFAULT_MAX_REQUEST_BODY_SIZE
+"""Bytes of one line, as of one request over HTTP: arguments may have 1 MiB, which escapes make three times as long."""
+_ENDS = 1000
+_ID = rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")'
+_LEADING = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
+_TRAILING = re.compile(_ID + rb"\s*\}\s*$")
+
+
+class _TooLong(NamedTuple):
+    """A line that was passed over."""
+
+    begin: bytes
+    end: bytes
+
+    def answer(self) -> SessionMessage:
+        """Names the request, where its id comes first or last as all clients write it."""
+        found = _LEADING.match(self.begin) or _TRAILING.search(self.end)
+        ident = json.loads(found[1]) if found else None
+        problem = types.ErrorData(
+            code=types.INVALID_REQUEST, message=f"the message is over the limit of {_LONGEST:,} bytes"
+        )
+        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=ident, error=problem))
 
 
 def over_stdio(server: Server[Any]) -> None:
@@ -35,54 +62,81 @@ async def _stdio(server: Server[Any]) -> None:
     with anyio.CancelScope() as scope:
         loop = asyncio.get_running_loop()
         _on_signals(lambda: loop.call_soon_threadsafe(scope.cancel))
-        lines = cast("anyio.AsyncFile[str]", _lines(0, loop))
+        refused: asyncio.Future[Callable[[SessionMessage], Awaitable[None]]] = loop.create_future()
+        lines = cast("anyio.AsyncFile[str]", _lines(0, loop, refused))
         try:
             async with stdio_server(stdin=lines) as (read, write):
+                refused.set_result(write.send)
                 await server.run(read, write, server.create_initialization_options())
         except* BrokenPipeError:
             pass  # the client is gone
 
 
-async def _lines(fd: int, loop: asyncio.AbstractEventLoop) -> AsyncIterator[str]:
-    """The lines of a file descriptor.
+async def _lines(
+    fd: int, loop: asyncio.AbstractEventLoop, refused: asyncio.Future[Callable[[SessionMessage], Awaitable[None]]]
+) -> AsyncIterator[str]:
+    """The lines of a file descriptor. One that is too long is answered to whatever `refused` turns out to be.
 
     They are read by a thread that nobody waits for: the SDK's own cannot be stopped before the client says something.
     """
-    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+    lines: asyncio.Queue[bytes | _TooLong | None] = asyncio.Queue()
     room = threading.Semaphore(_AHEAD)
 
-    def tell(line: bytes | None) -> None:
+    def tell(line: bytes | _TooLong | None) -> None:
         room.acquire()
         loop.call_soon_threadsafe(lines.put_nowait, line)
 
     def read() -> None:
-        rest = b""
         with suppress(RuntimeError):  # of a loop that is closed: nobody listens any more
-            while chunk := os.read(fd, _CHUNK):
-                *whole, rest = (rest + chunk).split(b"\n")
-                for line in whole:
-                    tell(line)
-            tell(rest)
+            for line in _split(iter(lambda: os.read(fd, _CHUNK), b"")):
+                tell(line)
             tell(None)
 
     threading.Thread(target=read, daemon=True).start()
     while (line := await lines.get()) is not None:
         room.release()
-        if line.strip():
+        if isinstance(line, _TooLong):
+            await (await refused)(line.answer())
+        elif line.strip():
             yield line.decode(errors="replace")
 
 
-def over_http(server: Server[Any], listening: socket.socket, host: str) -> None:
-    """Until a signal asks to stop. Only who names `host` or this machine, and no page of another site, is answered."""
+def _split(chunks: Iterable[bytes]) -> Iterator[bytes | _TooLong]:
+    """Lines, each put together once. Of one that is too long no more is kept than its two ends."""
+    parts: list[bytes] = []
+    size, begin, end = 0, b"", b""
+    for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        for at, part in enumerate((first, *others)):
+            if at:
+                yield _TooLong(begin, end) if size > _LONGEST else b"".join(parts)
+                parts, size, begin, end = [], 0, b"", b""
+            size += len(part)
+            begin, end = begin or part[:_ENDS], (end + part)[-_ENDS:]
+            if size <= _LONGEST:
+                parts.append(part)
+            else:
+                parts.clear()
+    yield _TooLong(begin, end) if size > _LONGEST else b"".join(parts)
+
+
+def over_http(server: Server[Any], listening: socket.socket, host: str, origins: Sequence[str] = ()) -> None:
+    """Until a signal asks to stop.
+
+    Only who names `host` or this machine is answered, and of web pages only its own and those of `origins`.
+    """
+    port = listening.getsockname()[1]
     names = [host if ":" not in host else f"[{host}]", "127.0.0.1", "localhost", "[::1]", socket.gethostname()]
     guard = TransportSecuritySettings(
         allowed_hosts=[f"{name}:*" for name in names],
-        allowed_origins=[f"http://{name}:*" for name in names],
+        allowed_origins=[*(f"http://{name}:{port}" for name in names), *origins],
     )
     # No request depends on one before it, so a client may go on after this process was started anew.
     app = server.streamable_http_app(
         streamable_http_path=PATH, stateless_http=True, json_response=True, transport_security=guard
     )
+    if origins:  # browsers ask first, and show pages no answer that does not name them
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
     config = uvicorn.Config(
         app, log_config=None, access_log=False, ws="none", lifespan="on", timeout_graceful_shutdown=_PATIENCE
     )
