@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from support.command_line import ANSI, CLEAN, SECRET, recollect, shell, store, terminal
 
+from recollect import Memory
+
 
 def test_two_processes_share_a_memory() -> None:
     stored = recollect("remember", "Alice prefers tabs", "--kind", "preference")
@@ -216,3 +218,50 @@ except SystemExit:
     )
 
     assert done.stderr == "[]\n"
+
+
+DRIVING = "alert \x1b]0;owned\x07 \x1b[2J \x9b31m \u202e red"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("colour", ["1", ""])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "list",
+        "recall alert",
+        "recall --explain alert",
+        "show ID",
+        "history ID",
+        "why ID",
+        "context alert",
+        "audit",
+        "forget ID --yes",
+        "export",
+        "export --json",
+        "list --json",
+        "context alert --json",
+        'call recall {"query":"alert"}',
+        "sessions get s ID --store ledger:memory --preset ledger",
+        "sessions export s --store ledger:memory --preset ledger",
+        "sessions export s --format json --store ledger:memory --preset ledger",
+        "sessions export s --json --store ledger:memory --preset ledger",
+    ],
+)
+def test_nothing_that_is_stored_reaches_a_terminal_as_a_control(words: str, colour: str) -> None:
+    """Not even in JSON, where most but not all of these characters are escaped in any case."""
+    if "ledger:" in words:
+        with Memory("ledger:memory", preset="ledger") as memory:
+            memory.sessions.create("u", session_id="s")
+            ident = memory.sessions.add("s", {"type": "finding", "content": DRIVING})
+    else:
+        with Memory("./memory") as memory:
+            ident = memory.remember(DRIVING, metadata={DRIVING: DRIVING}).id
+
+    shown, code = terminal(*words.replace("ID", ident).split(), **({} if colour else {"NO_COLOR": "1"}))
+
+    assert code == 0, shown
+    assert "alert" in shown or words.startswith(("why", "audit", "forget"))
+    assert not set(ANSI.sub("", shown)) & set("\x1b\x07\x9b\u202e")
+    for sent in ("\x1b]0;", "\x1b[2J", "\x9b"):
+        assert sent not in shown

@@ -539,7 +539,14 @@ def test_what_is_stored_cannot_drive_the_terminal(run: Run) -> None:
     run("remember", "alert \x1b[31m red", "--source", "x", "--meta", "k=\x1b[2J")
 
     ident = json.loads(run("list", "--json").stdout)[0]["id"]
-    for words in (["list"], ["recall", "alert"], ["recall", "-x", "alert"], ["show", ident], ["history", ident]):
+    for words in (
+        ["list"],
+        ["recall", "alert"],
+        ["recall", "-x", "alert"],
+        ["show", ident],
+        ["history", ident],
+        ["context", "alert"],
+    ):
         shown = run(*words).stdout
         assert "\x1b" not in shown
         assert "alert \\x1b[31m red" in shown

@@ -98,4 +98,4 @@ def _print_logs(logs: list[Verified]) -> None:
         output.say(verdict, "  ", (name, STRONG), f"  {text.count(log.entries, 'entry', 'entries')}")
         output.say((f"head {log.head}", QUIET), indent=8)
         for found in log.breaks:
-            output.say((text.printable(found.problem), BAD), indent=8)
+            output.say((found.problem, BAD), indent=8)

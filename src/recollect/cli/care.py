@@ -150,7 +150,7 @@ def _print_finding(finding: Finding) -> None:
     label = "note" if finding.severity == "info" else finding.severity
     output.say((f"{label:<9}", _LOOKS[finding.severity]), (f"{finding.problem}", STRONG), f"  {finding.count:,}")
     output.say(finding.advice, indent=9)
-    shown = [text.short(example) if len(example) == 32 else text.printable(example) for example in finding.examples]
+    shown = [text.short(example) if len(example) == 32 else example for example in finding.examples]
     if all(len(example) == 32 for example in finding.examples):
         more = " …" if finding.count > len(shown) else ""
         output.say((" ".join(shown) + more, QUIET), indent=9)

@@ -133,7 +133,7 @@ def get(target: Target, session: str, memory_id: str) -> None:
     if target.json:
         output.emit(found)
         return
-    output.say((text.printable(found.text), STRONG))
+    output.say((found.text, STRONG))
     output.say("")
     output.facts(facts_of(found))
 
@@ -158,7 +158,7 @@ def delete(target: Target, session: str, memory_id: str, reason: str | None) -> 
     if target.json:
         output.emit({"session": session, "deleted": 1, "ids": [ident]})
         return
-    output.say("Deleted ", (text.short(ident), ID), f": {text.printable(reason)}" if reason else "")
+    output.say("Deleted ", (text.short(ident), ID), f": {reason}" if reason else "")
     _print_way_back(target, session)
 
 

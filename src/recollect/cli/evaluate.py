@@ -139,7 +139,7 @@ def _print(found: Report) -> None:
     vectors = f"; {ingest.vectors:,} vectors {ingest.vectors_seconds:,.2f} s later" if ingest.vectors else ""
     output.facts(
         [
-            ("data set", (f"{found.dataset}, {text.printable(found.file.name)}, sha256 {found.file.sha256[:12]}")),
+            ("data set", (f"{found.dataset}, {found.file.name}, sha256 {found.file.sha256[:12]}")),
             ("questions", f"{found.questions:,}{left_out}"),
             ("memories", f"{ingest.memories:,}{refused}"),
             ("preset", found.preset),

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import click
 
+from recollect.cli.text import printable
 from recollect.errors import RecollectError
 
 FAILED, INTERRUPTED = 1, 130
@@ -25,7 +26,7 @@ def report(error: Exception, *, as_json: bool) -> int:
         error.show()
         return error.exit_code
     if isinstance(error, RecollectError | OSError):
-        click.echo(f"recollect: {_line(error)}", err=True)
+        click.echo(printable(f"recollect: {_line(error)}"), err=True)
         return FAILED
     raise error
 

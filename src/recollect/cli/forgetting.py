@@ -108,7 +108,7 @@ def _print_receipt(receipt: Receipt, target: Target, named: int | None) -> None:
     verb = "Erased" if receipt.erased else "Forgot"
     earlier = receipt.count - named if named is not None else 0
     versions = f" ({text.count(earlier, 'earlier version', 'earlier versions')} among them)" if earlier else ""
-    reason = f": {text.printable(receipt.reason)}" if receipt.reason else ""
+    reason = f": {receipt.reason}" if receipt.reason else ""
     output.say(f"{verb} {text.count(receipt.count)}{versions}{reason}")
     for ident in receipt.ids[:_SAMPLE]:
         output.say((ident, ID), indent=2)
@@ -141,7 +141,7 @@ def undo(target: Target, change: str | None) -> None:
     if target.json:
         output.emit(entry)
         return
-    output.say(text.printable(entry.message[:1].upper() + entry.message[1:]))
+    output.say(entry.message[:1].upper() + entry.message[1:])
     for line in _undone(entry):
         output.say((line, QUIET), indent=2)
 

@@ -112,7 +112,7 @@ def prompt(target: Target) -> None:
     if target.json:
         output.emit({"context": found})
     else:
-        output.say(text.printable(found) if found else "Nothing.")
+        output.say(found if found else "Nothing.")
 
 
 @click.command(cls=Leaf)

@@ -30,7 +30,7 @@ def export(target: Target, file: str) -> None:
     with target.open() as memory, progress("Exporting", memory.stats().total) as told:
         if file == "-":
             # To stdout the export itself is the one JSON document.
-            stream = sys.stdout.buffer
+            stream = output.stream()
             memory.export(stream, progress=told)
             stream.flush()
             return

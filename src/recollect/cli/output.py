@@ -1,14 +1,19 @@
-"""Printing: JSON for programs; for people, tables and lines with colour where there is a terminal that wants it."""
+"""Printing: JSON for programs; for people, tables and lines with colour where there is a terminal that wants it.
+
+All that memories say goes through here, and nothing of it can drive the terminal.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import click
 import msgspec
+
+from recollect.cli import text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,12 +38,29 @@ class Column(NamedTuple):
 def emit(document: Any) -> None:
     """One JSON document: on one line for programs, indented where a person looks on."""
     encoded = msgspec.json.encode(document)
-    click.echo(msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded)
+    if sys.stdout.isatty():
+        encoded = text.printable_json(msgspec.json.format(encoded, indent=2))
+    click.echo(encoded)
 
 
-def note(text: str) -> None:
+def stream() -> BinaryIO:
+    """Stdout for what is JSON already."""
+    return cast("BinaryIO", _Printable()) if sys.stdout.isatty() else sys.stdout.buffer
+
+
+class _Printable:
+    """Takes whole characters at once."""
+
+    def write(self, data: bytes) -> int:
+        return sys.stdout.buffer.write(text.printable_json(data))
+
+    def flush(self) -> None:
+        sys.stdout.buffer.flush()
+
+
+def note(words: str) -> None:
     """Something to know that is not the result."""
-    click.echo(text, err=True)
+    click.echo(text.printable(words), err=True)
 
 
 def terminal() -> bool:
@@ -53,6 +75,7 @@ def width() -> int:
 
 def say(*parts: Styled, indent: int = 0) -> None:
     """One paragraph."""
+    parts = tuple(map(_printable, parts))
     if not terminal():
         plain = "".join(part if isinstance(part, str) else part[0] for part in parts)
         click.echo("\n".join(" " * indent + line if line else line for line in plain.split("\n")))
@@ -60,15 +83,20 @@ def say(*parts: Styled, indent: int = 0) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    text = Text.assemble(*parts)
-    _console().print(Padding(text, (0, 0, 0, indent), expand=False) if indent else text)
+    paragraph = Text.assemble(*parts)
+    _console().print(Padding(paragraph, (0, 0, 0, indent), expand=False) if indent else paragraph)
+
+
+def _printable(part: Styled) -> Styled:
+    return text.printable(part) if isinstance(part, str) else (text.printable(part[0]), part[1])
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[Styled]]) -> None:
+    shown = [list(map(_printable, row)) for row in rows]
     if terminal():
-        _rich_table(columns, rows)
+        _rich_table(columns, shown)
     else:
-        _plain_table(columns, rows)
+        _plain_table(columns, shown)
 
 
 def facts(rows: Iterable[tuple[str, Styled | None]], indent: int = 0) -> None:
@@ -88,6 +116,7 @@ def hanging(first: tuple[str, str], rest: Styled, indent: int = 0) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    first, rest = (text.printable(first[0]), first[1]), _printable(rest)
     if " " not in (rest if isinstance(rest, str) else rest[0]):
         # One word, such as an id, is never broken in two: the terminal may wrap it, and copying gives it whole.
         _console().print(" " * indent, Text(*first), "  ", Text.assemble(rest), sep="", soft_wrap=True)

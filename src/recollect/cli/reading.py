@@ -65,7 +65,7 @@ def show(target: Target, id: str) -> None:
     if target.json:
         output.emit(record)
         return
-    output.say((text.printable(record.text), STRONG))
+    output.say((record.text, STRONG))
     output.say("")
     output.facts(facts_of(record))
 
@@ -111,7 +111,7 @@ def why(target: Target, id: str) -> None:
 def _print_diagnosis(found: Diagnosis) -> None:
     now = utc_now()
     reason = f"is gone ({found.reason})" if found.status == "forgotten" else found.reason
-    output.say((text.short(found.id), output.ID), " ", (text.printable(reason), STRONG))
+    output.say((text.short(found.id), output.ID), " ", (reason, STRONG))
     output.facts(
         [
             ("status", found.status),

@@ -54,7 +54,7 @@ def facts_of(record: Record) -> Iterator[tuple[str, Styled | None]]:
     yield "importance", f"{record.importance:.2f}"
     yield "tags", text.tags(record) or None
     yield "role", record.role
-    yield "source", record.source and text.printable(record.source)
+    yield "source", record.source
     yield "tier", record.tier
     for part in ("tenant", "workspace", "account", "channel", "conversation", "agent"):
         yield part, getattr(address, part)
@@ -65,7 +65,7 @@ def facts_of(record: Record) -> Iterator[tuple[str, Styled | None]]:
     yield "archived", text.moment(record.archived_at, now) if record.archived_at else None
     yield "superseded by", (record.superseded_by, ID) if record.superseded_by else None
     yield "references", "\n".join(record.references) or None
-    yield "metadata", text.printable(msgspec.json.encode(record.metadata).decode()) if record.metadata else None
+    yield "metadata", msgspec.json.encode(record.metadata).decode() if record.metadata else None
     yield "embedding", f"{len(record.embedding) // 4} dimensions" if record.embedding else None
     yield "checksum", "matches" if record.digest() == record.checksum else ("does not match", output.BAD)
 

@@ -226,10 +226,10 @@ def _facts(found: SessionStats) -> Iterator[tuple[str, Styled | None]]:
     yield "decay", _decay(one.decay_config)
     yield "compaction", _compaction(one)
     yield "compacted", text.moment(one.last_compaction, now) if one.last_compaction else "never"
-    yield "language", text.printable(one.preferences.language)
-    yield "verbosity", text.printable(one.preferences.verbosity)
+    yield "language", one.preferences.language
+    yield "verbosity", one.preferences.verbosity
     for name, value in one.preferences.custom.items():
-        yield text.printable(name), text.printable(str(value))
+        yield name, str(value)
     yield "buffered", (f"{found.buffered:,} not written yet", CAREFUL) if found.buffered else None
     yield "corrupt", (f"{text.count(len(found.corrupt), 'line', 'lines')}", BAD) if found.corrupt else "nothing"
 
@@ -254,7 +254,7 @@ def _compaction(one: SessionMetadata) -> str:
 
 def print_damage(found: tuple[Damage, ...] | list[Damage], indent: int = 2) -> None:
     for damage in found:
-        output.hanging((text.printable(damage.where), BAD), text.printable(damage.problem), indent=indent)
+        output.hanging((damage.where, BAD), damage.problem, indent=indent)
 
 
 @click.command(cls=Leaf)
@@ -307,7 +307,7 @@ def export(target: Target, session: str, form: str | None, file: str | None) -> 
         if target.json:
             output.emit(msgspec.json.decode(written))
         else:
-            click.echo(written, nl=chosen == "json")
+            output.stream().write(written.encode() + b"\n" * (chosen == "json"))
         return
     files.replace(os.path.abspath(file), written.encode() + b"\n" * (chosen == "json"))
     if target.json:

@@ -13,6 +13,7 @@ _UNITS = ("KiB", "MiB", "GiB", "TiB")
 _BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _CONTROL = tuple(code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t")
 _UNSAFE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in (*_CONTROL, *_BIDI)}
+_UNSAFE_IN_JSON = {code: f"\\u{code:04x}" for code in _UNSAFE if code >= 0x7F}
 
 
 def short(ident: str) -> str:
@@ -23,6 +24,11 @@ def short(ident: str) -> str:
 def printable(text: str) -> str:
     """Text that cannot drive the terminal: control and direction characters are shown, not sent."""
     return text.replace("\r\n", "\n").translate(_UNSAFE)
+
+
+def printable_json(data: bytes) -> bytes:
+    """The same document: JSON escapes most of these characters, but not all."""
+    return data.decode().translate(_UNSAFE_IN_JSON).encode()
 
 
 def one_line(text: str, limit: int | None = None) -> str:
