@@ -117,6 +117,7 @@ class AsyncMemory:
     workspaces = _threaded(Memory.workspaces)
     export = _threaded(Memory.export)
     import_ = _threaded(Memory.import_)
+    backup = _threaded(Memory.backup)
     close = _threaded(Memory.close)
 
     async def __aenter__(self) -> Self:

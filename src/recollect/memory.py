@@ -29,7 +29,8 @@ from recollect.stores import open_store
 from recollect.stores.audit import Entry
 from recollect.stores.port import Damage, OnDisk, Store
 from recollect.stores.sessions import Clocked
-from recollect.verbs import archive, diagnose, export, forget, remember, revise, undo
+from recollect.verbs import archive, backup, diagnose, export, forget, remember, revise, undo
+from recollect.verbs.backup import Backup
 from recollect.verbs.diagnose import Diagnosis, Health, StoreStats
 from recollect.verbs.export import Imported, Progress, Target
 from recollect.verbs.forget import Forget, Receipt
@@ -439,6 +440,10 @@ class Memory:
     def import_(self, source: Target, *, progress: Progress | None = None) -> Imported:
         """Read an export back, ids, times and states as they were. What is there already is left alone."""
         return export.load(self._view, source, progress)
+
+    def backup(self, target: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None) -> Backup:
+        """Copy the whole store into a new folder while others go on writing. Complete and verified, or not there."""
+        return backup.backup(self._view, target, progress)
 
     def close(self) -> None:
         """Write what was put off and let go of the files. A later call opens them again."""

@@ -131,6 +131,7 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("audit", "verify"): (),
     ("workspaces", "list"): (),
     ("workspaces", "forget"): ("default", "--yes"),
+    ("backup",): ("copy",),
     ("export",): ("out.json",),
     ("import",): ("in.json",),
     ("presets", "list"): (),

@@ -49,6 +49,7 @@ _SECTIONS = {
         "eval": "evaluate:evaluate",
     },
     "Move and set up": {
+        "backup": "moving:backup",
         "export": "moving:export",
         "import": "moving:import_",
         "presets": "presets:presets",

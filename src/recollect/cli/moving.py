@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 
 import click
+import msgspec
 
 from recollect.cli import output, text
 from recollect.cli.intake import piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import STRONG
 from recollect.cli.progress import progress
+from recollect.cli.sessions import print_damage
 from recollect.cli.target import Target, scoped
+from recollect.errors import AccessError
 
 
 @click.command(cls=Leaf)
@@ -39,6 +42,35 @@ def export(target: Target, file: str) -> None:
         output.emit({"exported": number, "file": file})
     else:
         output.say(f"Exported {text.count(number)} to ", (file, STRONG))
+
+
+@click.command(cls=Leaf)
+@click.argument("folder", metavar="TARGET")
+@scoped
+def backup(target: Target, folder: str) -> None:
+    """Copy the whole store into a new folder.
+
+    All tenants and workspaces, with their audit logs, while other processes go on writing. The copy is a store like
+    this one. It is verified, and there as a whole or not at all. Exits with 1 if something in the store is damaged.
+
+    \b
+    Example:
+      recollect backup ~/backups/memory-2026-03-01
+    """
+    if bound := sorted(target.address()):
+        raise AccessError(f"backup: it holds the whole store; leave out --{bound[0]}")
+    from recollect.verbs.backup import all_places
+
+    store, home = target.find()
+    with target.open((store, home), told=False) as memory, progress("Copying", len(all_places(store))) as told:
+        done = memory.backup(folder, progress=told)
+    if target.json:
+        output.emit({**msgspec.structs.asdict(done), "damage": [one._asdict() for one in done.damage]})
+    else:
+        output.say(f"Copied {text.size(done.size_bytes)} to ", (done.path, STRONG))
+        print_damage(list(done.damage))
+    if done.damage:
+        click.get_current_context().exit(1)
 
 
 @click.command("import", cls=Leaf)

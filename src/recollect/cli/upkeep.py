@@ -13,7 +13,7 @@ from recollect.cli.output import BAD, GOOD, STRONG, Column, Styled
 from recollect.cli.progress import progress
 from recollect.cli.sessions import opened, print_damage
 from recollect.cli.target import Target, scoped
-from recollect.errors import NotFoundError, StoreError
+from recollect.errors import NotFoundError
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
@@ -33,6 +33,8 @@ def verify(target: Target) -> None:
     Example:
       recollect verify --store ledger:./memory
     """
+    from recollect.verbs.backup import damage_in
+
     target.check_whole("verify")
     store, home = target.find()
     found: dict[Place, list[Damage]] = {}
@@ -40,7 +42,7 @@ def verify(target: Target) -> None:
         places = _places(store, target)
         with progress("Verifying", len(places)) as told:
             for place in places:
-                found[place] = _damage(store, place)
+                found[place] = damage_in(store, place)
                 told(len(found))
     _print_verified(target, found)
     if any(found.values()):
@@ -60,21 +62,6 @@ def _places(store: Store, target: Target) -> list[Place]:
     if target.workspace is not None and all(place.workspace is None for place in places):
         raise NotFoundError(f"there is no workspace {target.workspace}")
     return places
-
-
-def _damage(store: Store, place: Place) -> list[Damage]:
-    from recollect.stores.audit import check
-    from recollect.stores.port import Damage, OnDisk
-
-    found: list[Damage] = []
-    try:
-        if isinstance(store, OnDisk):
-            found += store.damage(place)
-        found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), store.written(place))]
-    except StoreError as error:
-        if not found:
-            found.append(Damage("files", str(error)))
-    return found
 
 
 def _print_verified(target: Target, found: dict[Place, list[Damage]]) -> None:

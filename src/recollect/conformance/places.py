@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -83,6 +84,24 @@ class PlaceClaims:
         assert store.places("acme") == []
         if isinstance(store, Administered):
             assert store.tenants() == []
+
+    def test_a_place_is_copied_to_where_a_store_like_this_one_finds_it(self, store: Store) -> None:
+        if not isinstance(store, OnDisk):
+            pytest.skip("the store is not one of files")
+        kept = keep(store, sample("here"), sample("there", workspace="shop"), sample("all", tier="account"))
+        with tempfile.TemporaryDirectory() as folder:
+            store.check_apart(folder)
+            for place in store.places("default"):
+                store.copy(place, folder)
+            keep(store, sample("later"))
+            copy = store.elsewhere(folder)
+            try:
+                assert copy.places("default") == store.places("default")
+                for record in kept:
+                    assert copy.get(Place.of(record), [record.id]) == [record]
+                assert sorted(contents(copy.scan(where()))) == ["all", "here"]
+            finally:
+                copy.close()
 
     def test_names_that_differ_in_case_only_are_apart(self, store: Store) -> None:
         names = ["shop", "Shop", "SHOP", "s.h-o_p", "s@h+op", "0"]

@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from recollect.errors import UnreadableError
+from recollect.errors import InputError, UnreadableError
 from recollect.record import Record
 from recollect.stores.port import After, Order, Place
 
@@ -113,6 +113,13 @@ def empty_trash(folder: str | os.PathLike[str]) -> None:
         for name in os.listdir(folder):
             if name.startswith(TRASH):
                 shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+
+def check_apart(folder: str, *roots: str) -> None:
+    """InputError if the folder of a copy is, or is inside, what the store itself looks into."""
+    for root in roots:
+        if os.path.commonpath([os.path.realpath(root), os.path.realpath(folder)]) == os.path.realpath(root):
+            raise InputError("target", f"{folder} is inside the store; give a folder outside {root}")
 
 
 def open_files() -> int:

@@ -295,6 +295,18 @@ class OnDisk(Protocol):
         """Look at everything on disk."""
         ...
 
+    def copy(self, place: Place, folder: str) -> None:
+        """Write a place as it is at one moment into another folder, where `elsewhere` finds it. Nobody waits for it."""
+        ...
+
+    def elsewhere(self, folder: str) -> Store:
+        """A store of this kind in another folder."""
+        ...
+
+    def check_apart(self, folder: str) -> None:
+        """InputError for `target` if what is put into the folder would be taken for this store's."""
+        ...
+
 
 @runtime_checkable
 class Administered(Protocol):

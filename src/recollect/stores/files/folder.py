@@ -19,6 +19,7 @@ from recollect.stores.copies import Copies
 from recollect.stores.files import files, unsaved
 from recollect.stores.files.book import Book
 from recollect.stores.files.changes import Changes
+from recollect.stores.files.copying import copy
 from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
 from recollect.stores.files.transaction import Inside, Opened, Transaction
@@ -42,12 +43,18 @@ T = TypeVar("T")
 class Layout(Protocol):
     """Where the files of each place are."""
 
+    root: str
+
     def path(self, place: Place) -> str:
         """The folder of a place."""
         ...
 
     def parts(self, place: Place) -> list[str]:
         """All that belongs to a place and to no other, the lock's folder last."""
+        ...
+
+    def beside(self, place: Place) -> list[str]:
+        """What people have set for it, outside of that."""
         ...
 
     def make(self, place: Place, meter: Meter) -> Book: ...
@@ -357,6 +364,11 @@ class FileFolder:
 
     def damage(self, place: Place) -> list[Damage]:
         return self.book(place).damage()
+
+    def copy(self, place: Place, folder: str) -> None:
+        opened, layout = self.opened(place), self._layout
+        if opened.book.fileset.exists():
+            copy(opened, [*layout.parts(place), *layout.beside(place)], layout.root, folder)
 
     def close(self) -> None:
         with self._lock:

@@ -24,7 +24,7 @@ from recollect.stores.files.reader import tell
 from recollect.stores.files.session import COUNTED, Session
 from recollect.stores.files.snapshots import INDEX, METADATA
 from recollect.stores.files.transaction import Opened
-from recollect.stores.folders import perhaps, subfolders, there
+from recollect.stores.folders import check_apart, perhaps, subfolders, there
 from recollect.stores.port import Place, Settings
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
 
@@ -55,6 +55,9 @@ class LedgerLayout:
 
     def parts(self, place: Place) -> list[str]:
         return [self.path(place)]
+
+    def beside(self, place: Place) -> list[str]:
+        return [os.path.join(self.root, "config.json")]
 
     def make(self, place: Place, meter: Meter) -> Book:
         folder = self.path(place)
@@ -173,6 +176,12 @@ class Ledger(FileFolder):
                 self._sum_up(opened)
                 _tell_closed(opened)
             self._write_indices()
+
+    def elsewhere(self, folder: str) -> Ledger:
+        return Ledger(folder)
+
+    def check_apart(self, folder: str) -> None:
+        check_apart(folder, self.root)
 
     def compact(self, place: Place) -> int:
         opened, started = self.opened(place), time.monotonic()

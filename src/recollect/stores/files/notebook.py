@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from recollect.errors import InputError
 from recollect.stores.files.agent_file import AgentSettings
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import Config, Storage
@@ -11,7 +12,7 @@ from recollect.stores.files.fileset import FileSet
 from recollect.stores.files.folder import FileFolder, holds_something
 from recollect.stores.files.formats import NotebookFormat
 from recollect.stores.files.metrics import Meter
-from recollect.stores.folders import perhaps, subfolders
+from recollect.stores.folders import check_apart, perhaps, subfolders
 from recollect.stores.port import Place, Settings
 
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
@@ -39,6 +40,18 @@ class NotebookLayout:
     def parts(self, place: Place) -> list[str]:
         folder = self.path(place)
         return [self._memories(folder), self._aside(folder)] if folder == self.root else [folder]
+
+    def beside(self, place: Place) -> list[str]:
+        return [os.path.join(self.path(place), "agent.json")]
+
+    def elsewhere(self, folder: str) -> str:
+        return os.path.join(folder, self._file)
+
+    def own(self) -> list[str]:
+        """The folders that hold nothing but this notebook."""
+        others = (Place("default", None), Place("default", "any"), Place("any", None))
+        folders = [self.path(others[0]), *(os.path.dirname(self.path(place)) for place in others[1:])]
+        return [*folders, self._aside(self.root)]
 
     def _memories(self, folder: str) -> str:
         return os.path.join(folder, self._file if folder == self.root else NotebookFormat.file)
@@ -73,7 +86,7 @@ class NotebookLayout:
 
 class Notebook(FileFolder):
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        layout = NotebookLayout(os.path.abspath(path))
+        layout = self._notebook = NotebookLayout(os.path.abspath(path))
         self.root = layout.root
         self._agents: dict[str, AgentSettings] = {}
         super().__init__(layout)
@@ -84,6 +97,15 @@ class Notebook(FileFolder):
         if agent is None:
             agent = self._agents[folder] = AgentSettings(folder)
         return agent.now()
+
+    def elsewhere(self, folder: str) -> Notebook:
+        return Notebook(self._notebook.elsewhere(folder))
+
+    def check_apart(self, folder: str) -> None:
+        """Other files may be beside a notebook, and so may its copy."""
+        check_apart(folder, *self._notebook.own())
+        if folder == self.root:
+            raise InputError("target", f"{folder} is where the notebook is")
 
     def crowded(self, place: Place) -> bool:
         """It has no limit."""

@@ -250,6 +250,16 @@ class Database:
                 raw.close()
         return not self.current()
 
+    def copy(self, path: str) -> None:
+        """Into another file, page by page, as of one moment. Whoever writes does not wait."""
+        with self.reading() as connection:
+            other: Any = apsw.Connection(path)
+            try:
+                with other.backup("main", connection, "main") as copying:
+                    copying.step(-1)
+            finally:
+                other.close()
+
     # Writing
 
     def begin(self, *, seconds: float = BUSY_SECONDS, durable: bool = True) -> None:

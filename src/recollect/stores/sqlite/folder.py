@@ -20,7 +20,17 @@ from recollect.filters import Filter
 from recollect.record import Record, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
-from recollect.stores.folders import TRASH, empty_trash, merged, open_files, perhaps, subfolders, there, unreadable
+from recollect.stores.folders import (
+    TRASH,
+    check_apart,
+    empty_trash,
+    merged,
+    open_files,
+    perhaps,
+    subfolders,
+    there,
+    unreadable,
+)
 from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Edge, Memories
@@ -396,6 +406,17 @@ class SqliteFolder:
             return self._read(place, lambda handle: handle.damage(), [])
         except CorruptionError as error:
             return [Damage(self._path(place), str(error))]
+
+    def copy(self, place: Place, folder: str) -> None:
+        path = SqliteFolder(folder)._path(place)
+        create(path)
+        self._read(place, lambda handle: handle.copy(path), None)
+
+    def elsewhere(self, folder: str) -> SqliteFolder:
+        return SqliteFolder(folder)
+
+    def check_apart(self, folder: str) -> None:
+        check_apart(folder, str(self.root))
 
     def tenants(self) -> list[str]:
         return _names(self.root)

@@ -1,0 +1,61 @@
+"""Copying the files of one place while others write to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import IO
+
+from recollect.errors import StoreError
+from recollect.stores.files import files
+from recollect.stores.files.transaction import Opened
+from recollect.stores.folders import TRASH
+
+_CHUNK = 1 << 20
+
+
+def copy(opened: Opened, parts: Sequence[str], root: str, folder: str) -> None:
+    """The files of a place, from under `root` to the same names under `folder`, as they are at one moment.
+
+    The lock is held only until they are open: files grow at their ends or are replaced as a whole, so what was there
+    stays readable.
+    """
+    book = opened.book
+    with ExitStack() as stack:
+        opened.writer.begin("backup")
+        try:
+            if book.reader.unsaved:
+                raise StoreError(f"{len(book.reader.unsaved)} writes are not saved yet: {book.unsaved_because}")
+            found = [(path, stack.enter_context(open(path, "rb"))) for path in _files(parts)]
+            sizes = [os.fstat(file.fileno()).st_size for _, file in found]
+        finally:
+            opened.writer.end(None)
+        for (path, file), size in zip(found, sizes, strict=True):
+            _write(file, size, os.path.join(folder, os.path.relpath(path, root)))
+
+
+def _files(parts: Sequence[str]) -> Iterator[str]:
+    """Without the lock, which is nobody's there, and what is going or was never finished."""
+    for part in parts:
+        if os.path.isfile(part):
+            yield part
+        for folder, folders, names in os.walk(part):
+            folders[:] = [name for name in folders if not name.startswith(TRASH)]
+            yield from (
+                os.path.join(folder, name) for name in names if name != "lock" and not name.endswith(files.TEMPORARY)
+            )
+
+
+def _write(file: IO[bytes], size: int, path: str) -> None:
+    try:
+        files.make_folder(os.path.dirname(path))
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, files.PRIVATE)
+        with open(fd, "wb") as copy:
+            while size > 0 and (data := file.read(min(size, _CHUNK))):
+                copy.write(data)
+                size -= len(data)
+            copy.flush()
+            os.fsync(fd)
+    except OSError as error:
+        raise files.problem(error, path) from error
