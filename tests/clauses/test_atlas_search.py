@@ -1,8 +1,10 @@
 """Atlas UX, "Memory Retrieval: search_my_memories" and its merging, through the public surface."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.common import Clock
@@ -226,3 +228,59 @@ def test_the_five_best_become_system_messages(atlas: Atlas) -> None:
     assert roles == ["system"] * 6 + ["user"]
     for message, text in zip(made.messages[1:6], best, strict=True):
         assert f"- {text}\n" in message["content"]
+
+
+@pytest.mark.clause("ATL-08")
+def test_the_tool_asks_all_four_at_the_same_time(atlas: Atlas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answers once all four were asked: one after the other they would wait for each other in vain."""
+    from recollect import audit
+    from recollect.recall import consult as federation
+
+    meeting = threading.Barrier(4)
+
+    def meet(*arguments: object, **options: object) -> list[Found]:
+        meeting.wait(4.0)  # less than the tool waits for its sources
+        return []
+
+    class Meeting(Shelf):
+        search = meet
+
+    me = atlas(Meeting("workflow"), Meeting("knowledge"))
+    monkeypatch.setattr(federation, "recall", meet)
+    monkeypatch.setattr(audit.AuditLog, "search", meet)
+    assert tools.call(me, "search_my_memories", {"query": "lease"}) == {"results": [], "failed": []}
+
+
+@pytest.mark.clause("ATL-08", "ATL-09")
+def test_each_source_is_asked_for_as_many_as_the_document_says(
+    atlas: Atlas, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten memories and ten audit entries, five steps and five chunks: of those, texts that say the same count once."""
+    from recollect.recall import consult as federation
+
+    asked: dict[str, int] = {}
+    recall = federation.recall
+
+    def recalling(*given: Any, limit: int, **options: Any) -> Any:
+        asked["memory"] = limit
+        return recall(*given, limit=limit, **options)
+
+    monkeypatch.setattr(federation, "recall", recalling)
+
+    class Asked(Shelf):
+        def search(self, query: str, limit: int) -> Sequence[Found]:
+            asked[self.name] = limit
+            return ()
+
+    me = atlas(Asked("workflow"), Asked("knowledge"))
+    for number in range(3):
+        me.audit.record("sign", f"signed the lease number {number}")
+    for _ in range(7):
+        clock.forward(minutes=1)
+        me.audit.record("sign", "signed the lease once more")
+    for limit in (1, 4):
+        tools.call(me, "search_my_memories", {"query": "the lease", "limit": limit})
+        assert asked == {"memory": 10, "workflow": 5, "knowledge": 5}
+        assert len(me.consult("the lease", limit=limit, sources=["audit"])) == limit
+    tools.call(me, "search_my_memories", {"query": "the lease", "limit": 12})
+    assert asked == {"memory": 12, "workflow": 12, "knowledge": 12}  # more where more are wanted
