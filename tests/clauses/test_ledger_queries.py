@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -250,6 +251,28 @@ def test_relevance_in_the_index_is_refreshed_at_an_interval(
         assert path.exists() is written
         if written:
             assert len(files.json("sessions", "s", "index.json")["entries"]) == 3
+
+
+@pytest.mark.clause("LED-09")
+def test_relevance_in_the_index_is_refreshed_once_an_hour(
+    files: Files, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, passed = time.monotonic, 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: real() + passed)
+    with files.open(clock) as memory:
+        memory.sessions.create("u", session_id="s")
+
+        def written() -> int:
+            """How many entries the index has after one more."""
+            memory.sessions.add("s", entry("one more"))
+            there = (files.session() / "index.json").exists()
+            return len(files.json("sessions", "s", "index.json")["entries"]) if there else 0
+
+        told = []
+        for minutes in (0, 59, 61, 119, 122):
+            passed = 60.0 * minutes
+            told.append(written())
+    assert told == [0, 0, 3, 3, 5]
 
 
 @pytest.mark.clause("LED-15")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from support.jsonl import KINDS, Kept, assert_sound
 
 from recollect import Memory
@@ -123,6 +124,53 @@ def test_whoever_waits_gets_the_lock_when_it_is_free(kept: Kept, start: Start) -
         script.finish()
         assert memory.stats().total == 4
     assert_sound(kept)
+
+
+@pytest.fixture
+def impatient(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> Kept:
+    """Waits for a moment at a time, three times more."""
+    from recollect.stores.files import notebook
+    from recollect.stores.files.config import Concurrency
+
+    if kept.kind == "ledger":
+        kept.hurry(lock_timeout_ms=1, max_retries=3, retry_backoff_ms=100)
+    else:
+        config = replace(notebook._CONFIG, concurrency=Concurrency(1, 3, 100))  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(notebook, "_CONFIG", config)
+    return kept
+
+
+@pytest.mark.parametrize("turn", [1, 2, 3, 4])
+def test_whoever_waited_in_vain_tries_again_three_times(
+    impatient: Kept, start: Start, monkeypatch: pytest.MonkeyPatch, turn: int
+) -> None:
+    """Each time after twice as long. The holder ends in one of the pauses, or after all of them."""
+    pauses: list[float] = []
+    real = time.sleep
+
+    def pause(seconds: float) -> None:
+        if seconds < 0.1:
+            real(seconds)
+            return
+        pauses.append(seconds)
+        if len(pauses) == turn:
+            script.tell("go on")
+            script.finish()
+
+    with impatient.open() as memory:
+        script = holder(impatient, start)
+        monkeypatch.setattr(time, "sleep", pause)
+        if turn <= 3:
+            memory.remember("by who tried again")
+            assert memory.stats().total == 4
+        else:
+            with pytest.raises(ConcurrencyError, match=r"through 4 tries of 0\.001 s"):
+                memory.remember("by who gave up")
+            script.tell("go on")
+            script.finish()
+            assert memory.stats().total == 3
+        assert pauses == [0.1, 0.2, 0.4][:turn]
+    assert_sound(impatient)
 
 
 def test_threads_take_turns(kept: Kept) -> None:

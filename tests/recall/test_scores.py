@@ -63,6 +63,22 @@ def test_inklings_is_reciprocal_ranks_times_strength(tmp_path: Path, clock: Any)
         assert "some dotterel" in texts(memory.recall("kestrel")), "of those that mean the same the best is recalled"
 
 
+@pytest.mark.clause("INK-14")
+@pytest.mark.parametrize(
+    ("apart", "cosine", "recalled"),
+    [(25.6, 0.9018, 1), (25.8, 0.9003, 1), (25.9, 0.8996, 2), (26.1, 0.8980, 2), (19.0, 0.9455, 1)],
+)
+def test_above_a_cosine_of_nine_tenths_two_say_the_same(
+    tmp_path: Path, clock: Any, apart: float, cosine: float, recalled: int
+) -> None:
+    assert math.cos(math.radians(apart)) == pytest.approx(cosine, abs=1e-4)
+    angles = {"some plover": 10.0, "some dotterel": 10.0 + apart}
+    with Memory(tmp_path, preset="inklings", embedder=Angles(angles), clock=clock) as memory:
+        for text in angles:
+            memory.remember(text)
+        assert texts(memory.recall("kestrel")) == [*angles][:recalled]
+
+
 @pytest.mark.clause("ATL-09")
 @pytest.mark.clause("ATL-10")
 @pytest.mark.clause("ATL-20")
