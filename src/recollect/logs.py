@@ -18,12 +18,13 @@ class JsonLines(logging.Formatter):
     """One JSON object a line: timestamp, level, component, session_id, message, metadata."""
 
     def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
         line: dict[str, Any] = {
             "timestamp": datetime.fromtimestamp(record.created, UTC),
             "level": "WARN" if record.levelname == "WARNING" else record.levelname,
-            "component": record.name.removeprefix("recollect."),
+            "component": getattr(record, "component", record.name.removeprefix("recollect.")),
             "session_id": getattr(record, "session_id", None),
-            "message": record.getMessage(),
+            "message": message[:1].upper() + message[1:],
             "metadata": getattr(record, "metadata", {}),
         }
         if record.exc_info:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import io
 import json
 import logging
+import os
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,8 +19,10 @@ import pytest
 from support.common import Clock
 from support.ledger_files import NOW, Files, checksum, entry
 
-from recollect import InputError, Memory, NotFoundError
+from recollect import ConcurrencyError, InputError, Memory, NotFoundError, StoreError, UnsavedWarning
 from recollect.logs import JsonLines
+from recollect.stores.files.ledger import Ledger
+from recollect.stores.port import Place
 
 SECRET = "Quagga"
 """In every text that is to disappear."""
@@ -297,36 +304,109 @@ def test_the_metrics_have_the_documents_names_and_count(memory: Memory) -> None:
 
 @pytest.mark.clause("LED-21")
 def test_log_lines_are_the_documents_json(files: Files, clock: Clock) -> None:
-    out = io.StringIO()
-    handler = logging.StreamHandler(out)
-    handler.setFormatter(JsonLines())
-    logger = logging.getLogger("recollect")
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
     files.configure(storage={"max_session_size_mb": 0.01})
-    try:
-        with files.open(clock) as memory:
-            memory.sessions.create("u", session_id="sess_001")
-            ids = memory.sessions.add_many("sess_001", [entry("x" * 2000) for _ in range(4)])
-            memory.sessions.delete("sess_001", ids[0])
-            memory.sessions.compact("sess_001")
-            memory.sessions.get("sess_001", ids[1])
-            path = files.session("sess_001") / "memory.jsonl"
-            path.write_bytes(path.read_bytes() + b"not JSON\n" + b"\n" * 1000)
-            memory.sessions.add("sess_001", entry("y" * 1000))
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)
-    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    with listening() as lines, files.open(clock) as memory:
+        memory.sessions.create("u", session_id="sess_001")
+        ids = memory.sessions.add_many("sess_001", [entry("x" * 2000) for _ in range(4)])
+        memory.sessions.delete("sess_001", ids[0])
+        memory.sessions.compact("sess_001")
+        memory.sessions.get("sess_001", ids[1])
     for line in lines:
         assert list(line) == ["timestamp", "level", "component", "session_id", "message", "metadata"]
         assert line["session_id"] == "sess_001"
         assert line["timestamp"].endswith("Z")
-    said = {(line["level"], line["message"]) for line in lines}
-    assert {("DEBUG", "lock acquired"), ("DEBUG", "lock released"), ("DEBUG", "cache miss")} <= said
-    assert {("INFO", "session created"), ("INFO", "session closed"), ("INFO", "session compaction started")} <= said
-    assert {("WARN", "approaching size limit"), ("ERROR", "corruption detected")} <= said
-    done = next(line for line in lines if line["message"] == "session compaction completed")
+    done = next(line for line in lines if line["message"] == "Session compaction completed")
+    assert (done["level"], done["component"]) == ("INFO", "MemoryManager")
     assert list(done["metadata"]) == ["entries_before", "entries_after", "size_reduction_mb", "duration_ms"]
     assert (done["metadata"]["entries_before"], done["metadata"]["entries_after"]) == (4, 3)
-    assert "x" * 50 not in out.getvalue()
+    assert "x" * 50 not in str(lines)
+
+
+LEVELS = """
+- `DEBUG`: Lock acquisition/release, cache hits/misses
+- `INFO`: Session lifecycle, compaction start/end
+- `WARN`: Lock timeout, approaching size limit
+- `ERROR`: Corruption detected, I/O failures
+"""
+"""Section 15.2, word for word."""
+EVENTS = {
+    "Lock acquisition/release": ["Lock acquired", "Lock released"],
+    "cache hits/misses": ["Cache hit", "Cache miss"],
+    "Session lifecycle": ["Session created", "Session opened", "Session closed", "Session deleted"],
+    "compaction start/end": ["Session compaction started", "Session compaction completed"],
+    "Lock timeout": ["Lock timeout"],
+    "approaching size limit": ["Approaching size limit"],
+    "Corruption detected": ["Corruption detected"],
+    "I/O failures": ["Write kept in memory", "Snapshot not written", "I/O failure"],
+}
+"""What we log for each of them."""
+
+
+@pytest.mark.clause("LED-28")
+def test_every_event_of_the_document_is_logged_at_its_level(
+    files: Files, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = dict(re.findall(r"- `(\w+)`: (.*)", LEVELS))
+    level_of = {
+        event: level for level, events in table.items() for what in events.split(", ") for event in EVENTS[what]
+    }
+    files.configure(
+        storage={"max_session_size_mb": 0.02, "auto_compact": False},
+        concurrency={"lock_timeout_ms": 1, "max_retries": 0, "retry_backoff_ms": 1},
+    )
+    with listening() as lines:
+        with files.open(clock) as memory:
+            memory.sessions.create("u", session_id="s")
+            memory.at(workspace="unasked").remember("an owl")
+            ids = memory.sessions.add_many("s", [entry("x" * 2000) for _ in range(4)])
+            for _ in range(2):
+                memory.sessions.get("s", ids[1])
+            memory.sessions.delete("s", ids[0])
+            memory.sessions.compact("s")
+            with Ledger(files.root).transaction(Place("default", "s")), pytest.raises(ConcurrencyError):
+                memory.sessions.add("s", entry("while somebody else writes"))
+            path = files.session("s") / "memory.jsonl"
+            path.write_bytes(path.read_bytes() + b"not JSON\n" + b"\n" * 10_000)
+            memory.sessions.add("s", entry("y" * 1000))
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "fsync", refuse)
+                with pytest.warns(UnsavedWarning):
+                    memory.sessions.add("s", entry("refused"))
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "rename", refuse)
+                memory.sessions.rebuild_index("s")
+            with monkeypatch.context() as patch:
+                patch.setattr(fcntl, "flock", refuse)
+                with pytest.raises(StoreError, match="Input/output"):
+                    memory.sessions.add("s", entry("refused"))
+            memory.at(workspace="unasked").forget(workspace="unasked")
+        with files.open(clock) as memory:
+            memory.sessions.load("s")
+    assert {line["component"] for line in lines} == {"MemoryManager"}
+    said = {(line["message"], line["level"]) for line in lines}
+    assert {(event, level) for event, level in said if event in level_of} == {*level_of.items()}
+    assert {event for event, _ in said} - {*level_of} <= {"Not written anew yet", "Retrievals not counted yet"}
+    by_session = {line["message"] for line in lines if line["session_id"] == "unasked"}
+    assert {"Session created", "Session deleted"} <= by_session
+    taken = [line["message"] for line in lines]
+    assert taken.count("Lock acquired") == taken.count("Lock released")
+
+
+def refuse(*given: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+@contextmanager
+def listening() -> Iterator[list[dict[str, Any]]]:
+    """Gives the lines that were logged, once it ends."""
+    out, lines = io.StringIO(), list[dict[str, Any]]()
+    handler, logger = logging.StreamHandler(out), logging.getLogger("recollect")
+    handler.setFormatter(JsonLines())
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+        lines += map(json.loads, out.getvalue().splitlines())

@@ -10,6 +10,8 @@ from recollect.cli import text
 from recollect.cli.output import note
 
 _CORRUPT = ("corruption detected", "entry skipped")
+_RAISED = "I/O failure"
+"""Told by the error that the command ends with."""
 
 
 class _Heard(logging.Handler):
@@ -23,7 +25,7 @@ class _Heard(logging.Handler):
         if record.getMessage() in _CORRUPT:
             where = details.get("where") or f"line {details.get('line')}"
             self.damaged.add((str(getattr(record, "session_id", "")), str(where)))
-        else:
+        elif record.getMessage() != _RAISED:
             problem = details.get("problem")
             self.others[f"{record.getMessage()}{f': {problem}' if problem else ''}"] = None
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
+from recollect.errors import StoreError
 from recollect.filters import Filter
 from recollect.record import Record, digest, utc_now
 from recollect.stores.audit import Entry
@@ -26,7 +27,7 @@ from recollect.stores.files.files import AppendOnly
 from recollect.stores.files.fileset import AUDIT, UNDO, Appender, FileSet
 from recollect.stores.files.formats import Format
 from recollect.stores.files.metrics import Meter
-from recollect.stores.files.reader import MovedError, Reader, verify
+from recollect.stores.files.reader import MovedError, Reader, tell_failure, verify
 from recollect.stores.files.staging import Staged
 from recollect.stores.files.state import Row
 from recollect.stores.folders import Resume, resumed_at
@@ -93,6 +94,10 @@ class Book:
                     return what()
             except MovedError:
                 continue
+            except StoreError as error:
+                if isinstance(error.__cause__, OSError):
+                    tell_failure(self.place, error)
+                raise
         with self.reading():
             return what()
 

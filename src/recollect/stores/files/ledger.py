@@ -65,6 +65,8 @@ class LedgerLayout:
         fileset = FileSet(folder, os.path.join(folder, format.file), format.file)
         book = Book(place, fileset, format, self.config, meter)
         book.session = Session(book)
+        if place.workspace is not None and self.holds(place):
+            tell(place, logging.INFO, "session opened")
         return book
 
     def places(self, tenant: str) -> list[Place]:
@@ -207,6 +209,7 @@ class Ledger(FileFolder):
         known = there(self._ledger.path(place))
         super().drop(place)
         if known and place.workspace is not None:
+            tell(place, logging.INFO, "session deleted")
             self._parts[place] = None
             self._write_indices()
 
@@ -259,6 +262,7 @@ class Ledger(FileFolder):
 
 
 def _tell_closed(opened: Opened) -> None:
+    book = opened.book
     with suppress(StoreError):  # who closes has no use for a folder that cannot be read
-        if opened.book.fileset.exists():
-            tell(opened.book.place, logging.INFO, "session closed")
+        if book.place.workspace is not None and book.fileset.exists():
+            tell(book.place, logging.INFO, "session closed")

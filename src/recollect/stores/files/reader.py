@@ -31,8 +31,16 @@ class MovedError(StoreError):
 
 
 def tell(place: Place, level: int, message: str, **details: Any) -> None:
+    """Levels and names are those of the ledger document."""
     if log.isEnabledFor(level):
-        log.log(level, message, extra={"session_id": place.workspace, "metadata": details})
+        extra = {"component": "MemoryManager", "session_id": place.workspace, "metadata": details}
+        log.log(level, message, extra=extra)
+
+
+def tell_failure(place: Place, problem: StoreError) -> StoreError:
+    """What the system refused, and the caller is about to be told."""
+    tell(place, logging.ERROR, "I/O failure", problem=str(problem))
+    return problem
 
 
 class Reader:

@@ -24,7 +24,7 @@ from recollect.stores.files.files import MISSING, Identity
 from recollect.stores.files.fileset import AUDIT, CHANGES, SHELVES, TOMBSTONES, UNDO, VECTORS
 from recollect.stores.files.formats import LedgerFormat
 from recollect.stores.files.indices import SessionPart
-from recollect.stores.files.reader import Parts, tell
+from recollect.stores.files.reader import Parts, tell, tell_failure
 from recollect.stores.files.snapshots import INDEX, METADATA, SETTINGS
 from recollect.stores.sessions import Migration, SessionDecay, SessionMetadata
 
@@ -104,6 +104,8 @@ class Session:
         if time.monotonic() - self._snapshot_at > 60 * minutes:
             self.write_index()
         self._have_tombstones()
+        if self._kept() is None and self._book.place.workspace is not None:
+            tell(self._book.place, logging.INFO, "session created")
         self.write_metadata(durable=False)
 
     def _have_tombstones(self) -> None:
@@ -150,7 +152,7 @@ class Session:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise files.problem(error, self._book.fileset.folder) from error
+            raise tell_failure(self._book.place, files.problem(error, self._book.fileset.folder)) from error
         return True
 
     def _replace(self, name: str, data: bytes, *, durable: bool = True) -> None:
@@ -158,7 +160,7 @@ class Session:
         try:
             files.replace(self._path(name), data, durable=durable)
         except OSError as error:
-            tell(self._book.place, logging.WARNING, "snapshot not written", file=name, problem=str(error))
+            tell(self._book.place, logging.ERROR, "snapshot not written", file=name, problem=str(error))
 
     def metadata(self) -> SessionMetadata | None:
         """What is known of the session, counted as of now. None if it was never created, nor written to."""

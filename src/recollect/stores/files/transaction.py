@@ -49,7 +49,7 @@ class Opened:
         try:
             book.sync(AUDIT, VECTORS)
         except (OSError, StoreError) as error:
-            tell(book.place, logging.WARNING, "audit log not made durable", problem=str(error))
+            tell(book.place, logging.ERROR, "audit log not made durable", problem=str(error))
 
 
 class Inside(threading.local):

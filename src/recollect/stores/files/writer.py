@@ -19,7 +19,7 @@ from recollect.stores.files.fileset import AUDIT, CHANGES, TOMBSTONES, UNDO, VEC
 from recollect.stores.files.lines import Change, Changed, line, named
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.metrics import CONTENTION, WRITE
-from recollect.stores.files.reader import Parts, tell
+from recollect.stores.files.reader import Parts, tell, tell_failure
 from recollect.stores.files.rewriting import rewrite
 from recollect.stores.files.staging import Mark, Staged
 from recollect.stores.files.state import FOREVER
@@ -59,7 +59,9 @@ class Writer:
         """Take the lock, finish what a dead process left, and know all that is written."""
         book = self.book
         if not book.writing.acquire(timeout=book.config.patience.total):
-            raise ConcurrencyError(f"{book.fileset.folder}: another thread wrote for too long; try again")
+            problem = f"{book.fileset.folder}: another thread wrote for too long; try again"
+            tell(book.place, logging.WARNING, "lock timeout", problem=problem)
+            raise ConcurrencyError(problem)
         try:
             if self._depth == 0:
                 self._open(self._locked(operation))
@@ -86,6 +88,7 @@ class Writer:
             if left is None:
                 book.writing.release()
                 return False
+            tell(book.place, logging.DEBUG, "lock acquired", operation=operation)
             self._open(left)
             self._depth += 1
         except BaseException:
@@ -111,6 +114,9 @@ class Writer:
         except ConcurrencyError as error:
             tell(place, logging.WARNING, "lock timeout", problem=str(error))
             raise
+        except StoreError as error:
+            tell_failure(place, error)
+            raise
         finally:
             if lock.waits > waits:
                 self.book.meter.counts[CONTENTION] += 1
@@ -134,8 +140,11 @@ class Writer:
         except BaseException as error:
             self._release()
             if isinstance(error, OSError):
-                raise files.problem(error, book.fileset.folder) from error
+                raise self._failed(error) from error
             raise
+
+    def _failed(self, error: OSError) -> StoreError:
+        return tell_failure(self.book.place, files.problem(error, self.book.fileset.folder))
 
     def _log_found(self, left: LockNote) -> None:
         """Add the entry that a process died before writing, for what it did write."""
@@ -200,7 +209,7 @@ class Writer:
         except ReadOnlyError:
             raise
         except StoreError as error:
-            tell(self.book.place, logging.WARNING, "not written anew yet", problem=str(error))
+            tell(self.book.place, logging.ERROR, "not written anew yet", problem=str(error))
 
     # Ending
 
@@ -293,7 +302,7 @@ class Writer:
         try:
             files.replace(book.fileset.paths[UNDO], b"".join(kept))
         except OSError as error:
-            raise files.problem(error, book.fileset.folder) from error
+            raise self._failed(error) from error
 
     def _save(self, parts: Parts) -> None:
         """Append durably. If the disk refuses for long, a ledger keeps it in memory and says so."""
@@ -311,10 +320,10 @@ class Writer:
             except OSError as error:
                 problem = files.problem(error, book.fileset.folder)
                 if isinstance(problem, ReadOnlyError):
-                    raise problem from error
+                    raise tell_failure(book.place, problem) from error
                 if attempt == concurrency.max_retries:
                     if book.session is None:  # only the ledger document keeps what the disk refuses
-                        raise problem from error
+                        raise tell_failure(book.place, problem) from error
                     self._hold(parts, files.told(error, book.fileset.folder))
                     return
                 time.sleep(concurrency.retry_backoff_ms / 1000 * 2**attempt)
@@ -357,5 +366,6 @@ class Writer:
             if book.fileset.exists():
                 self.begin_within(seconds, "touch")
                 self.end(None)
-        except (StoreError, OSError):
-            tell(book.place, logging.WARNING, "retrievals not counted yet")
+        except (StoreError, OSError) as error:
+            level = logging.WARNING if isinstance(error, ConcurrencyError) else logging.ERROR
+            tell(book.place, level, "retrievals not counted yet", problem=str(error))
