@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -23,8 +24,9 @@ from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client, ty
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from recollect import Memory
+from recollect import Memory, UnsavedWarning
 from recollect.presets import load, names
+from recollect.stores.files.ledger import Ledger
 
 SECRET = "AKIA" + "Z7QX4MPL2RWT9KDN"
 SERVER = [sys.executable, "-m", "recollect", "mcp"]
@@ -238,6 +240,36 @@ def test_what_nobody_foresaw_is_not_told_to_clients_and_not_quoted_in_the_log(
     logged = [Discreet().format(record) for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(logged) == 2
     assert all("ZeroDivisionError" in line and "fail" in line and SECRET not in line for line in logged)
+
+
+@pytest.mark.clause("LED-13")
+def test_a_client_is_told_what_a_full_disk_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.server.mcp import serve
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def stored(session: Client, text: str) -> dict[str, Any]:
+        result = await session.call_tool("remember", {"content": text})
+        assert not result.is_error
+        assert isinstance(result.content[0], types.TextContent)
+        assert json.loads(result.content[0].text) == result.structured_content
+        return result.structured_content or {}
+
+    async def run() -> None:
+        settings = {"concurrency": {"max_retries": 0}}
+        with Memory(Ledger(tmp_path / "memory", settings=settings), preset="ledger") as memory:
+            async with Client(serve(memory)) as session:
+                assert "not_saved_yet" not in await stored(session, "before")
+                with monkeypatch.context() as patch:
+                    patch.setattr(os, "fsync", full)
+                    with pytest.warns(UnsavedWarning):
+                        told = await stored(session, "meanwhile")
+                assert "in memory only" in told["not_saved_yet"]
+                assert "not_saved_yet" not in await stored(session, "after")
+            assert len(memory.list()) == 3
+
+    asyncio.run(run())
 
 
 # Resources and the prompt
