@@ -142,7 +142,7 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("call",): ("remember", '{"content": "something new"}'),
 }
 
-ELSEWHERE = {("demo",), ("mcp",), ("models", "pull"), ("models", "remove"), ("rebuild",), ("migrate",)}
+ELSEWHERE = {("demo",), ("embed",), ("mcp",), ("models", "pull"), ("models", "remove"), ("rebuild",), ("migrate",)}
 ELSEWHERE |= {path for path in LEAVES if path[0] in ("eval", "sessions")}
 """Asked by tests named after them and by test_cli.py, in processes and folders of their own."""
 

@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
-from msgspec.structs import replace
 
 from recollect import InputError, Memory, ModelError
 from recollect.cli.app import cli
@@ -22,7 +21,6 @@ from recollect.evaluation import datasets
 from recollect.evaluation.datasets import DatasetError
 from recollect.evaluation.run import Setup, opened
 from recollect.recall.hits import Hits
-from recollect.verbs.diagnose import StoreStats
 
 Run = Callable[..., Result]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -262,46 +260,47 @@ def test_the_embedder_is_handed_to_the_memory(monkeypatch: pytest.MonkeyPatch, s
 
 
 class Slow(Watched):
-    """Makes vectors later, one with each look at how many there are, and counts the recalls until then."""
+    """Tells when questions are asked before its vectors were made."""
 
-    made = 0
-    early: list[int]
+    finished = False
+    early: list[str]
 
-    def stats(self) -> StoreStats:
-        found = super().stats()
-        Slow.made = min(Slow.made + 1, found.total)
-        return replace(found, embedded=Slow.made)
+    def embed(self, *, wait: bool = True, progress: Any = None) -> int:
+        for number in range(1, 6):
+            progress(number)
+        Slow.finished = True
+        return 5
 
     def recall(self, query: str, **options: Any) -> Hits:
-        if options["limit"] > 1:
-            Slow.early.append(Slow.made)
+        if not Slow.finished:
+            Slow.early.append(query)
         return super().recall(query, **options)
 
 
 def test_questions_wait_until_all_vectors_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.evaluation.run.Memory", Slow)
-    monkeypatch.setattr("recollect.evaluation.run._PAUSE", 0.0)
     dataset, told = datasets.load("longmemeval", "longmemeval.json"), list[int]()
-    Slow.early = []
+    Slow.early, Slow.finished = [], False
     with opened(Setup(embedder="local")) as bench:
-        monkeypatch.setattr(Slow, "made", -1)  # the look before anything is stored
         bench.store(dataset, lambda done: None)
         vectors = bench.embed(dataset, told.append)
         bench.ask(dataset, lambda done: None)
 
     assert vectors.number == 5
     assert told == [1, 2, 3, 4, 5]
-    assert set(Slow.early) == {5}
+    assert Slow.early == []
 
 
 def test_an_embedder_that_makes_no_vector_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.evaluation.run.Memory", Watched)
-    monkeypatch.setattr("recollect.evaluation.run._PATIENCE", 0.0)
     dataset = datasets.load("locomo", "locomo.json")
     with opened(Setup(embedder="local")) as bench:
         bench.store(dataset, lambda done: None)
-        with pytest.raises(ModelError, match="made no vector"):
+        with pytest.raises(ModelError, match="there is no model"):
             bench.embed(dataset, lambda done: None)
+    with opened(Setup()) as bench:
+        bench.store(dataset, lambda done: None)
+        assert bench.embed(dataset, lambda done: None).number == 0
 
 
 def test_turns_that_may_not_be_stored_are_counted_and_missed(run: Run) -> None:

@@ -1,6 +1,7 @@
 """How long a recall waits for a model: never for one that does not answer, and it says what it went without."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,8 @@ from recollect.aio import AsyncMemory
 from recollect.cli.app import cli
 from recollect.models import vectors
 from recollect.presets import Preset, load
+
+pytest_plugins = ["support.model_files"]
 
 
 class Held(Concepts):
@@ -132,7 +135,8 @@ def test_vectors_that_failed_are_made_later_though_nobody_asks(url: str, hours: 
         memory.remember("Ute sold her automobile")
         hours.pass_by(1.0)
         mute.well = True
-        hours.pass_by(5.0)
+        for _ in range(3):
+            hours.pass_by(5.0)
         assert eventually(lambda: memory.stats().embedded == 1)
 
 
@@ -267,3 +271,20 @@ def test_openai_is_named_as_a_model_that_writes_is(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     with Memory(tmp_path, embedder="openai:text-embedding-3-small") as memory:
         assert memory.stats().total == 0
+
+
+def test_the_command_makes_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_folder: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Any:
+        done = CliRunner().invoke(cli, list(words))
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    with Memory(tmp_path / "memory", embedder="none") as memory:
+        for name in ("default", "other"):
+            memory.at(workspace=name).remember_many(["the kettle is loud", "the cat is quiet"])
+    local = f"local:{model_folder}"
+    assert json.loads(run("embed", "--embedder", local, "--json")) == {"made": 2, "workspaces": {"default": 2}}
+    assert run("embed", "--embedder", local) == "Nothing was missing.\n"
+    assert run("embed", "--all", "--embedder", local).endswith("Made 2 vectors\n")
