@@ -252,6 +252,7 @@ class Memory:
         why_not: str | None = None,
         rerank: Rerank | None = None,
         zone: tzinfo | None = None,
+        min_relevance: float | None = None,
         **conditions: Unpack[Conditions],
     ) -> Hits:
         """The memories that best answer a question, best first, each with the parts of its score.
@@ -259,7 +260,8 @@ class Memory:
         `"quoted phrases"` must occur as they are; `auth*` and `colo?r` match words; times such as `last week` or
         `in May 2023` count, in the time zone given. What is returned counts as retrieved, unless `touch=False`.
         `as_of` answers as at that time. `why_not` names a memory, and `Hits.absence` says what kept it out.
-        `rerank` gives the best candidates scores of its own.
+        `rerank` gives the best candidates scores of its own. `min_relevance`, from 0 to 1, is what every hit must have;
+        without it nothing is returned where even the best has less than the preset says. `Hits.report` says so.
         """
         return recall(
             self._view,
@@ -271,6 +273,7 @@ class Memory:
             why_not=why_not,
             rerank=rerank,
             zone=zone,
+            min_relevance=min_relevance,
         )
 
     def context(
@@ -281,6 +284,7 @@ class Memory:
         system: Any = None,
         query: str | None = None,
         limit: int | None = None,
+        min_relevance: float | None = None,
         participants: Iterable[str] = (),
         skills: Iterable[str] = (),
         zone: tzinfo = UTC,
@@ -302,6 +306,7 @@ class Memory:
             system=system,
             query=query,
             limit=limit,
+            min_relevance=min_relevance,
             participants=participants,
             skills=skills,
             zone=zone,

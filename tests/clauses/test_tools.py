@@ -457,6 +457,7 @@ def test_remembering_recalling_and_forgetting(memory: Memory, clock: Clock) -> N
     found = tools.call(memory, "recall", {"query": "Alice prefers", "limit": 1})
     (hit,) = found["memories"]
     assert hit.pop("score") > 0
+    assert 0.0 < hit.pop("relevance") < 1.0
     assert hit == {
         "id": stored["id"],
         "text": "Alice prefers tabs",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from recollect.cli import output, text
@@ -18,6 +19,7 @@ from recollect.errors import InputError
 from recollect.record import utc_now
 
 if TYPE_CHECKING:
+    from recollect.evaluation.abstaining import Abstained
     from recollect.evaluation.datasets import Dataset, Name
     from recollect.evaluation.report import Level, Report
     from recollect.evaluation.run import Setup
@@ -42,6 +44,9 @@ def _measured(command: Callable[..., None]) -> Callable[..., None]:
     """The options that both have."""
     decorated: Callable[..., Any] = scoped(command)
     for option in (
+        click.option(
+            "--abstain", is_flag=True, help="Also ask what nothing answers, and say how often nothing came back."
+        ),
         click.option("--plot", metavar="FILE.svg", help="Also draw R@1 to R@20 by category."),
         click.option(
             "--limit-questions",
@@ -57,7 +62,7 @@ def _measured(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command(cls=Leaf)
 @_measured
-def locomo(target: Target, path: str, limit_questions: int | None, plot: str | None) -> None:
+def locomo(target: Target, path: str, limit_questions: int | None, plot: str | None, abstain: bool) -> None:
     """Measure on LoCoMo: find the turns that answer a question.
 
     PATH is the file as published. Each conversation has a workspace of its own, in a temporary folder unless --store
@@ -68,12 +73,12 @@ def locomo(target: Target, path: str, limit_questions: int | None, plot: str | N
       recollect eval locomo locomo10.json
       recollect eval locomo locomo10.json --preset atlas --json
     """
-    _evaluate("locomo", target, path, limit_questions, plot)
+    _evaluate("locomo", target, path, limit_questions, plot, abstain)
 
 
 @click.command(cls=Leaf)
 @_measured
-def longmemeval(target: Target, path: str, limit_questions: int | None, plot: str | None) -> None:
+def longmemeval(target: Target, path: str, limit_questions: int | None, plot: str | None, abstain: bool) -> None:
     """Measure on LongMemEval: find the turns and sessions that answer a question.
 
     PATH is the file as published. The sessions of all questions are in one workspace, in a temporary folder unless
@@ -84,10 +89,10 @@ def longmemeval(target: Target, path: str, limit_questions: int | None, plot: st
       recollect eval longmemeval longmemeval_oracle.json
       recollect eval longmemeval longmemeval_oracle.json --limit-questions 60 --plot recall.svg
     """
-    _evaluate("longmemeval", target, path, limit_questions, plot)
+    _evaluate("longmemeval", target, path, limit_questions, plot, abstain)
 
 
-def _evaluate(name: Name, target: Target, path: str, limit: int | None, plot: str | None) -> None:
+def _evaluate(name: Name, target: Target, path: str, limit: int | None, plot: str | None, abstain: bool) -> None:
     from recollect.evaluation import datasets
     from recollect.evaluation.report import svg
     from recollect.evaluation.run import Setup
@@ -97,7 +102,7 @@ def _evaluate(name: Name, target: Target, path: str, limit: int | None, plot: st
         raise InputError("plot", f"there is no folder {Path(plot).parent} to write {Path(plot).name} in")
     dataset = datasets.load(name, path)
     setup = Setup(target.preset or "recollect", _store(target), target.embedder)
-    found = _run(dataset if limit is None else dataset.limited(limit), setup, path)
+    found = _run(dataset if limit is None else dataset.limited(limit), setup, path, abstain)
     if plot is not None:
         Path(plot).write_text(svg(found), encoding="utf-8")
     if target.json:
@@ -114,7 +119,7 @@ def _store(target: Target) -> str | None:
     return target.store if typed else None
 
 
-def _run(dataset: Dataset, setup: Setup, path: str) -> Report:
+def _run(dataset: Dataset, setup: Setup, path: str, abstain: bool) -> Report:
     from recollect import __version__
     from recollect.evaluation.report import Run, report
     from recollect.evaluation.run import opened
@@ -127,7 +132,12 @@ def _run(dataset: Dataset, setup: Setup, path: str) -> Report:
             vectors = bench.embed(dataset, told)
         with progress("Asking questions", dataset.questions) as told:
             answers = bench.ask(dataset, told)
-    return report(Run(dataset, setup, stored, vectors, answers), path, __version__, utc_now())
+        abstained = None
+        if abstain:
+            with progress("Asking what nothing answers", None) as told:
+                abstained = bench.abstain(dataset, told)
+    measured = report(Run(dataset, setup, stored, vectors, answers), path, __version__, utc_now())
+    return msgspec.structs.replace(measured, abstained=abstained)
 
 
 def _print(found: Report) -> None:
@@ -158,6 +168,29 @@ def _print(found: Report) -> None:
             output.say("")
             output.say((title, STRONG), (", in percent", QUIET))
             _table(level, columns)
+    if found.abstained is not None:
+        _print_abstained(found.abstained)
+
+
+def _print_abstained(abstained: Abstained) -> None:
+    output.say("")
+    output.say(("Nothing came back", STRONG), (", in percent of the questions of each kind", QUIET))
+    kinds = list(abstained.asked)
+    heads = [
+        Column("min relevance", right=True),
+        *(Column(kind, right=True) for kind in kinds),
+        Column("R@10", right=True),
+    ]
+    counts = ["asked", *(f"{abstained.asked[kind]:,}" for kind in kinds), ""]
+    shares = [
+        [
+            f"{point.min_relevance:g}",
+            *(f"{100 * point.empty[kind]:.1f}" for kind in kinds),
+            f"{100 * point.recall_at_10:.2f}",
+        ]
+        for point in abstained.curve
+    ]
+    output.table(heads, [counts, *shares])
 
 
 def _table(level: Level, columns: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recollect.recall.hits import Explanation, Hit, Hits
 
 _BAR = 20
+_NOTHING = "Nothing relevant. --min-relevance 0 shows what comes closest."
 _SHOWN_CHARS = 600
 
 
@@ -28,6 +29,7 @@ _SHOWN_CHARS = 600
 @click.argument("query", nargs=-1, required=True)
 @click.option("--explain", "-x", is_flag=True, help="Show the parts of each score.")
 @click.option("--limit", "-n", type=int, help="At most this many.  [default: the preset's]")
+@click.option("--min-relevance", type=float, metavar="0..1", help="Only what is at least this relevant; 0 for all.")
 @click.option("--no-touch", is_flag=True, help="Do not count this as a retrieval.")
 @click.option("--as-of", metavar="TIME", help="Answer as at that time.")
 @click.option("--why-not", metavar="ID", help="Say what kept this memory out.")
@@ -38,6 +40,7 @@ def recall(
     query: tuple[str, ...],
     explain: bool,
     limit: int | None,
+    min_relevance: float | None,
     no_touch: bool,
     as_of: str | None,
     why_not: str | None,
@@ -56,8 +59,16 @@ def recall(
         named = None if why_not is None else resolve(memory, why_not)
         then = past(as_of, "as_of")
         asked = " ".join(query)
-        hits = memory.recall(asked, limit=limit, touch=not no_touch, as_of=then, why_not=named, **where)
-        hint = "" if hits else empty_hint(memory)
+        hits = memory.recall(
+            asked,
+            limit=limit,
+            touch=not no_touch,
+            as_of=then,
+            why_not=named,
+            min_relevance=min_relevance,
+            **where,
+        )
+        hint = "" if hits or hits.report else empty_hint(memory)
     if target.json:
         found = [document(hit) for hit in hits]
         output.emit(found if why_not is None else {"hits": found, "absence": hits.absence})
@@ -68,8 +79,10 @@ def recall(
 
 
 def _print(hits: Hits, explain: bool, hint: str) -> None:
+    if hits.report:
+        output.note(hits.report[0].upper() + hits.report[1:] + ".")
     if not hits:
-        output.say(f"Nothing matched.{hint}")
+        output.say(_NOTHING if hits.report else f"Nothing matched.{hint}")
     elif explain:
         print_explained(hits)
     else:
@@ -80,7 +93,7 @@ def document(hit: Hit) -> dict[str, Any]:
     """A hit as JSON: the memory, its score, and the parts of the score."""
     explanation = hit.explain()
     parts = {"how": explanation.how, "parts": explanation.parts, "text": str(explanation)}
-    return {"score": hit.score, "memory": hit.memory, "explanation": parts}
+    return {"score": hit.score, "relevance": hit.relevance, "memory": hit.memory, "explanation": parts}
 
 
 def _print_hits(hits: Hits) -> None:

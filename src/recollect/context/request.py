@@ -21,6 +21,7 @@ class Request(msgspec.Struct, frozen=True):
     count: Count
     budget: int | None = None
     limit: int | None = None
+    min_relevance: float | None = None
     zone: tzinfo = UTC
     participants: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()

@@ -63,6 +63,8 @@ class Corpus(msgspec.Struct, frozen=True):
     name: str
     turns: tuple[Turn, ...]
     questions: tuple[Question, ...]
+    unanswered: tuple[Question, ...] = ()
+    """Questions that nothing in the turns answers, where abstaining is right."""
 
 
 class Dataset(msgspec.Struct, frozen=True):
@@ -140,7 +142,10 @@ def locomo(data: bytes) -> Dataset:
         name = sample.sample_id or f"conversation-{number}"
         if any(name == corpus.name for corpus in corpora):
             raise DatasetError(f"there are two conversations with the sample_id {name}")
-        corpora.append(Corpus(name, tuple(turns), tuple(questions)))
+        trick = tuple(
+            Question(one.question, "adversarial", last, frozenset()) for one in sample.qa if one.category == 5
+        )
+        corpora.append(Corpus(name, tuple(turns), tuple(questions), trick))
     left_out = sum(len(sample.qa) for sample in samples) - sum(len(corpus.questions) for corpus in corpora)
     return Dataset("locomo", "LoCoMo", tuple(corpora), left_out)
 
@@ -224,7 +229,12 @@ def longmemeval(data: bytes) -> Dataset:
     pool = _Pool()
     found = [_longmemeval_question(each, pool) for each in asked]
     questions = tuple(question for question in found if question is not None)
-    corpora = (Corpus("longmemeval", tuple(pool.turns), questions),) if asked else ()
+    abstained = tuple(
+        Question(one.question, "abstention", _longmemeval_time(one.question_date), frozenset())
+        for one in asked
+        if one.question_id.endswith("_abs")
+    )
+    corpora = (Corpus("longmemeval", tuple(pool.turns), questions, abstained),) if asked else ()
     return Dataset("longmemeval", "LongMemEval", corpora, len(asked) - len(questions))
 
 

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
+from recollect.evaluation.abstaining import Abstained
 from recollect.evaluation.datasets import Dataset
 from recollect.evaluation.measures import CUTS, Scores, percentile, scores
 from recollect.evaluation.run import Answer, Setup, Stored, Vectors
@@ -75,6 +76,8 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     recall_ms: Latency
     turns: Level
     sessions: Level | None = None
+    abstained: Abstained | None = None
+    """Where it was asked for."""
 
 
 class Run(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.errors import InputError, ModelError
+from recollect.evaluation.abstaining import Abstained, abstaining
 from recollect.evaluation.datasets import Corpus, Dataset, Question, Turn
 from recollect.evaluation.measures import CUTS
 from recollect.memory import Memory
@@ -120,6 +121,12 @@ class Bench:
                 answers.append(_answer(view, question))
                 told(len(answers))
         return answers
+
+    def abstain(self, dataset: Dataset, told: Told) -> Abstained:
+        """The same, and questions that nothing answers."""
+        return abstaining(
+            dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), told
+        )
 
     def _view(self, corpus: Corpus, *, empty: bool = True) -> Memory:
         view = self.memory.at(workspace=corpus.name)

@@ -51,6 +51,11 @@ def assess(text: str, policy: Importance) -> Assessment:
     return _sum(policy.base, fired) if fired else plan.nothing
 
 
+def small_talk(text: str) -> bool:
+    """Whether it is greeting, thanks or assent in English, and nothing else."""
+    return len(text) <= _SMALL_TALK_CHARS and bool(_small_talk()(" " + text.lower()))
+
+
 def check(policy: Importance) -> None:
     """Raises PresetError if a pattern is not a regular expression."""
     _plan(policy)

@@ -48,6 +48,8 @@ class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that a recall waits for the vectors of what was just stored."""
     own_only: bool = False
     """Whether an agent that consults finds only memories of its own, and none that belong to nobody."""
+    min_relevance: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.012
+    """Unless the best hit is this relevant, nothing is. For formulas that know how relevant a hit is."""
     same_above: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] | None = None
     """Of two memories whose vectors have a higher cosine only the better is recalled. Equal texts are one anyway."""
 

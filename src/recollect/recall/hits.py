@@ -14,10 +14,13 @@ class Explanation(msgspec.Struct, frozen=True):
     score: float
     how: str
     parts: tuple[Part, ...]
+    relevance: float | None = None
+    """The share of such hits that were right where it was measured; None where nothing was."""
 
     def __str__(self) -> str:
         sign = " + " if self.how == "sum" else " × "
-        return f"{self.score:.3f} = " + sign.join(self._part(part) for part in self.parts)
+        parts = f"{self.score:.3f} = " + sign.join(self._part(part) for part in self.parts)
+        return parts if self.relevance is None else f"{parts}; relevance {self.relevance:.3f}"
 
     def _part(self, part: Part) -> str:
         if self.how == "sum" and part.weight != 1.0:
@@ -30,6 +33,8 @@ class Hit(msgspec.Struct, frozen=True):
 
     memory: Record
     scored: Score
+    relevance: float | None = None
+    """From 0 to 1: the share of such hits that were right where it was measured. None where nothing was."""
 
     @property
     def score(self) -> float:
@@ -38,7 +43,7 @@ class Hit(msgspec.Struct, frozen=True):
     def explain(self) -> Explanation:
         """What made the score. A part without weight had no say and is left out."""
         parts = tuple(part for part in self.scored.parts if part.weight)
-        return Explanation(self.scored.value, self.scored.how, parts)
+        return Explanation(self.scored.value, self.scored.how, parts, self.relevance)
 
 
 class Absence(msgspec.Struct, frozen=True):
@@ -62,4 +67,5 @@ class Hits(list[Hit]):
     """What was not as it should be, for people: nothing where words and meaning were both asked."""
 
     def __str__(self) -> str:
-        return "\n".join(f"{hit.score:.3f}  {hit.memory.text}" for hit in self) or "nothing was recalled"
+        lines = "\n".join(f"{hit.score:.3f}  {hit.memory.text}" for hit in self)
+        return lines or self.report or "nothing was recalled"

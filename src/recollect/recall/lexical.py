@@ -55,6 +55,27 @@ def text_scores(
     return scores
 
 
+def coverage(
+    words: Mapping[str, NDArray[np.integer[Any]]],
+    asked: Sequence[str],
+    frequency: Mapping[str, int],
+    count: int,
+    size: int,
+) -> Floats:
+    """The share of the question's words that every memory has, rare words counting more; 1 where it has them all."""
+    weights = {word: _weight(frequency.get(word, 0), count) for word in asked}
+    total = sum(weights.values())
+    covered = np.zeros(size, np.float32)
+    for word, at in words.items():
+        covered[at] += weights.get(word, 0.0) / total if total else 0.0
+    return covered
+
+
+def _weight(frequency: int, count: int) -> float:
+    """Of a word in a question: one that nobody has says most, unlike in a score."""
+    return float(np.log(1.0 + (count - frequency + 0.5) / (frequency + 0.5)))
+
+
 def _sharpen(scores: Floats, rarity: Mapping[str, float], brake: Floats, texts: Texts) -> None:
     stems = [(" " + _stem(word), idf) for word, idf in rarity.items()]
     for at, text in texts(_best(scores, _SHARPEN)).items():

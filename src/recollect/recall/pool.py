@@ -81,6 +81,13 @@ class Pool:
         ]
         return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
+    def coverage(self, wish: TextQuery) -> Floats:
+        """The share of the question's words that each has. What has every phrase and pattern has all of it."""
+        if wish.phrases or wish.patterns:
+            return self.shown.astype(np.float32)
+        shares = [_coverage(shortlist, wish) for shortlist in self._shortlists]
+        return shares[0] if len(shares) == 1 else np.concatenate(shares)
+
     def cosines(self) -> Floats | None:
         """NaN where a memory has no vector; None if none has."""
         if all(shortlist.cosine is None for shortlist in self._shortlists):
@@ -146,6 +153,15 @@ def _lending(shortlist: Shortlist, weights: Calibrated) -> tuple[Lending, ...]:
     block, seen = shortlist.block, shortlist.seen
     columns = Neighbours(_length(shortlist), block.conversation, block.before, block.after)
     return seen.once(weights, lambda: lendings(columns, weights, seen.mask))
+
+
+def _coverage(shortlist: Shortlist, wish: TextQuery) -> Floats:
+    whole, size = shortlist.whole, len(shortlist.seen.mask)
+    words = lexical.coverage(shortlist.words, wish.words, whole.frequency, whole.memories, size)
+    if not shortlist.loose:
+        return words
+    loose = lexical.coverage(shortlist.loose, wish.words, whole.frequency, whole.memories, size)
+    return np.maximum(words, np.float32(_LOOSE_WORTH) * loose)
 
 
 def _text(shortlist: Shortlist, wish: TextQuery, texts: Texts | None) -> Floats:

@@ -13,8 +13,10 @@ from recollect import forking, validation
 from recollect.errors import ModelError
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
+from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score, content_hash
 from recollect.recall.hits import Absence, Hit, Hits
+from recollect.recall.relevance import relevance
 from recollect.record import Record, moved, parse_time
 from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from recollect.models.embedders.base import Scale
     from recollect.recall.pool import Pool
 
     Floats = NDArray[np.float32]
@@ -52,6 +55,8 @@ class Question(msgspec.Struct, frozen=True):
     """In place of the preset's."""
     decay: Decay | None = None
     """In place of the view's."""
+    min_relevance: float | None = None
+    """What every hit must have; without it, the best must have what the preset says."""
 
     @property
     def now(self) -> datetime:
@@ -81,9 +86,30 @@ class Asking:
         """The best, best first. Nothing is touched here."""
         if not self._wish and (self._model is None or not self._question.text.strip()):
             return Hits()
-        hits = Hits(self._distinct(self._reranked(self._rank()))[: self._question.limit])
+        if self._least and isinstance(self._ranking, Calibrated) and small_talk(self._question.text):
+            hits = Hits()
+            hits.report = "nothing relevant: nothing was asked"
+            return hits
+        hits = Hits(self._relevant(self._distinct(self._reranked(self._rank()))[: self._question.limit]))
         hits.pending, hits.report = self._pending, "; ".join(self._notes)
         return hits
+
+    @property
+    def _least(self) -> float:
+        """The relevance below which nothing is worth telling."""
+        asked = self._question.min_relevance
+        return self._rules.min_relevance if asked is None else asked
+
+    def _relevant(self, hits: list[Hit]) -> list[Hit]:
+        known = [hit.relevance for hit in hits if hit.relevance is not None]
+        if not known or len(known) < len(hits):
+            return hits
+        if max(known) < self._least:
+            self._notes.append(f"nothing relevant: the best has a relevance of {max(known):.3f}, below {self._least:g}")
+            return []
+        if self._question.min_relevance is None:
+            return hits
+        return [hit for hit in hits if hit.relevance is not None and hit.relevance >= self._least]
 
     # Asking
 
@@ -134,11 +160,19 @@ class Asking:
 
     def _similarity(self, cosine: Floats) -> Floats:
         """In terms that mean the same whatever the model, where the model says how."""
+        scale = self._scale()
+        return cosine if scale is None else scale.similarity(cosine)
+
+    def _odds(self, cosine: Floats) -> Floats | None:
+        """That a memory belongs to the question, by its meaning; None where the model does not say what it means."""
+        scale = self._scale()
+        return None if scale is None else scale.odds(cosine)
+
+    def _scale(self) -> Scale | None:
         from recollect.models.embedders.base import Scaled
 
         embedder = self._embedding.embedder if self._embedding is not None else None
-        scale = embedder.scale if isinstance(embedder, Scaled) else None
-        return cosine if scale is None else scale.similarity(cosine)
+        return embedder.scale if isinstance(embedder, Scaled) else None
 
     def _texts(self, pool: Pool) -> Callable[[Sequence[int]], dict[int, str]]:
         def texts(positions: Sequence[int]) -> dict[int, str]:
@@ -174,10 +208,18 @@ class Asking:
         best = _best(worth, self._rules.fetch(max(question.limit, _FRESH // 2)))
         hits: list[Hit] = []
         positions: dict[str, int] = {}
+        odds = None if cosine is None else self._odds(cosine)
+        coverage = None if cosine is not None and odds is None else pool.coverage(self._wish)
         names = ("text", "meaning", "neighbours", _said("speaker", named), _said("time", when), "conversation")
         for at, record in zip(best, self._records(pool, best), strict=True):
             if record is not None:
-                hits.append(Hit(record, _sum(names, [float(part[at]) for part in scores[:6]], weights)))
+                scored = _sum(names, [float(part[at]) for part in scores[:6]], weights)
+                likely: float | None = None
+                if coverage is not None:
+                    meant = None if odds is None or odds[at] != odds[at] else float(odds[at])
+                    rest = scored.value - (0.0 if meant is None else float(scores.meaning[at]))
+                    likely = relevance(float(coverage[at]), meant, rest, pool.size())
+                hits.append(Hit(record, scored, likely))
                 positions[record.id] = at
         hits.sort(key=_by_score)
         return _freshened(question.text, hits, positions, self._model) if weights.fresh else hits
@@ -248,7 +290,7 @@ class Asking:
         return self._outranked(record, hits)
 
     def _outranked(self, record: Record, hits: Hits) -> Absence:
-        everything = msgspec.structs.replace(self._question, limit=_ALL, doubles=True)
+        everything = msgspec.structs.replace(self._question, limit=_ALL, doubles=True, min_relevance=0.0)
         ranked = Asking(self._view, everything).hits()
         key = content_hash(record.text)
         for place, hit in enumerate(ranked, 1):
@@ -257,7 +299,7 @@ class Asking:
             for other in hits:
                 if content_hash(other.memory.text) == key:
                     return Absence(record.id, f"it says the same as {other.memory.id}", place, hit.score)
-            last = f"; the last that was recalled has {hits[-1].score:.3f}" if hits else ""
+            last = f"; the last that was recalled has {hits[-1].score:.3f}" if hits else f"; {hits.report}"
             return Absence(record.id, f"it comes {place} of {len(ranked)} with {hit.score:.3f}{last}", place, hit.score)
         if self._model is None:
             return Absence(record.id, "it has no word of the question, and there is no model to compare the meaning")
@@ -269,7 +311,11 @@ class Asking:
             return found
         scores = rerank(self._question.text, [hit.memory.text for hit in found])
         again = [
-            Hit(hit.memory, Score(float(score), "sum", (Part("rerank", float(score), 1.0, float(score)),)))
+            Hit(
+                hit.memory,
+                Score(float(score), "sum", (Part("rerank", float(score), 1.0, float(score)),)),
+                hit.relevance,
+            )
             for hit, score in zip(found, scores, strict=True)
         ]
         return sorted(again, key=_by_score)
@@ -300,12 +346,16 @@ def recall(
     rerank: Rerank | None = None,
     zone: tzinfo | None = None,
     ranking: Ranking | None = None,
+    min_relevance: float | None = None,
 ) -> Hits:
     """The verb: from what a caller asks of a view to hits."""
     limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
     then = None if as_of is None else parse_time(as_of, "as_of")
     where = view.narrowed("live", conditions) if then is None else filter_as_of(view.narrowed(None, conditions), then)
-    question = Question(validation.query(query), [where], limit, then, zone, rerank, ranking=ranking)
+    least = None if min_relevance is None else validation.importance(min_relevance, "min_relevance")
+    question = Question(
+        validation.query(query), [where], limit, then, zone, rerank, ranking=ranking, min_relevance=least
+    )
     asking = Asking(view, question)
     hits = asking.hits()
     if why_not is not None:
@@ -410,7 +460,7 @@ def _freshened(query: str, found: list[Hit], positions: dict[str, int], model: s
         if at in moved and hit.score <= floor:
             gain = floor - hit.score + _STEP
             fresh = Part(f"newer than {found[moved[at]].memory.id[:8]}", gain, 1.0, gain)
-            hit = Hit(hit.memory, Score(hit.score + gain, "sum", (*hit.scored.parts, fresh)))
+            hit = Hit(hit.memory, Score(hit.score + gain, "sum", (*hit.scored.parts, fresh)), hit.relevance)
         again.append(hit)
     return again[::-1]
 

@@ -46,10 +46,20 @@ class Recall(Arguments, frozen=True):
     ] = None
     since: Annotated[str | None, Meta(description=f"Only what was stored at this time or later. {_WHEN}")] = None
     until: Annotated[str | None, Meta(description=f"Only what was stored before this time. {_WHEN}")] = None
+    min_relevance: Annotated[
+        Annotated[float, Meta(ge=0.0, le=1.0)] | None,
+        Meta(description="Only what is at least this relevant, from 0 to 1; 0 for whatever comes closest."),
+    ] = None
 
     def run(self, memory: Memory) -> Result:
         hits = memory.recall(
-            self.query, limit=self.limit, kind=self.kind, tags=self.tags, since=self.since, until=self.until
+            self.query,
+            limit=self.limit,
+            kind=self.kind,
+            tags=self.tags,
+            since=self.since,
+            until=self.until,
+            min_relevance=self.min_relevance,
         )
         memories = [
             {
@@ -59,10 +69,11 @@ class Recall(Arguments, frozen=True):
                 "tags": hit.memory.tags,
                 "date": hit.memory.created_at,
                 "score": round(hit.score, 4),
+                **({} if hit.relevance is None else {"relevance": round(hit.relevance, 3)}),
             }
             for hit in hits
         ]
-        return {"count": len(memories), "memories": memories}
+        return {"count": len(memories), "memories": memories, **({"note": hits.report} if hits.report else {})}
 
 
 class Remember(Arguments, frozen=True):

@@ -22,7 +22,11 @@ _LARGEST = 0.5
 def draft(request: Request, style: Block) -> Drafted:
     view, count = request.view, request.count
     limit = request.limit or style.memories
-    hits = recall(view, request.query, {}, limit=limit, touch=False) if request.query else Hits()
+    hits = (
+        recall(view, request.query, {}, limit=limit, touch=False, min_relevance=request.min_relevance)
+        if request.query
+        else Hits()
+    )
     room = style.tokens - count(f"{_HEAD}\n{CLOSE}")
     said = {content_hash(text) for text in request.talk.said}
     items: list[Item] = []

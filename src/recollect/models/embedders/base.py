@@ -26,10 +26,14 @@ class Scale(msgspec.Struct, frozen=True):
     """The cosine of similarity 0.5."""
     slope: float
 
+    def odds(self, cosine: Floats) -> Floats:
+        """The logarithm of the odds that a question and a memory belong together."""
+        return self.slope * (cosine - self.middle)
+
     def similarity(self, cosine: Floats) -> Floats:
         import numpy as np
 
-        return (1.0 / (1.0 + np.exp(self.slope * (self.middle - cosine)))).astype(np.float32)
+        return (1.0 / (1.0 + np.exp(-self.odds(cosine)))).astype(np.float32)
 
 
 @runtime_checkable

@@ -1,0 +1,91 @@
+"""Questions that nothing answers: how often nothing comes back, and what that costs where there is an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from recollect.evaluation.datasets import Corpus, Dataset, Question
+from recollect.evaluation.measures import recall_at
+from recollect.memory import Memory
+from recollect.policies.importance import small_talk
+
+GREETINGS = (
+    "Good morning", "hi", "Hello there!", "How are you?", "thanks a lot", "ok", "see you tomorrow", "good night",
+    "hey, what's up?", "Thank you so much!", "Hi, how are you doing today?", "cool, thanks!", "Good evening everyone",
+    "yo", "Nice!", "got it", "sounds good", "bye", "you're welcome", "no problem",
+)  # fmt: skip
+NONSENSE = (
+    "zzzqqq", "asdf jkl qwerty", "blorp fnord wibble", "xkcd 1234 qqq", "flurb the snizzle", "qwop qwop", "tttt",
+    "gnarfle the garthok", "aaaaaa bbbbb", "wxyzzy plugh", "mimsy borogoves outgrabe", "hgjfkd slowitz", "qqq www eee",
+    "florbiculate", "zxcvbnm", "oiuy trewq lkjh", "brillig slithy toves", "nnnnn", "grok the frabjous", "vbn mju tgb",
+)  # fmt: skip
+_OTHERS = 40
+"""Questions about people of another conversation, for each."""
+_DEPTH = 10
+LEVELS = (0.0, 0.005, 0.01, 0.012, 0.02, 0.05, 0.1, 0.2)
+
+
+class Point(msgspec.Struct, frozen=True):
+    """What a least relevance of the best hit brings."""
+
+    min_relevance: float
+    empty: dict[str, float]
+    """The share of questions of each kind for which nothing comes back."""
+    recall_at_10: float = msgspec.field(name="recall@10")
+    """Over the questions that have an answer."""
+
+
+class Abstained(msgspec.Struct, frozen=True):
+    asked: dict[str, int]
+    curve: tuple[Point, ...]
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    kind: str
+    best: float
+    """The highest relevance among the first ten; 0 where nothing came back, or nothing was asked."""
+    found: float = 0.0
+    """R@10."""
+
+
+def abstaining(
+    dataset: Dataset, view: Callable[[Corpus], Memory], at: Callable[[Question], None], told: Callable[[int], None]
+) -> Abstained:
+    """Each question once, whatever its relevance; the curve is told from that."""
+    asked: list[_Asked] = []
+    for number, corpus in enumerate(dataset.corpora):
+        memory = view(corpus)
+        for kind, question in _questions(dataset, number):
+            at(question)
+            hits = memory.recall(question.text, limit=_DEPTH, touch=False, min_relevance=0.0)
+            known = [1.0 if hit.relevance is None else hit.relevance for hit in hits]
+            best = 0.0 if small_talk(question.text) else max(known, default=0.0)
+            turns = [str(hit.memory.metadata["turn"]) for hit in hits]
+            asked.append(_Asked(kind, best, recall_at(_DEPTH, turns, question.turns) if question.turns else 0.0))
+            told(len(asked))
+    kinds = {kind: [one for one in asked if one.kind == kind] for kind in dict.fromkeys(one.kind for one in asked)}
+    return Abstained({kind: len(those) for kind, those in kinds.items()}, tuple(_point(kinds, at) for at in LEVELS))
+
+
+def _point(kinds: dict[str, list[_Asked]], least: float) -> Point:
+    def empty(one: _Asked) -> bool:
+        return one.best < least or not one.best
+
+    answered = kinds["answered"]
+    kept = sum(one.found for one in answered if not empty(one)) / len(answered)
+    return Point(least, {kind: sum(map(empty, those)) / len(those) for kind, those in kinds.items()}, kept)
+
+
+def _questions(dataset: Dataset, number: int) -> Iterator[tuple[str, Question]]:
+    corpus = dataset.corpora[number]
+    yield from (("answered", question) for question in corpus.questions)
+    yield from (("unanswered", question) for question in corpus.unanswered)
+    others = dataset.corpora[(number + 1) % len(dataset.corpora)]
+    if others is not corpus:
+        step = max(len(others.questions) // _OTHERS, 1)
+        yield from (("about others", question) for question in others.questions[::step][:_OTHERS])
+    last = max(turn.at for turn in corpus.turns)
+    for kind, texts in (("greeting", GREETINGS), ("nonsense", NONSENSE)):
+        yield from ((kind, Question(text, kind, last, frozenset())) for text in texts)
