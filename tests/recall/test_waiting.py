@@ -146,7 +146,7 @@ def test_a_recall_does_not_wait_for_a_backlog_and_says_how_long_it_is(url: str) 
         memory.remember_many([f"{text} {n}" for n in range(10) for text in FILLER] + ["Ute sold her automobile"])
         answers: list[Any] = []
         together(*[lambda: answers.append(memory.recall("automobile"))] * 8)
-        assert {hits.pending for hits in answers} == {0}, "nothing has a vector, so words alone decide"
+        assert {hits.pending for hits in answers} == {91}
         held.documents.set()
         assert memory.embed() == 91
         held.documents.clear()
@@ -288,3 +288,81 @@ def test_the_command_makes_what_is_missing(tmp_path: Path, monkeypatch: pytest.M
     assert json.loads(run("embed", "--embedder", local, "--json")) == {"made": 2, "workspaces": {"default": 2}}
     assert run("embed", "--embedder", local) == "Nothing was missing.\n"
     assert run("embed", "--all", "--embedder", local).endswith("Made 2 vectors\n")
+
+
+# Embedders that are not what they should be
+
+
+class Strange(Concepts):
+    """Does to each question, and to each text with "odd" in it, what a test wants."""
+
+    def __init__(self, question: Any = None, document: Any = None) -> None:
+        super().__init__()
+        self.question, self.document = question, document
+
+    def embed_query(self, text: str) -> Floats:
+        return super().embed_query(text) if self.question is None else _did(self.question)
+
+    def embed_documents(self, texts: Sequence[str]) -> Floats:
+        rows = super().embed_documents(texts)
+        if self.document is not None and any("odd" in text for text in texts):
+            value = _did(self.document)
+            if not isinstance(value, float):
+                return value
+            for row, text in zip(rows, texts, strict=True):
+                if "odd" in text:
+                    row[0] = value
+        return rows
+
+    def close(self) -> None:
+        raise RuntimeError("no, I stay open")
+
+
+def _did(what: Any) -> Any:
+    if isinstance(what, type) and issubclass(what, BaseException):
+        raise what("of its own making")
+    return what
+
+
+ODD = [RuntimeError, KeyboardInterrupt, SystemExit]
+
+
+@pytest.mark.parametrize("question", [*ODD, "text", 3, [1.0], [float("nan")] * 8, b"12345678"], ids=repr)
+def test_whatever_a_model_says_to_a_question_recall_answers_by_words(url: str, question: Any) -> None:
+    with Memory(url, embedder=Strange(question=question)) as memory:
+        memory.remember("Ute sold her automobile")
+        hits = memory.recall("automobile")
+        assert texts(hits) == ["Ute sold her automobile"]
+        assert hits.report.startswith("by words alone: concepts: ")
+        assert memory.recall("automobile").report == hits.report
+        assert memory.context([{"role": "user", "content": "automobile"}]).memories
+
+
+@pytest.mark.parametrize("document", [*ODD, "text", [1.0, 2.0], [[float("nan")] * 8] * 3], ids=repr)
+def test_whatever_a_model_makes_of_memories_nothing_hangs(url: str, document: Any) -> None:
+    with Memory(url, embedder=Strange(document=document)) as memory:
+        memory.remember("an odd automobile")
+
+        def embed() -> None:
+            with pytest.raises(ModelError, match="concepts: "):
+                memory.embed()
+
+        together(embed)
+        assert texts(memory.recall("automobile")) == ["an odd automobile"]
+        assert memory.stats().embedded == 0
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_vector_that_is_no_number_is_not_kept_and_harms_no_other(url: str, tmp_path: Path, value: float) -> None:
+    with Memory(url, embedder=Strange(document=value)) as memory:
+        odd = memory.remember("an odd automobile")
+        memory.remember_many(FILLER)
+        with pytest.raises(ModelError, match="concepts: the model gave NaN or infinity for 1 memories"):
+            memory.embed()
+        assert memory.stats().embedded == len(FILLER)
+        memory.revise(odd.id, importance=0.9)
+        memory.export(str(tmp_path / "all.json"))
+        with Memory(f"{url}-again", embedder="none") as other:
+            assert other.import_(str(tmp_path / "all.json")).added == len(FILLER) + 2, "and the version before"
+    with Memory(url, embedder=Concepts()) as mended:
+        assert mended.embed() == 1

@@ -189,7 +189,8 @@ def test_arguments_that_are_left_out_or_null_are_the_same(talk: Memory) -> None:
             "recall",
             {"query": "a", "top_k": 5},
             "arguments",
-            "there is one that this tool does not have; recall takes query, limit, kind, tags, since, until, min_relevance",
+            "there is one that this tool does not have; "
+            "recall takes query, limit, kind, tags, since, until, min_relevance",
         ),
         (
             "list_scratchpad",

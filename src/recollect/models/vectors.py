@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect import forking
 from recollect.errors import ModelError, StoreError
@@ -77,6 +77,8 @@ class Embedding:
         self._pause = _SHORTEST_PAUSE
         self._retry_at = 0.0
         self._probing = False
+        self._without: dict[Place, set[str]] = {}
+        """Memories that the model has no usable vector for."""
         self._unserved: dict[Place, None] = {}
         """Where vectors are missing because it failed."""
         self._questions = 0
@@ -132,7 +134,14 @@ class Embedding:
         return vector
 
     def _answered(self, text: str) -> Floats:
-        vector = self.embedder.embed_query(text)
+        try:
+            vector = _checked([self.embedder.embed_query(text)], 1, self.embedder.dimensions)[0]
+        except ModelError:
+            raise
+        except BaseException as error:  # an embedder may be anybody's
+            raise ModelError(f"{type(error).__name__}: {error}") from error
+        if not _finite(vector):
+            raise ModelError("the model gave a vector with NaN or infinity")
         self._asked[text] = vector
         while len(self._asked) > _ASKED:
             self._asked.pop(next(iter(self._asked), ""), None)
@@ -147,15 +156,16 @@ class Embedding:
         def probe() -> None:
             try:
                 self._answered(text)
-            except Exception as error:
+            except ModelError as error:
                 self._fail(error)
             finally:
                 self._probing = False
 
         self._bounded.begin(probe)
 
-    def _fail(self, error: Exception, level: int = logging.INFO) -> None:
-        problem = f"{self.embedder.model}: {error}" if isinstance(error, ModelError) else repr(error)
+    def _fail(self, error: BaseException, level: int = logging.INFO) -> None:
+        said = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        problem = f"{self.embedder.model}: {said}"
         now = time.monotonic()
         if now >= self._retry_at:  # of many failures at once one counts
             self._retry_at = now + self._pause
@@ -186,14 +196,20 @@ class Embedding:
         self._tenants[place.tenant] = None
         if time.monotonic() < self._stuck.get(place, 0.0):
             return  # somebody else writes there, and nobody should wait for that
-        lacking = len(self._store.lacking(place, self.embedder.model, dimensions, _SOON + 1))
+        lacking = len(self._lacking(place, dimensions, _SOON + 1))
         if lacking:
             self._start()
             self._backlog.wait_for(place, seconds if lacking <= _SOON else 0.0)
 
     def missing(self, place: Place) -> int:
         """How many memories have no vector there."""
-        return len(self._store.lacking(place, self.embedder.model, self.embedder.dimensions, _ALL))
+        return len(self._lacking(place, self.embedder.dimensions, _ALL))
+
+    def _lacking(self, place: Place, dimensions: int, most: int) -> list[str]:
+        """Without those that the model could make nothing of."""
+        without = self._without.get(place, set())
+        ids = self._store.lacking(place, self.embedder.model, dimensions, most + len(without))
+        return [ident for ident in ids if ident not in without][:most]
 
     def finish(self, place: Place, told: Callable[[int], object]) -> int:
         """Wait until nothing is missing there. How many were made; ModelError if the model fails."""
@@ -205,6 +221,8 @@ class Embedding:
                 raise ModelError(self._problem)
             missing = self.missing(place)
             told(max(first - missing, 0))
+        if without := len(self._without.get(place, ())):
+            raise ModelError(f"{self.embedder.model}: the model gave NaN or infinity for {without:,} memories")
         return first
 
     def _start(self) -> None:
@@ -264,8 +282,7 @@ class Embedding:
             return 0
         embedder = self.embedder
         try:
-            ids = self._store.lacking(place, embedder.model, embedder.dimensions, most)
-            vectors = self._vectors(embedder, place, ids)
+            vectors = self._vectors(embedder, place, self._lacking(place, embedder.dimensions, most))
             if not backlog.abandoned and vectors:
                 self._store.embed(place, embedder.model, vectors)
                 self._recover()
@@ -273,7 +290,7 @@ class Embedding:
         except StoreError as error:
             self._stuck[place] = time.monotonic() + _STUCK
             log.debug("vectors not kept", extra={"metadata": {"problem": str(error)}})
-        except Exception as error:  # an embedder may be anybody's, and nobody is there to catch what it raises
+        except BaseException as error:  # an embedder may be anybody's, and nobody is there to catch what it raises
             self._unserved[place] = None
             self._fail(error)
         return 0
@@ -282,10 +299,12 @@ class Embedding:
         texts = {record.id: record.text for record in self._store.get(place, ids)} if ids else {}
         if not texts:
             return {}
-        rows = embedder.embed_documents(list(texts.values()))
-        if rows.shape != (len(texts), embedder.dimensions):  # kept, they would be missing again at once, for ever
-            raise ModelError(f"{embedder.model}: the model gave {rows.shape} for {(len(texts), embedder.dimensions)}")
-        return {ident: row.astype("<f4").tobytes() for ident, row in zip(texts, rows, strict=True)}
+        rows = _checked(embedder.embed_documents(list(texts.values())), len(texts), embedder.dimensions)
+        made = dict(zip(texts, rows, strict=True))
+        if odd := {ident for ident, row in made.items() if not _finite(row)}:
+            self._without.setdefault(place, set()).update(odd)
+            log.warning("no vector for %d memories: the model gave NaN or infinity", len(odd))
+        return {ident: row.astype("<f4").tobytes() for ident, row in made.items() if ident not in odd}
 
     def close(self) -> None:
         """Stop after the batch at hand. What is left is embedded another time."""
@@ -294,7 +313,29 @@ class Embedding:
             self._thread.join(_LAST_BATCH)
             self._backlog.abandoned = self._thread.is_alive()
         self._begin_anew(Backlog())
-        self.embedder.close()
+        try:
+            self.embedder.close()
+        except Exception as error:  # the memories are safe, and their files are still to be closed
+            log.warning("the embedder could not be closed: %r", error)
+
+
+def _checked(rows: Any, count: int, dimensions: int) -> Floats:
+    """As many vectors as were asked for, each of the right size. Others, if kept, would be missing again for ever."""
+    import numpy as np
+
+    try:
+        made: Floats = np.asarray(rows, np.float32)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"the model gave something else than vectors ({error})") from None
+    if made.shape != (count, dimensions):
+        raise ModelError(f"the model gave {made.shape} for {(count, dimensions)}")
+    return made
+
+
+def _finite(vector: Floats) -> bool:
+    import numpy as np
+
+    return bool(np.isfinite(vector).all())
 
 
 def _work(owner: weakref.ref[Embedding], backlog: Backlog) -> None:

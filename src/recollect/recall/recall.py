@@ -146,11 +146,12 @@ class Asking:
     def _rank(self) -> list[Hit]:
         ranking = self._ranking
         named = asked(self._question.text, self._speakers()) if isinstance(ranking, Calibrated) else set[str]()
-        pool = self._pool(self._vector(named))
+        vector = self._vector(named)
+        pool = self._pool(vector)
         if not len(pool):
             return []
         cosine = pool.cosines()
-        if cosine is not None and (pending := pool.pending()):
+        if vector is not None and (pending := pool.pending()):
             self._pending = pending
             self._notes.append(f"{pending:,} of {pool.size():,} memories have no vector yet: those are found by words")
         text = pool.text(self._wish, self._texts(pool) if cosine is None else None)
