@@ -171,7 +171,7 @@ class Embedding:
             self._retry_at = now + self._pause
             self._pause = min(2.0 * self._pause, _LONGEST_PAUSE)
         self._problem = problem
-        log.log(level, "vectors are behind", extra={"metadata": {"problem": problem}})
+        log.log(level, "no vectors for now: %s", problem)
 
     def _recover(self) -> None:
         if self._problem:
