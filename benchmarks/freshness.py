@@ -53,13 +53,24 @@ def newer_first(texts: Sequence[str], found: Sequence[Pair], embedder: str, fres
             {"content": text, "conversation": "stream", "created_at": _START + timedelta(minutes=10 * number)}
             for number, text in enumerate(texts)
         )
-        while memory.stats().embedded < len(set(texts)) and embedder != "none":
-            memory.recall("waiting for vectors", limit=1, touch=False)
+        if embedder != "none":
+            memory.embed()
         results: list[bool] = []
         for pair in found:
             ranks = {hit.memory.text: place for place, hit in enumerate(memory.recall(pair.question, limit=20))}
             results.append(ranks.get(pair.newer, 99) < ranks.get(pair.older, 99))
         return results
+
+
+def groups(found: Sequence[Pair]) -> dict[str, list[int]]:
+    """The positions of each sort of pair."""
+    sorts = {
+        "contradictions": lambda pair: pair.label == "contradict" and pair.kind != "reworded",
+        "changes in other words": lambda pair: pair.kind == "reworded",
+        "lookalikes": lambda pair: pair.label == "lookalike" and pair.kind != "other's",
+        "facts of another": lambda pair: pair.kind == "other's",
+    }
+    return {name: [place for place, pair in enumerate(found) if is_one(pair)] for name, is_one in sorts.items()}
 
 
 def main() -> None:
@@ -70,15 +81,17 @@ def main() -> None:
             before = newer_first(texts, found, embedder, fresh=False)
             after = newer_first(texts, found, embedder, fresh=True)
             told = "one after the other" if adjacent else "long apart"
-            hard = [place for place, pair in enumerate(found) if pair.label == "contradict"]
-            easy = [place for place, pair in enumerate(found) if pair.label != "contradict"]
-            share = 100 * sum(after[place] for place in hard) / len(hard)
-            without = 100 * sum(before[place] for place in hard) / len(hard)
-            alone = 100 * sum(after[place] == before[place] for place in easy) / len(easy)
-            print(
-                f"embedder {embedder}, told {told}: newer first in {share:.0f} % of {len(hard)} contradictions "
-                f"({without:.0f} % without freshness), {alone:.0f} % of {len(easy)} lookalikes left as they were"
-            )
+            print(f"embedder {embedder}, told {told}")
+            for name, chosen in groups(found).items():
+                if found[chosen[0]].label == "contradict":
+                    share = 100 * sum(after[place] for place in chosen) / len(chosen)
+                    without = 100 * sum(before[place] for place in chosen) / len(chosen)
+                    print(
+                        f"  {name}: newer first in {share:.0f} % of {len(chosen)} ({without:.0f} % without freshness)"
+                    )
+                else:
+                    alone = 100 * sum(after[place] == before[place] for place in chosen) / len(chosen)
+                    print(f"  {name}: {alone:.0f} % of {len(chosen)} left as they were")
 
 
 if __name__ == "__main__":
