@@ -50,6 +50,39 @@ _CHANGE = re.compile(
 )
 """Says that something is different from before: then fewer words need to be the same."""
 
+_VERB = re.compile(r" (?:is|are|was|were|has|have|had) ", re.IGNORECASE)
+_OWNERS = re.compile(r"^(?:my|your|his|her|our|their)\b", re.IGNORECASE)
+"""Begins a sentence about what belongs to somebody, and not about them: "I park here", "my tenant parks there"."""
+_POSSESSOR = re.compile(
+    r"([^\W\d_]+)(?:['’]s\b|s['’](?=\s))|\bof (?:my|your|his|her|our|their) ([^\W\d_]+)", re.IGNORECASE
+)
+"""Whose a thing is: "Ann's sister", "my parents' house", "the garden of my parents"."""
+
+_LEFT = """sold gave traded quit left cancelled dropped ditched closed broke died stopped swapped replaced wiped
+resigned retired stepped unsubscribed renamed rebranded migrated switched moved outgrew relocated rewrote transferred
+changed ended lost beat settled shipped cut reduced turned went"""
+"""Tells that something is no longer what it was, where its old value is named as well."""
+
+_FRAMES = {
+    "live home address stay": "moved relocated retired settled flat",
+    "sit desk seat office": "moved relocated got shifted",
+    "work job position company employer": "quit resigned hired promoted joined left went retired became",
+    "team play club": "signed joined transferred moved promoted",
+    "study school university degree course attend": "transferred switched changed enrolled dropped moved",
+    "single boyfriend girlfriend surname partner": "married engaged broke divorced separated",
+    "eat meat fish diet smoke drink": "vegan vegetarian quit stopped gave became went",
+    "car drive phone laptop own bike pet": "sold bought traded got broke swapped gave switched ditched dropped",
+    "price cost rent salary fee limit": "raised increased lowered cut bumped reduced",
+    "date release meeting deadline appointment alarm": "pushed slipped postponed moved rescheduled set",
+    "state status paid invoice order bug": "shipped fixed settled closed paid resolved delivered",
+    "host hosted server conference keys": "moved shifted put relocated",
+    "leads lead ceo owner owns mayor tenant manager": "took stepped became retired sold swapped beat moved rents",
+    "weigh weight tall": "lost gained reached grew",
+    "colour color hair": "painted dyed",
+    "doctor see": "referred",
+}
+"""What a question asks for, and what tells that it has changed, though it says so in words of its own."""
+
 _ENDINGS = ("ing", "ied", "ies", "ed", "es", "s", "e")
 """Taken off, so that "sits" and "sitting" are one word. Longer ones first."""
 
@@ -62,13 +95,17 @@ _TOP = 20
 """Further down an exchange is not seen."""
 _LONGEST = 600
 """Characters. Longer texts say too much to contradict each other in one value."""
-_WIDEST = 3.0
-"""A memory that scores so much better answers better, however old."""
+_WIDEST, _WIDEST_CHANGED = 3.0, 9.0
+"""A memory that scores so much better answers better, however old; what tells of a change has other words."""
 _LEAST_COSINE = 0.8
+_LEAST_COSINE_CHANGED = 0.6
+"""Where the newer tells of a change in words of its own."""
 _LEAST_SHARED, _LEAST_SHARED_CHANGED = 0.5, 0.3
 """The share of words that must be the same, and where the newer says that something has changed."""
 _MOST_VALUE = 6
 """More words than this are another statement, not another value."""
+_MOST_OLD_VALUE, _PLAIN = 4, 100
+"""What a change is told of is short: so many words, and characters. In talk, much sounds like a change that is none."""
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -82,8 +119,10 @@ class ByPosition(Protocol[T_co]):
 class _Said:
     """The sentence of a memory that speaks of what was asked. What else it says is read when it matters."""
 
-    def __init__(self, words: Set[str], speaker: Set[str], sentence: str) -> None:
+    def __init__(self, words: Set[str], speaker: Set[str], sentence: str, plain: bool) -> None:
         self.words = words
+        self.sentence = sentence
+        self.plain = plain
         self.speaker = speaker
         self._sentence = sentence
         self._known: dict[re.Pattern[str], bool] = {}
@@ -112,6 +151,12 @@ class _Question(NamedTuple):
     words: Set[str]
     """What was asked for, without empty words."""
     names: Set[str]
+    persons: Set[str]
+    """Whom it is about: names, "I" and "you"."""
+    all: Set[str]
+    """Its words with the empty ones."""
+    spelled: Sequence[str]
+    """What was asked for, as it is written."""
     chooses: bool
     """Whether it names the values itself: "tea or coffee?"."""
 
@@ -137,14 +182,20 @@ def freshen(
     said: dict[int, _Said] = {}
     for new in sorted(short, key=lambda row: born[row]):  # oldest first: of a chain of values the newest ends on top
         for old in head[: head.index(new)]:
-            if old not in short or born[old] >= born[new] or scores[old] - scores[new] >= _WIDEST:
+            gap = scores[old] - scores[new]
+            if old not in short or born[old] >= born[new] or gap >= _WIDEST_CHANGED:
                 continue
-            if (old, new) not in alike:
+            likeness = alike.get((old, new), 1.0)
+            if likeness < _LEAST_COSINE_CHANGED:
                 continue
             for row in (old, new):
                 if row not in said:
                     said[row] = _said(texts[row], question)
-            if _replaces(said[old], said[new], question):
+            a, b = said[old], said[new]
+            if _of_another(a, b, question):
+                continue
+            near = gap < _WIDEST and likeness >= _LEAST_COSINE
+            if (near and _replaces(a, b, question)) or _tells_of_a_change(a, b, question):
                 head.remove(new)
                 head.insert(head.index(old), new)
                 moved[new] = old
@@ -152,16 +203,47 @@ def freshen(
     return [*head, *ranked[_TOP:]], moved
 
 
-def _alike(rows: Sequence[int], vectors: ByPosition[NDArray[np.float32] | None] | None) -> Set[tuple[int, int]]:
-    """The pairs that no vector tells apart."""
-    pairs = {(a, b) for a in rows for b in rows}
+def _alike(rows: Sequence[int], vectors: ByPosition[NDArray[np.float32] | None] | None) -> dict[tuple[int, int], float]:
+    """The cosines of those that have vectors."""
     known = {row: vector for row in rows if vectors is not None and (vector := vectors[row]) is not None}
     if not known:
-        return pairs
+        return {}
     matrix = np.stack(list(known.values()))
+    cosines = (matrix @ matrix.T).tolist()
     order = list(known)
-    apart = np.argwhere(matrix @ matrix.T < _LEAST_COSINE).tolist()
-    return pairs - {(order[a], order[b]) for a, b in apart}
+    return {(a, b): cosines[i][j] for i, a in enumerate(order) for j, b in enumerate(order)}
+
+
+def _of_another(old: _Said, new: _Said, question: _Question) -> bool:
+    """Whether the newer says it of somebody else, or of something that belongs to the one asked about."""
+    verb = _VERB.search(new.sentence)
+    end = verb.start() if verb else max((new.sentence.lower().rfind(word) for word in question.spelled), default=-1)
+    mine, theirs = _possessors(new.sentence, end), _possessors(old.sentence, len(old.sentence))
+    if mine - theirs:
+        return True
+    begins = _OWNERS.match(new.sentence)
+    return begins is not None and not _OWNERS.match(old.sentence) and "@me" in old.words and not new.adds
+
+
+def _possessors(sentence: str, until: int) -> set[str]:
+    found = _POSSESSOR.finditer(sentence)
+    return {_token((one[1] or one[2]).lower()) for one in found if one.start() <= max(until, 0)}
+
+
+def _tells_of_a_change(old: _Said, new: _Said, question: _Question) -> bool:
+    """Whether the newer says, in words of its own, that what the older says is so no longer."""
+    if new.adds or not (old.plain and new.plain) or not (question.persons & old.words) <= new.words:
+        return False
+    topic = question.words - question.persons
+    value = old.words - question.words - _EMPTY
+    if len(value) > _MOST_OLD_VALUE:
+        return False
+    if new.words & _left() and new.words & value and new.words & (topic | question.persons | value):
+        return True
+    told = {verb for asked, verbs in _frames() if question.all & asked for verb in verbs}
+    if not new.words & told:
+        return False
+    return bool(question.persons & new.words or topic & new.words)
 
 
 def _replaces(old: _Said, new: _Said, question: _Question) -> bool:
@@ -190,7 +272,11 @@ def _replaces(old: _Said, new: _Said, question: _Question) -> bool:
 
 def _question(query: str) -> _Question:
     names = {_token(word.lower()) for word in _CAPITALIZED.findall(query) if word[0].isupper()}
-    return _Question(_tokens(query) - _EMPTY, names, " or " in query)
+    every = _tokens(query)
+    words = every - _EMPTY
+    persons = names | {word for word in words if word[0] == "@"}
+    spelled = [word for word in _WORD.findall(query.lower()) if _token(word) in words - persons]
+    return _Question(words, names, persons, every, [word[:5] for word in spelled], " or " in query)
 
 
 def _said(text: str, question: _Question) -> _Said:
@@ -199,7 +285,7 @@ def _said(text: str, question: _Question) -> _Said:
     sentences = [(_tokens(sentence), sentence) for sentence in _SENTENCE.split(text[start:])]
     words, sentence = max(sentences, key=lambda pair: len(question.words & pair[0]))
     speaker = _tokens(name)
-    return _Said(words | speaker, speaker, sentence)
+    return _Said(words | speaker, speaker, sentence, len(sentences) == 1 and len(text) <= _PLAIN and not speaker)
 
 
 def _tokens(text: str) -> frozenset[str]:
@@ -221,6 +307,18 @@ def _token(word: str) -> str:
 @cache
 def _persons() -> dict[str, str]:
     return {word: person for person, words in _PERSONS.items() for word in words.split()}
+
+
+@cache
+def _left() -> frozenset[str]:
+    return frozenset(map(_token, _LEFT.split()))
+
+
+@cache
+def _frames() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    return tuple(
+        (frozenset(map(_token, asked.split())), frozenset(map(_token, told.split()))) for asked, told in _FRAMES.items()
+    )
 
 
 @cache
