@@ -453,3 +453,14 @@ def test_a_plot_that_cannot_be_written_is_refused_before_the_work(run: Run) -> N
 @pytest.mark.parametrize("words", [["locomo"], ["locomo", "locomo.json", "--limit-questions", "0"], ["other", "x"]])
 def test_a_command_that_is_not_understood_exits_with_2(run: Run, words: list[str]) -> None:
     run(*words, code=2)
+
+
+def test_what_nothing_answers_is_asked_too(run: Run) -> None:
+    got = measured(run, "locomo", "locomo.json", "--abstain")["abstained"]
+    assert got["asked"]["greeting"] == got["asked"]["nonsense"] >= 20
+    first, *_, last = got["curve"]
+    assert first["min_relevance"] == 0.0
+    assert last["empty"]["greeting"] == last["empty"]["nonsense"] == 1.0
+    assert first["empty"]["answered"] <= last["empty"]["answered"]
+    assert first["recall@10"] >= last["recall@10"]
+    assert "Nothing came back" in run("locomo", "locomo.json", "--abstain").stdout
