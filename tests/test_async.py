@@ -1,14 +1,21 @@
 """AsyncMemory: the same verbs, awaited."""
 
 import asyncio
+import inspect
 import io
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from recollect import AccessError, AsyncMemory, ConflictError, InputError, Memory, NotFoundError
+from recollect import AccessError, AsyncMemory, ConflictError, InputError, Memory, NotFoundError, aio
+from recollect.audit import AuditLog
+from recollect.facets.journal import Journal, Whiteboard
+from recollect.facets.moments import Moments
+from recollect.facets.scratchpad import Scratchpad
+from recollect.facets.sessions import Sessions
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -110,3 +117,60 @@ def test_it_can_be_made_from_a_memory(tmp_path: Path) -> None:
     with Memory(tmp_path / "memory") as memory:
         one = memory.remember("a lynx")
         assert asyncio.run(AsyncMemory(memory).get(one.id)) == one  # type: ignore[arg-type]
+
+
+FACETS = {
+    aio.AsyncMemory: Memory,
+    aio.AsyncAuditLog: AuditLog,
+    aio.AsyncJournal: Journal,
+    aio.AsyncWhiteboard: Whiteboard,
+    aio.AsyncScratchpad: Scratchpad,
+    aio.AsyncSessions: Sessions,
+    aio.AsyncMoments: Moments,
+}
+
+
+def public(kind: type) -> dict[str, Any]:
+    return {name: inspect.getattr_static(kind, name) for name in dir(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("kind", FACETS, ids=lambda kind: kind.__name__)
+def test_whatever_can_be_called_can_be_awaited_with_the_same_arguments(kind: type) -> None:
+    awaited, plain = public(kind), public(FACETS[kind])
+    assert set(plain) <= set(awaited)
+    made = kind.__new__(kind)
+    for name, verb in plain.items():
+        if not callable(verb) or name == "at":
+            assert isinstance(verb, property) or name == "at"
+            continue
+        call = getattr(made, name)
+        assert inspect.iscoroutinefunction(call), name
+        assert call.__doc__ == verb.__doc__
+    for name in ("__init__", "at"):
+        if kind is aio.AsyncMemory:
+            ours, theirs = (inspect.signature(getattr(one, name)).parameters for one in (kind, Memory))
+            assert {n: (p.kind, p.default) for n, p in ours.items()} == {
+                n: (p.kind, p.default) for n, p in theirs.items()
+            }
+
+
+def test_every_facet_works_awaited(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with AsyncMemory(f"ledger:{tmp_path / 'memory'}", embedder="none") as memory:
+            me = memory.at(agent="ada", conversation="c")
+            assert (await me.journal.save("it rained")).text == "it rained"
+            assert (await me.journal.whiteboard.write("tea at four")).text == "tea at four"
+            assert [entry.text for entry in await me.journal.whiteboard.entries()] == ["tea at four"]
+            await me.scratchpad.write("plan", "tea, then work")
+            assert await me.scratchpad.read("plan") == "tea, then work"
+            assert await memory.sessions.list()
+            assert await me.moments.task("tea") is not None
+            assert await memory.audit.search("remember")
+            assert memory.unsaved == 0
+            assert len(memory.skills) == 0
+            with pytest.raises(TypeError):
+                await me.recall("tea", nonsense=3)  # type: ignore[call-arg]
+            with pytest.raises(TypeError):
+                AsyncMemory(tmp_path, nonsense=3)  # type: ignore[call-arg]
+
+    asyncio.run(day())

@@ -50,10 +50,6 @@ def public_verbs(owner: type) -> set[str]:
     return {name for name, value in vars(owner).items() if not name.startswith("_") and inspect.isfunction(value)}
 
 
-def test_async_memory_has_the_verbs_of_memory_and_no_others() -> None:
-    assert public_verbs(AsyncMemory) == public_verbs(Memory)
-
-
 @pytest.mark.parametrize("verb", sorted(public_verbs(Memory)))
 def test_a_verb_takes_the_same_arguments_and_says_the_same_when_it_is_awaited(verb: str) -> None:
     plain, awaited = getattr(Memory, verb), getattr(AsyncMemory, verb)

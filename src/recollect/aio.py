@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import os
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from datetime import datetime
 from functools import partial, wraps
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from types import MethodType, TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from recollect.audit import AuditLog, Verified
+from recollect.audit import AuditLog
+from recollect.facets.journal import Journal, Whiteboard
+from recollect.facets.moments import Moments
+from recollect.facets.scratchpad import Scratchpad
+from recollect.facets.sessions import Sessions
 from recollect.memory import Memory
 from recollect.presets import Preset
-from recollect.record import Address
-from recollect.stores.audit import Entry
+from recollect.record import Address, utc_now
+from recollect.skills import Skills
+
+if TYPE_CHECKING:
+    from recollect.models.embedders.base import Embedder
+    from recollect.models.llm.base import Llm
+    from recollect.recall.sources import Source
+    from recollect.skills import Folders
+    from recollect.stores.port import Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _THREADS = 16
-_ASKING = frozenset(["recall", "context", "consult", "query", "embed"])
+_ASKING = frozenset(["recall", "context", "consult", "query", "search", "embed"])
 """Verbs that may wait for a model: they have threads of their own, so that the others never wait behind them."""
 
 
@@ -37,39 +51,146 @@ class _Threads:
         return await asyncio.get_running_loop().run_in_executor(pool, partial(context.run, verb, *args, **kwargs))
 
 
-def _threaded(
-    verb: Callable[Concatenate[Memory, P], R],
-) -> Callable[Concatenate[AsyncMemory, P], Awaitable[R]]:
-    @wraps(verb)
-    async def call(self: AsyncMemory, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self.threads.run(verb, self.memory, *args, **kwargs)
+class _Awaited(Generic[T]):
+    """Something whose verbs are awaited: each runs in a thread, so the event loop never waits for the disk."""
 
-    return call
+    def __init__(self, made_from: T, threads: _Threads) -> None:
+        self.made_from = made_from
+        self.threads = threads
 
 
-class AsyncAuditLog:
+class _Verb(Generic[T, P, R]):
+    """A verb as a coroutine, with the arguments and the result that it has."""
+
+    def __init__(self, verb: Callable[Concatenate[T, P], R]) -> None:
+        @wraps(verb)
+        async def call(owner: _Awaited[T], *args: P.args, **kwargs: P.kwargs) -> R:
+            return await owner.threads.run(verb, owner.made_from, *args, **kwargs)
+
+        self._call = call
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> Callable[..., Coroutine[Any, Any, R]]: ...
+    @overload
+    def __get__(self, owner: _Awaited[T], kind: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(self, owner: _Awaited[T] | None, kind: type) -> Callable[..., Coroutine[Any, Any, R]]:
+        return self._call if owner is None else MethodType(self._call, owner)
+
+
+class AsyncAuditLog(_Awaited[AuditLog]):
     """The audit log, awaited."""
 
-    def __init__(self, log: AuditLog, threads: _Threads) -> None:
-        self._log, self._threads = log, threads
-
-    async def record(self, action: str, message: str, meta: Mapping[str, Any] | None = None) -> Entry:
-        return await self._threads.run(self._log.record, action, message, meta)
-
-    async def search(self, text: str = "", *, about: str = "", limit: int = 10) -> list[Entry]:
-        return await self._threads.run(self._log.search, text, about=about, limit=limit)
-
-    async def verify(self) -> list[Verified]:
-        return await self._threads.run(self._log.verify)
+    record = _Verb(AuditLog.record)
+    search = _Verb(AuditLog.search)
+    matching = _Verb(AuditLog.matching)
+    verify = _Verb(AuditLog.verify)
 
 
-class AsyncMemory:
-    """The same verbs, awaited. Each runs in a thread, so the event loop never waits for the disk."""
+class AsyncWhiteboard(_Awaited[Whiteboard]):
+    """The whiteboard, awaited."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Takes what `Memory` takes, or a Memory."""
-        self.memory = args[0] if args and isinstance(args[0], Memory) else Memory(*args, **kwargs)
-        self.threads = _Threads()
+    entries = _Verb(Whiteboard.entries)
+    erase = _Verb(Whiteboard.erase)
+    write = _Verb(Whiteboard.write)
+
+
+class AsyncJournal(_Awaited[Journal]):
+    """The journal, awaited."""
+
+    @property
+    def whiteboard(self) -> AsyncWhiteboard:
+        return AsyncWhiteboard(self.made_from.whiteboard, self.threads)
+
+    consolidate = _Verb(Journal.consolidate)
+    context = _Verb(Journal.context)
+    counts = _Verb(Journal.counts)
+    counts_by_agent = _Verb(Journal.counts_by_agent)
+    edit = _Verb(Journal.edit)
+    expired = _Verb(Journal.expired)
+    for_prompt = _Verb(Journal.for_prompt)
+    has_expired = _Verb(Journal.has_expired)
+    recent_first = _Verb(Journal.recent_first)
+    save = _Verb(Journal.save)
+    save_core = _Verb(Journal.save_core)
+
+
+class AsyncScratchpad(_Awaited[Scratchpad]):
+    """The scratchpad, awaited."""
+
+    clear = _Verb(Scratchpad.clear)
+    list = _Verb(Scratchpad.list)
+    note = _Verb(Scratchpad.note)
+    read = _Verb(Scratchpad.read)
+    write = _Verb(Scratchpad.write)
+
+
+class AsyncSessions(_Awaited[Sessions]):
+    """The sessions of a ledger, awaited."""
+
+    add = _Verb(Sessions.add)
+    add_many = _Verb(Sessions.add_many)
+    close = _Verb(Sessions.close)
+    compact = _Verb(Sessions.compact)
+    create = _Verb(Sessions.create)
+    delete = _Verb(Sessions.delete)
+    delete_by_time_range = _Verb(Sessions.delete_by_time_range)
+    delete_by_topic = _Verb(Sessions.delete_by_topic)
+    delete_session = _Verb(Sessions.delete_session)
+    export = _Verb(Sessions.export)
+    get = _Verb(Sessions.get)
+    list = _Verb(Sessions.list)
+    load = _Verb(Sessions.load)
+    metrics = _Verb(Sessions.metrics)
+    migrate = _Verb(Sessions.migrate)
+    query = _Verb(Sessions.query)
+    rebuild_index = _Verb(Sessions.rebuild_index)
+    search = _Verb(Sessions.search)
+    search_by_time_range = _Verb(Sessions.search_by_time_range)
+    search_by_topic = _Verb(Sessions.search_by_topic)
+    search_by_type = _Verb(Sessions.search_by_type)
+    stats = _Verb(Sessions.stats)
+
+
+class AsyncMoments(_Awaited[Moments]):
+    """The moments of decision, awaited."""
+
+    content = _Verb(Moments.content)
+    decision = _Verb(Moments.decision)
+    delegation = _Verb(Moments.delegation)
+    record_content = _Verb(Moments.record_content)
+    record_decision = _Verb(Moments.record_decision)
+    record_delegation = _Verb(Moments.record_delegation)
+    record_task = _Verb(Moments.record_task)
+    record_tool = _Verb(Moments.record_tool)
+    task = _Verb(Moments.task)
+    tool = _Verb(Moments.tool)
+
+
+class AsyncMemory(_Awaited[Memory]):
+    """The same verbs, awaited."""
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | Store | Memory | None = None,
+        *,
+        preset: str | os.PathLike[str] | Preset = "recollect",
+        clock: Callable[[], datetime] = utc_now,
+        embedder: str | Embedder | None = None,
+        llm: str | Llm | None = None,
+        skills: Folders | None = None,
+        sources: Iterable[Source] = (),
+    ) -> None:
+        """Takes what `Memory` takes, or a Memory, which has its settings already."""
+        if not isinstance(store, Memory):
+            store = Memory(
+                store, preset=preset, clock=clock, embedder=embedder, llm=llm, skills=skills, sources=sources
+            )
+        super().__init__(store, _Threads())
+
+    @property
+    def memory(self) -> Memory:
+        """The Memory that it is made from."""
+        return self.made_from
 
     @property
     def address(self) -> Address:
@@ -81,44 +202,78 @@ class AsyncMemory:
 
     @property
     def unsaved(self) -> int:
+        """Writes that are in memory only, because the disk refuses them."""
         return self.memory.unsaved
+
+    @property
+    def skills(self) -> Skills:
+        """What was read from SKILL.md files when this memory was made. Nothing here waits, so nothing is awaited."""
+        return self.memory.skills
 
     @property
     def audit(self) -> AsyncAuditLog:
         return AsyncAuditLog(self.memory.audit, self.threads)
 
-    @wraps(Memory.at)
-    def at(self, **parts: Any) -> Self:
-        view = type(self)(self.memory.at(**parts))
+    @property
+    def journal(self) -> AsyncJournal:
+        return AsyncJournal(self.memory.journal, self.threads)
+
+    @property
+    def scratchpad(self) -> AsyncScratchpad:
+        return AsyncScratchpad(self.memory.scratchpad, self.threads)
+
+    @property
+    def sessions(self) -> AsyncSessions:
+        return AsyncSessions(self.memory.sessions, self.threads)
+
+    @property
+    def moments(self) -> AsyncMoments:
+        return AsyncMoments(self.memory.moments, self.threads)
+
+    def at(
+        self,
+        *,
+        tenant: str | None = None,
+        account: str | None = None,
+        workspace: str | None = None,
+        channel: str | None = None,
+        conversation: str | None = None,
+        agent: str | None = None,
+    ) -> Self:
+        """The same verbs, bound to an address. AccessError where the new view would see more than this one."""
+        bound = self.memory.at(
+            tenant=tenant, account=account, workspace=workspace, channel=channel, conversation=conversation, agent=agent
+        )
+        view = type(self)(bound)
         view.threads = self.threads
         return view
 
-    remember = _threaded(Memory.remember)
-    remember_many = _threaded(Memory.remember_many)
-    get = _threaded(Memory.get)
-    list = _threaded(Memory.list)
-    recall = _threaded(Memory.recall)
-    context = _threaded(Memory.context)
-    consult = _threaded(Memory.consult)
-    query = _threaded(Memory.query)
-    revise = _threaded(Memory.revise)
-    forget = _threaded(Memory.forget)
-    history = _threaded(Memory.history)
-    undo = _threaded(Memory.undo)
-    archive = _threaded(Memory.archive)
-    restore = _threaded(Memory.restore)
-    diagnose = _threaded(Memory.diagnose)
-    doctor = _threaded(Memory.doctor)
-    verify = _threaded(Memory.verify)
-    maintain = _threaded(Memory.maintain)
-    embed = _threaded(Memory.embed)
-    compact = _threaded(Memory.compact)
-    stats = _threaded(Memory.stats)
-    workspaces = _threaded(Memory.workspaces)
-    export = _threaded(Memory.export)
-    import_ = _threaded(Memory.import_)
-    backup = _threaded(Memory.backup)
-    close = _threaded(Memory.close)
+    remember = _Verb(Memory.remember)
+    remember_many = _Verb(Memory.remember_many)
+    get = _Verb(Memory.get)
+    list = _Verb(Memory.list)
+    recall = _Verb(Memory.recall)
+    context = _Verb(Memory.context)
+    consult = _Verb(Memory.consult)
+    query = _Verb(Memory.query)
+    revise = _Verb(Memory.revise)
+    forget = _Verb(Memory.forget)
+    history = _Verb(Memory.history)
+    undo = _Verb(Memory.undo)
+    archive = _Verb(Memory.archive)
+    restore = _Verb(Memory.restore)
+    diagnose = _Verb(Memory.diagnose)
+    doctor = _Verb(Memory.doctor)
+    verify = _Verb(Memory.verify)
+    maintain = _Verb(Memory.maintain)
+    embed = _Verb(Memory.embed)
+    compact = _Verb(Memory.compact)
+    stats = _Verb(Memory.stats)
+    workspaces = _Verb(Memory.workspaces)
+    backup = _Verb(Memory.backup)
+    export = _Verb(Memory.export)
+    import_ = _Verb(Memory.import_)
+    close = _Verb(Memory.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -217,7 +218,7 @@ class Memory:
             ],
         )[0]
 
-    def remember_many(self, items: Iterable[Mapping[str, Any] | str]) -> list[Record]:
+    def remember_many(self, items: Iterable[Mapping[str, Any] | str]) -> builtins.list[Record]:
         """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored."""
         return remember.remember_many(self._view, items)
 
@@ -233,7 +234,7 @@ class Memory:
         limit: int = 100,
         contains: str | None = None,
         **conditions: Unpack[Conditions],
-    ) -> list[Record]:
+    ) -> builtins.list[Record]:
         """Memories by creation time. `state=None` lists expired, archived and superseded ones too.
 
         `contains` lists those whose text has this somewhere, even inside a word, whatever its case.
@@ -383,7 +384,7 @@ class Memory:
         wish = Forget(id, tag, since, until, conversation, workspace, agent, shared, reason, erase)
         return forget.forget(self._view, wish)
 
-    def history(self, id: str) -> list[Record]:
+    def history(self, id: str) -> builtins.list[Record]:
         """Every version of a memory, oldest first."""
         return revise.history(self._view, id)
 
@@ -391,11 +392,11 @@ class Memory:
         """Take back the last change of this view's agent here, or the one with that audit entry's id."""
         return undo.undo(self._view, change)
 
-    def archive(self, ids: str | Sequence[str], *, reason: str | None = None) -> list[Record]:
+    def archive(self, ids: str | Sequence[str], *, reason: str | None = None) -> builtins.list[Record]:
         """Keep, but recall no more."""
         return archive.archive_ids(self._view, ids, reason)
 
-    def restore(self, ids: str | Sequence[str]) -> list[Record]:
+    def restore(self, ids: str | Sequence[str]) -> builtins.list[Record]:
         """Recall archived memories again."""
         return archive.restore(self._view, ids)
 
@@ -407,7 +408,7 @@ class Memory:
         """Everything that is wrong or could be better, with advice."""
         return diagnose.doctor(self._view)
 
-    def verify(self) -> list[Damage]:
+    def verify(self) -> builtins.list[Damage]:
         """Read everything on disk again and compare it with its checksums. `audit.verify` does so for the log."""
         if not self._view.whole:
             raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
@@ -433,7 +434,7 @@ class Memory:
         """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk."""
         return diagnose.stats(self._view)
 
-    def workspaces(self) -> list[str]:
+    def workspaces(self) -> builtins.list[str]:
         """The tenant's workspaces; from a view that is bound inside one, only that."""
         names = self._view.workspaces()
         return names if self._view.whole else [name for name in names if name == self.address.workspace]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from datetime import datetime
 from typing import Any
 
@@ -72,7 +73,7 @@ class Scratchpad:
             return _note(thing)
         raise NotFoundError(f"the scratchpad of this conversation has nothing under {key!r}")
 
-    def list(self) -> list[Note]:
+    def list(self) -> builtins.list[Note]:
         """Every note, by key."""
         notes: dict[str, Note] = {}
         for thing in self._things():
@@ -97,7 +98,7 @@ class Scratchpad:
         owner = address.conversation, address.account, address.agent
         return Thing(SHELF, path, {"key": key, "value": value}, *owner, created_at=now, changed_at=now)
 
-    def _things(self, key: str | None = None) -> list[Thing]:
+    def _things(self, key: str | None = None) -> builtins.list[Thing]:
         """Notes that this view sees, its own first, then those written last."""
         address = self._view.address
         owner = address.account, address.agent

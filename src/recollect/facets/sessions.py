@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -109,13 +110,13 @@ class Sessions:
         assert found is not None
         return found
 
-    def list(self) -> list[SessionMetadata]:
+    def list(self) -> builtins.list[SessionMetadata]:
         """Every session, the one used last first."""
         view, store = self._view, self._store
         found = [store.session(Place(view.address.tenant, name)) for name in self._names()]
         return sorted([one for one in found if one], key=lambda one: one.last_accessed, reverse=True)
 
-    def _names(self) -> list[str]:
+    def _names(self) -> builtins.list[str]:
         view = self._view
         names = view.workspaces()
         return [name for name in names if name == view.address.workspace] if view.bound - {"tenant"} else names
@@ -128,7 +129,7 @@ class Sessions:
         """Store an entry with `type`, `content`, and what else the document gives it. Returns its id."""
         return self.add_many(session_id, [entry])[0]
 
-    def add_many(self, session_id: str, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    def add_many(self, session_id: str, entries: Sequence[Mapping[str, Any]]) -> builtins.list[str]:
         """Store all of the entries under one lock, or none."""
         view = self._at(session_id)
         with view.refusing("remember"):
