@@ -264,6 +264,30 @@ def test_without_a_model_turns_are_condensed_however_short_they_are(cfo: Memory,
 
 
 @pytest.mark.clause("ATL-15")
+@pytest.mark.parametrize("number", range(21, 34))
+def test_what_stays_begins_with_what_was_asked(cfo: Memory, number: int) -> None:
+    asked = [SYSTEM, *turns(number)]
+    made = cfo.context(asked, budget=fitting(cfo, asked) - 1)
+    kept = made.messages[-sections(made)["turns"][1] :]
+    assert kept[0]["role"] == "user"
+    assert 20 <= len(kept) <= 21
+    assert kept == asked[-len(kept) :]
+
+
+@pytest.mark.clause("ATL-15")
+def test_a_summary_shrinks_before_a_memory_goes(cfo: Memory) -> None:
+    said = "We talked about the lease of the Berlin office, which ends in March, and what Ute thinks of it, at length. "
+    asked = [SYSTEM, *({"role": ("user", "assistant")[n % 2], "content": f"{n}: {said * 4}"} for n in range(40)), ASK]
+    roomy = cfo.context(asked, budget=fitting(cfo, asked) - 1)
+    least = roomy.report.tokens - sections(roomy)["summary"][0]
+    for room in (300, 200, 100, 60):
+        made = cfo.context(asked, budget=least + room)
+        assert made.report.over == 0
+        assert len(made.memories) == 5
+        assert 0 < sections(made)["summary"][0] <= room
+
+
+@pytest.mark.clause("ATL-15")
 def test_then_memories_go_from_five_to_three_and_the_highest_scored_stay(cfo: Memory) -> None:
     asked = [SYSTEM, *turns(20)]
     whole = cfo.context(asked)

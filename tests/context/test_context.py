@@ -150,10 +150,10 @@ def test_older_turns_are_condensed_before_a_memory_is_dropped(memory: Memory) ->
 
     assert talk == before
     assert made.memories == (kept.id,)
-    assert made.messages[-20:] == talk[-20:]
-    summary = made.messages[-21]
+    assert made.messages[-21:] == talk[-21:]  # twenty, and what the first of them answers
+    summary = made.messages[-22]
     assert summary["role"] == "system"
-    assert summary["content"].startswith("Summary of 61 earlier turns:")
+    assert summary["content"].startswith("Summary of 60 earlier turns:")
     assert made.report.condensed_by == "local"
     assert made.report.tokens == tokens(made) <= 1200
     assert [left.section for left in made.report.left_out] == ["turns"]

@@ -139,7 +139,7 @@ class _Assembly:
         if budget is None:
             return
         if self._tokens() > budget:
-            self._condense()
+            self._condense(budget)
         for number, section in enumerate(self._sections):
             while section.fewest is not None and len(section.items) > section.fewest and self._tokens() > budget:
                 kept = max(section.fewest, len(section.items) - section.step)
@@ -148,16 +148,18 @@ class _Assembly:
                 self._sections[number] = section
                 self._left_out += [LeftOut(section.name, why, self._request.count(item.text), item.id) for item in gone]
 
-    def _condense(self) -> None:
+    def _condense(self, budget: int) -> None:
         """All but the latest turns into one message. What the system says among them stays."""
         rules = self._request.view.preset.context.turns
-        older = [unit for unit in self._units[: -rules.keep] if unit.role not in SYSTEM]
+        older = [unit for unit in self._units[: self._window(rules.keep)] if unit.role not in SYSTEM]
         if not older:
             return
         request, gone = self._request, {id(unit) for unit in older}
         before = sum(self._sizes[key] for key in gone)
-        # At most half as long as what it stands for, its frame included.
-        room = min(rules.summary_tokens, before // 2 - request.count(_summary(len(older), "")))
+        # At most half as long as what it stands for, its frame included; and no longer than there is room for it,
+        # because it says less than a memory.
+        frame = request.count(_summary(len(older), ""))
+        room = min(rules.summary_tokens, before // 2 - frame, budget - (self._tokens() - before) - frame)
         summary = self._told(older, room) if room > 0 else None
         if summary is None or request.count(summary.text) >= before:
             summary = Summary(f"{len(older)} earlier turns were left out.", "local")
@@ -167,6 +169,12 @@ class _Assembly:
         self._summary = summary
         self._units = [unit for unit in self._units if id(unit) not in gone]
         self._left_out.append(LeftOut("turns", f"{len(older)} earlier turns became one message", removed))
+
+    def _window(self, keep: int) -> int:
+        """Where the turns begin that stay. Not with an answer to what is gone: then with what was asked, too."""
+        start = max(len(self._units) - keep, 0)
+        answers = start > 0 and self._units[start].role == "assistant" and self._units[start - 1].role == "user"
+        return start - 1 if answers else start
 
     def _told(self, older: Sequence[Unit], tokens: int) -> Summary | None:
         """What these turns said, unless that is nothing."""
