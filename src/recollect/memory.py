@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from recollect import validation
+from recollect import defaults, validation
 from recollect.audit import AuditLog
 from recollect.errors import AccessError
 from recollect.facets.scratchpad import Scratchpad
@@ -17,7 +17,7 @@ from recollect.facets.sessions import Sessions
 from recollect.maintenance import jobs
 from recollect.maintenance.jobs import Maintained
 from recollect.models.vectors import Embedding, embedder_for
-from recollect.presets import Preset, load
+from recollect.presets import Preset
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query, listed, query_from
 from recollect.recall.query import query as querying
@@ -58,7 +58,7 @@ class Memory:
         self,
         store: str | os.PathLike[str] | Store | None = None,
         *,
-        preset: str | os.PathLike[str] | Preset = "recollect",
+        preset: str | os.PathLike[str] | Preset | None = None,
         clock: Callable[[], datetime] = utc_now,
         embedder: str | Embedder | None = None,
         llm: str | Llm | None = None,
@@ -67,6 +67,8 @@ class Memory:
     ) -> None:
         """`store` is a location or a Store; without one, the preset says where (`./memory`).
 
+        What is not given here is as `recollect.toml` in the store says, which `recollect init` writes: the preset
+        (else `recollect`), the embedder, and the address, from which `at` goes on as if it had been given there.
         `embedder` makes vectors: `local`, `local:FOLDER`, `https://host/v1#model`, `none`, or an Embedder.
 
         Without one it is RECOLLECT_EMBEDDER, else the local model if `recollect models pull` has installed it.
@@ -75,20 +77,21 @@ class Memory:
         `skills` is a folder, or several, in which every SKILL.md is read now, for all tenants. `sources` are what
         `consult` asks besides the memories and the audit log.
         """
-        rules = preset if isinstance(preset, Preset) else load(preset)
         known, further = load_skills(skills), checked(sources, ("memory", "audit"))
+        where, rules, said = defaults.resolved(store, preset)
+        if embedder is None and not os.environ.get("RECOLLECT_EMBEDDER"):
+            embedder = said.embedder
         maker = embedder_for(embedder) if rules.recall.embed or embedder is not None else None
         model = None
         if llm is not None or os.environ.get("RECOLLECT_LLM"):  # most have none, and need not wait for the import
             from recollect.models.llm import llm_for
 
             model = llm_for(llm)
-        where = rules.location if store is None else store
-        opened = open_store(where, rules.store) if isinstance(where, str | os.PathLike) else where
+        opened = open_store(where, said.store or rules.store) if isinstance(where, str | os.PathLike) else where
         if isinstance(opened, Clocked):
             opened.clock = clock
         on_disk = opened if isinstance(opened, OnDisk) else None
-        self._view = View(
+        self._owner = View(
             opened,
             rules,
             clock,
@@ -99,6 +102,8 @@ class Memory:
             skills=known,
             sources=further,
         )
+        self._defaults = said.address()
+        self._view = self._owner.at(**self._defaults) if self._defaults else self._owner
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part}={getattr(self.address, part)!r}" for part in sorted(self._view.bound))
@@ -162,11 +167,19 @@ class Memory:
         agent: str | None = None,
     ) -> Self:
         """The same verbs, bound to an address. AccessError where the new view would see more than this one."""
-        view = self._view.at(
-            tenant=tenant, account=account, workspace=workspace, channel=channel, conversation=conversation, agent=agent
-        )
+        chosen = {
+            "tenant": tenant,
+            "account": account,
+            "workspace": workspace,
+            "channel": channel,
+            "conversation": conversation,
+            "agent": agent,
+        }
+        given = {part: value for part, value in chosen.items() if value is not None}
         bound = object.__new__(type(self))
-        bound._view = view
+        # What recollect.toml says is said only as long as nobody has chosen: a view that was, is never widened.
+        bound._owner = bound._view = self._owner.at(**(self._defaults | given))
+        bound._defaults = {}
         return bound
 
     def remember(

@@ -125,6 +125,7 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("stats",): (),
     ("doctor",): (),
     ("maintain",): (),
+    ("embed",): (),
     ("compact",): (),
     ("verify",): (),
     ("audit", "search"): (),

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from recollect import defaults
 from recollect.cli import batch, output, text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column, Styled
 from recollect.cli.progress import progress
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
+from recollect.defaults import Defaults
+from recollect.errors import InputError
+from recollect.presets import load
+from recollect.stores import split
 
 if TYPE_CHECKING:
     from recollect.maintenance.jobs import Maintained
@@ -23,34 +30,72 @@ _LOOKS = {"error": BAD, "warning": CAREFUL, "info": QUIET}
 
 
 @click.command(cls=Leaf)
+@click.argument("path", required=False)
 @scoped
-def init(target: Target) -> None:
-    """Make the folder for a memory. Harmless where there is one already.
+def init(target: Target, path: str | None) -> None:
+    """Make a memory, and recollect.toml in it. Harmless where there is one already.
 
-    A location may name the kind of store, as in ledger:./memory or notebook:./notes.jsonl; otherwise the preset does.
+    PATH may name the kind of store, as in ledger:./memory or notebook:./notes.jsonl; otherwise the preset does. The
+    preset, embedder, tenant, workspace, agent and account that are given here are written into recollect.toml, and
+    used from then on by every command and by Memory(PATH) unless told otherwise. Edit it by hand.
 
     \b
     Example:
-      recollect init --store ./memory
-      recollect init --store ledger:./memory
+      recollect init ./memory --preset atlas --workspace shop
+      recollect init ledger:./memory
     """
     from recollect.stores.sessions import SessionStore
 
+    target = _chosen(target, path)
     store, home = target.find()
     created = home is not None and not home.there(target.location)
+    settings = _settings(target) if home is not None else None
     if home is not None and created:
         home.make()
+    file = _written(target, settings) if settings is not None else None
     if target.json:
-        path = None if home is None else str(home.path)
-        output.emit({"store": target.location, "path": path, "created": created})
+        where = None if home is None else str(home.path)
+        output.emit({"store": target.location, "path": where, "created": created, "settings": file})
         return
     made = "Made the file " if home is not None and home.is_file else "Made the folder "
     output.say(made if created else "There is a memory in ", (str(home.path if home else target.location), STRONG))
+    if file is not None:
+        output.say(("Settings: ", QUIET), file)
     first, then = f'remember "Alice prefers tabs"{target.typed}', f"recall alice{target.typed}"
     if isinstance(store, SessionStore):
         first, then = f"sessions create alice{target.typed}", f"sessions{target.typed}"
     output.say(("Next: ", QUIET), f"recollect {first}")
     output.say(("      ", QUIET), f"recollect {then}")
+
+
+def _chosen(target: Target, path: str | None) -> Target:
+    """A memory is made here, whatever there is further up."""
+    if path is not None and "store" in target.given:
+        raise click.UsageError("Give PATH or --store, not both.")
+    location = path or target.store or load(target.preset or "recollect").location
+    typed = target.typed if path is None else f" --store {quote(path)}{target.typed}"
+    return msgspec.structs.replace(target, store=location, typed=typed)
+
+
+def _settings(target: Target) -> Defaults:
+    """What was typed: what the environment says, it says to later commands too."""
+    named = {name: getattr(target, name) for name in Defaults.__struct_fields__ if name in target.given}
+    settings = Defaults(**(named | {"store": split(target.location)[0]}))
+    defaults.check(target.location, settings)
+    return settings
+
+
+def _written(target: Target, settings: Defaults) -> str:
+    """The path of the file. InputError where there is one that says otherwise: it may have been edited."""
+    path = defaults.path_for(target.location)
+    if not os.path.exists(path):
+        return defaults.write(target.location, settings)
+    said = target.defaults
+    for key in ("store", *target.given):
+        wanted = getattr(settings, key, None)
+        if wanted is not None and wanted != getattr(said, key):
+            raise InputError(key, f"{path} is there already and says otherwise; edit it")
+    return path
 
 
 @click.command(cls=Leaf)
@@ -66,7 +111,7 @@ def embed(target: Target, everywhere: bool) -> None:
       recollect embed
       recollect embed --all --json
     """
-    with target.open() as memory:
+    with target.open(usual=("tenant",) if everywhere else ("tenant", "workspace")) as memory:
         names = memory.workspaces() if everywhere else [str(memory.address.workspace)]
         made: dict[str, int] = {}
         for name in names:
@@ -208,7 +253,7 @@ def compact(target: Target, everywhere: bool) -> None:
     if everywhere:
         _compact_all(target)
         return
-    with target.open() as memory:
+    with target.open(usual=("tenant", "workspace")) as memory:
         freed = memory.compact()
     if target.json:
         output.emit({"freed_bytes": freed})
@@ -220,7 +265,7 @@ def _compact_all(target: Target) -> None:
     if target.workspace is not None:
         raise click.UsageError("--all is every workspace: leave out --workspace, or --all.")
     target.check_whole("compact")
-    with target.open() as memory:
+    with target.open(usual=("tenant",)) as memory:
         freed, failed = batch.each("Compacting", memory.workspaces(), lambda name: memory.at(workspace=name).compact())
     total = sum(freed.values())
     if target.json:

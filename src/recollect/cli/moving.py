@@ -62,7 +62,10 @@ def backup(target: Target, folder: str) -> None:
     from recollect.verbs.backup import all_places
 
     store, home = target.find()
-    with target.open((store, home), told=False) as memory, progress("Copying", len(all_places(store))) as told:
+    with (
+        target.open((store, home), told=False, usual=()) as memory,
+        progress("Copying", len(all_places(store))) as told,
+    ):
         done = memory.backup(folder, progress=told)
     if target.json:
         output.emit({**msgspec.structs.asdict(done), "damage": [one._asdict() for one in done.damage]})

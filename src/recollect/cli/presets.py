@@ -55,7 +55,7 @@ def show(target: Target, name: str | None) -> None:
     Example:
       recollect presets show atlas
     """
-    preset = load(name or target.preset or "recollect")
+    preset = load(name) if name else target.rules()
     if target.json:
         output.emit(preset)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,14 @@ def sessions() -> None:
 
 
 @contextmanager
-def opened(target: Target, session: str | None = None, *, create: bool = False, told: bool = True) -> Generator[Memory]:
+def opened(
+    target: Target,
+    session: str | None = None,
+    *,
+    create: bool = False,
+    told: bool = True,
+    usual: Sequence[str] = ("tenant", "agent", "account"),
+) -> Generator[Memory]:
     """A memory with sessions, at the session that is meant if there is one. Whether it exists is not looked at."""
     from recollect.stores.sessions import SessionStore
 
@@ -84,7 +91,7 @@ def opened(target: Target, session: str | None = None, *, create: bool = False, 
         )
     # One who is bound to something inside a workspace can only choose the session together with that.
     inside = {"workspace": session} if session and target.workspace is None and _NAME.fullmatch(session) else {}
-    with target.open(found, create=create, preset=PRESET, told=told, **inside) as memory:
+    with target.open(found, create=create, preset=PRESET, told=told, usual=usual, **inside) as memory:
         yield memory
 
 

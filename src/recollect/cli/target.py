@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,9 @@ from recollect.cli.output import note
 from recollect.errors import AccessError, InputError
 
 if TYPE_CHECKING:
+    from recollect.defaults import Defaults
     from recollect.memory import Memory
+    from recollect.presets import Preset
     from recollect.stores.port import Store
 
 _KINDS = ("sqlite", "ledger", "notebook")
@@ -80,21 +82,30 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     conversation: str | None
     json: bool
     """Whether to print one JSON document and nothing else."""
+    given: tuple[str, ...]
+    """Which of the options above were typed, rather than read from the environment."""
     typed: str
-    """The options above as they were typed, for commands that another command suggests."""
+    """Those as they were typed, for commands that another command suggests."""
 
     @property
     def location(self) -> str:
-        """What was asked for, else the preset's own, else that of any preset under which there is something."""
-        from recollect.presets import load, names
+        """What was asked for, else what is found from the working folder upwards, else the preset's own."""
+        from recollect.cli.locating import locate
 
-        if self.store:
-            return self.store
-        own = load(self.preset or "recollect").location
-        if os.path.exists(own):
-            return own
-        others = (load(name).location for name in names())
-        return next((other for other in others if os.path.exists(other)), own)
+        return self.store or locate(self.preset, os.getcwd())
+
+    @property
+    def defaults(self) -> Defaults:
+        """What recollect.toml in the store says."""
+        from recollect.defaults import read
+
+        return read(self.location)
+
+    def rules(self, preset: str | None = None) -> Preset:
+        """The preset: as asked for, else as the store's file says, else the one given here, else `recollect`."""
+        from recollect.presets import load
+
+        return load(self.preset or self.defaults.preset or preset or "recollect")
 
     def address(self) -> dict[str, str]:
         """The parts of the address that were chosen."""
@@ -109,15 +120,17 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     def find(self) -> tuple[Store, Home | None]:
         """The store, and where it is. A folder without a kind is of the kind that is in it, else of the preset's."""
-        from recollect.presets import load
         from recollect.stores import open_store
 
-        store = open_store(self.location, load(self.preset or "recollect").store)
-        kind, path = _split(self.location)
-        if kind is None and path.is_dir() and not store.places(self.tenant or "default"):
-            others = (open_store(self.location, other) for other in _KINDS)
-            store = next((other for other in others if other.places(self.tenant or "default")), store)
+        said, location = self.defaults, self.location
+        store = open_store(location, said.store or self.rules().store)
+        kind, path = _split(location)
+        if kind is None and path.is_dir() and not store.places(self.tenant or said.tenant or "default"):
+            others = (open_store(location, other) for other in _KINDS)
+            store = next((other for other in others if other.places(self.tenant or said.tenant or "default")), store)
         root = getattr(store, "root", None)
+        if not self.store and not self.json and os.path.isabs(location):
+            _tell_once(f"Using the memory in {location}")
         return store, None if root is None else Home(path, path != Path(os.path.abspath(root)))
 
     @contextmanager
@@ -126,11 +139,15 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         found: tuple[Store, Home | None] | None = None,
         *,
         create: bool = False,
-        preset: str = "recollect",
+        preset: str | None = None,
         told: bool = True,
+        usual: Sequence[str] = ("tenant", "workspace", "agent", "account"),
         **address: str,
     ) -> Generator[Memory]:
         """The view that was asked for, closed at the end. A missing store is an error unless `create`.
+
+        `usual` are the parts of the address that may come from the store's file: what is about whole workspaces, or
+        all of them, is not about whoever is named there.
 
         `found` is the store that the caller has opened already; `preset` is for when none was asked for. Damage that
         was skipped is `told` at the end, but not in JSON.
@@ -143,8 +160,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(
                 "store", f"there is no memory at {self.location}; run `recollect init` to start one, or pass --store"
             )
-        with self._telling(told), Memory(store, preset=self.preset or preset, embedder=self.embedder) as memory:
-            parts = self.address() | address
+        said = self.defaults
+        unsaid = {part: name for part, name in said.address().items() if part in usual}
+        embedder = self.embedder or said.embedder
+        with self._telling(told), Memory(store, preset=self.rules(preset), embedder=embedder) as memory:
+            parts = unsaid | self.address() | address
             yield memory.at(**parts) if parts else memory
         if starting and not self.json:
             note(f"Started a new memory in {self.location}")
@@ -158,6 +178,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return heard(f"recollect verify{self.typed}" if told and not self.json else None)
 
 
+@cache
+def _tell_once(words: str) -> None:
+    note(words)
+
+
 def _split(location: str) -> tuple[str | None, Path]:
     """The kind of store that a location names, if it does, and its path."""
     kind, colon, path = location.partition(":")
@@ -165,10 +190,9 @@ def _split(location: str) -> tuple[str | None, Path]:
     return (kind if named else None), Path(os.path.abspath(os.path.expanduser(path if named else location)))
 
 
-def _typed(shared: dict[str, Any]) -> str:
+def _given() -> tuple[str, ...]:
     source = click.get_current_context().get_parameter_source
-    given = [name for name in SHARED if source(name) is ParameterSource.COMMANDLINE]
-    return "".join(f" --{name} {quote(shared[name])}" for name in given)
+    return tuple([name for name in SHARED if source(name) is ParameterSource.COMMANDLINE])
 
 
 def scoped(command: Callable[..., None]) -> Callable[..., None]:
@@ -177,7 +201,9 @@ def scoped(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         shared = {name: given.pop(name) for name in (*SHARED, "json")}
-        command(Target(**shared, typed=_typed(shared)), **given)
+        named = _given()
+        typed = "".join(f" --{name} {quote(shared[name])}" for name in named)
+        command(Target(**shared, given=named, typed=typed), **given)
 
     decorated: Callable[..., None] = run
     for name in reversed(SHARED):

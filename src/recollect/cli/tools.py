@@ -30,9 +30,8 @@ def tools(target: Target, format: str | None, every: bool) -> None:
     from msgspec.structs import replace
 
     from recollect import tools
-    from recollect.presets import load
 
-    preset = load(target.preset or "recollect")
+    preset = target.rules()
     if every:
         preset = replace(preset, tools=tuple(tool.name for tool in tools.all()))
     if format is not None:

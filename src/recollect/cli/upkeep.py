@@ -38,7 +38,7 @@ def verify(target: Target) -> None:
     target.check_whole("verify")
     store, home = target.find()
     found: dict[Place, list[Damage]] = {}
-    with target.open((store, home), told=False):
+    with target.open((store, home), told=False, usual=()):
         places = _places(store, target)
         with progress("Verifying", len(places)) as told:
             for place in places:
@@ -105,7 +105,7 @@ def rebuild(target: Target, session: str | None) -> None:
       recollect rebuild --store ledger:./memory
     """
     target.check_whole("rebuild")
-    with opened(target, session) as memory:
+    with opened(target, session, usual=("tenant",)) as memory:
         counts, failed = _each(memory, session, "Rebuilding", memory.sessions.rebuild_index)
     if target.json:
         done = [{"session": name, "entries": number} for name, number in counts.items()]
@@ -139,7 +139,7 @@ def migrate(target: Target, session: str | None) -> None:
       recollect migrate --store ledger:./memory
     """
     target.check_whole("migrate")
-    with opened(target, session) as memory:
+    with opened(target, session, usual=("tenant",)) as memory:
         done, failed = _each(memory, session, "Migrating", memory.sessions.migrate)
     migrated = [name for name, changed in done.items() if changed]
     current = [name for name, changed in done.items() if not changed]

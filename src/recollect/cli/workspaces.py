@@ -34,7 +34,7 @@ def list_(target: Target) -> None:
     Example:
       recollect workspaces list --tenant acme
     """
-    with target.open() as memory:
+    with target.open(usual=("tenant",)) as memory:
         names = memory.workspaces()
     # A view of one workspace cannot look into another, so each gets a view of its own.
     counts = {name: _count(target, name) for name in names}
@@ -48,7 +48,7 @@ def list_(target: Target) -> None:
 
 
 def _count(target: Target, name: str) -> int:
-    with target.open(workspace=name) as memory:
+    with target.open(workspace=name, usual=("tenant",)) as memory:
         counts = memory.stats().tiers
     return sum(number for tier, number in counts.items() if tier != "account")
 
@@ -65,7 +65,7 @@ def forget(target: Target, name: str, reason: str | None, yes: bool) -> None:
     Example:
       recollect workspaces forget old-project --yes
     """
-    with target.open(workspace=name) as memory:
+    with target.open(workspace=name, usual=("tenant",)) as memory:
         if name not in (there := memory.workspaces()):
             known = f"; the workspaces are: {', '.join(there)}" if there else ""
             raise NotFoundError(f"there is no workspace {name}{known}")

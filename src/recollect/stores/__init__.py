@@ -8,7 +8,7 @@ from importlib import import_module
 from recollect.errors import InputError
 from recollect.stores.port import Store
 
-_KINDS = {
+_STORES = {
     "sqlite": ("recollect.stores.sqlite.folder", "SqliteFolder"),
     "ledger": ("recollect.stores.files.ledger", "Ledger"),
     "notebook": ("recollect.stores.files.notebook", "Notebook"),
@@ -16,17 +16,25 @@ _KINDS = {
 """Loaded when one is opened: whoever uses one kind of store should not wait for the others."""
 
 
-def open_store(location: str | os.PathLike[str], default: str = "sqlite") -> Store:
-    """A store by its location: `kind:path`, or a path for the default kind. Nothing is created until it is written."""
+KINDS = tuple(_STORES)
+
+
+def split(location: str | os.PathLike[str]) -> tuple[str | None, str]:
+    """The kind of store that a location names, if it does, and its path. A name that is no kind is told as such."""
     text = os.fspath(location)
     scheme, colon, rest = text.partition(":")
-    if not colon or "/" in scheme or os.sep in scheme or len(scheme) == 1:
-        scheme, rest = default, text
-    if scheme not in _KINDS:
-        raise InputError("store", f"{scheme!r} is not a kind of store; known: {', '.join(_KINDS)}")
+    return (scheme, rest) if colon and "/" not in scheme and os.sep not in scheme and len(scheme) > 1 else (None, text)
+
+
+def open_store(location: str | os.PathLike[str], default: str = "sqlite") -> Store:
+    """A store by its location: `kind:path`, or a path for the default kind. Nothing is created until it is written."""
+    named, rest = split(location)
+    scheme = default if named is None else named
+    if scheme not in _STORES:
+        raise InputError("store", f"{scheme!r} is not a kind of store; known: {', '.join(KINDS)}")
     if "\0" in rest:
         raise InputError("store", "a path cannot hold the character NUL")
     if not rest:
         raise InputError("store", f"a location needs a path, as in {scheme}:./memory")
-    module, kind = _KINDS[scheme]
+    module, kind = _STORES[scheme]
     return getattr(import_module(module), kind)(os.path.expanduser(rest))
