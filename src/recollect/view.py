@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
@@ -23,6 +23,7 @@ from recollect.skills import Skills
 from recollect.stores.audit import Entry
 from recollect.stores.port import NO_SETTINGS, OnDisk, Place, Settings, Store, by_place
 from recollect.stores.shelves import Thing
+from recollect.text.times import point
 
 if TYPE_CHECKING:
     from recollect.models.llm import Llm
@@ -43,9 +44,11 @@ class Conditions(TypedDict, total=False):
     tier: Tier | None
     role: Role | None
     source: str | None
+    tag: str | None
     tags: Iterable[str] | None
     """All of these; a tag stands for those below it too."""
     since: datetime | str | None
+    """A time, or text such as `2026-03-01`, `7d`, `2 weeks ago` or `yesterday`."""
     until: datetime | str | None
     min_importance: float | None
     conversation: str | None
@@ -58,9 +61,6 @@ _CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "tier": ("tiers", lambda value: (validation.choice(value, "tier", Tier),)),
     "role": ("roles", lambda value: (validation.choice(value, "role", Role),)),
     "source": ("sources", lambda value: (validation.label(value, "source"),)),
-    "tags": ("tags", validation.tags),
-    "since": ("since", lambda value: parse_time(value, "since")),
-    "until": ("until", lambda value: parse_time(value, "until")),
     "min_importance": ("min_importance", lambda value: validation.importance(value, "min_importance")),
     "conversation": ("conversation", lambda value: validation.name(value, "conversation")),
     "agent": ("agent", lambda value: validation.name(value, "agent")),
@@ -126,15 +126,24 @@ class View(msgspec.Struct, frozen=True):
     def where(self, **conditions: Any) -> Filter:
         return Filter(seen_from=self.address, now=self.now(), **conditions)
 
-    def narrowed(self, state: State | None, conditions: Mapping[str, Any]) -> Filter:
-        """A filter from what a caller says."""
+    def narrowed(self, state: State | None, conditions: Mapping[str, Any], zone: tzinfo | None = None) -> Filter:
+        """A filter from what a caller says, who is in that zone."""
         given: dict[str, Any] = {}
         for name, value in conditions.items():
-            if name not in _CONDITIONS:
-                raise TypeError(f"{name} is not a condition; known: {', '.join(_CONDITIONS)}")
-            if value is not None:
+            if name not in Conditions.__annotations__:
+                raise TypeError(f"{name} is not a condition; known: {', '.join(Conditions.__annotations__)}")
+            if value is None:
+                continue
+            if name in ("since", "until"):
+                given[name] = point(value, name, self.now(), zone)
+            elif name in ("tag", "tags"):
+                given["tags"] = (
+                    *given.get("tags", ()),
+                    *(self.tags(value) if name == "tags" else [self.tag_rule(value, name)]),
+                )
+            else:
                 field, check = _CONDITIONS[name]
-                given[field] = self.tags(value) if name == "tags" else check(value)
+                given[field] = check(value)
         return self.where(state=None if state is None else validation.choice(state, "state", State), **given)
 
     @property

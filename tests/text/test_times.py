@@ -1,6 +1,7 @@
 """Times in questions: which one is meant, and how close a memory is to it."""
 
 import math
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -10,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.errors import InputError
-from recollect.text.times import Asked, asked_time, closeness, span
+from recollect.text.times import Asked, asked_time, closeness, point, span
 
 NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
 
@@ -221,3 +222,60 @@ def test_a_span_is_said_exactly(text: str, since: datetime, until: datetime | No
 def test_a_span_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"^when: "):
         span(text, NOW, "when")
+
+
+@pytest.mark.parametrize(
+    ("said", "when"),
+    [
+        ("2026-03-01", day("2026-03-01")),
+        ("2026-03-01T14:00:00+01:00", datetime(2026, 3, 1, 13, tzinfo=UTC)),
+        ("2026/3/1", day("2026-03-01")),
+        ("now", NOW),
+        ("7d", ago(days=7)),
+        (" 12 H ", ago(hours=12)),
+        ("30m", ago(minutes=30)),
+        ("2w", ago(weeks=2)),
+        ("2 weeks ago", ago(weeks=2)),
+        ("2 weeks", ago(weeks=2)),
+        ("a week ago", ago(weeks=1)),
+        ("three days ago", ago(days=3)),
+        ("90 minutes ago", ago(minutes=90)),
+        ("last 3 days", ago(days=3)),
+        ("past hour", ago(hours=1)),
+        ("last week", ago(weeks=1)),
+        ("today", day("2026-03-11")),
+        ("Yesterday", day("2026-03-10")),
+        ("the day before yesterday", day("2026-03-09")),
+        ("last Monday", day("2026-03-09")),
+        ("4 July 2025", day("2025-07-04")),
+        ("July 4, 2025", day("2025-07-04")),
+        ("May 2023", day("2023-05-01")),
+    ],
+)
+def test_a_point_in_time_as_people_write_it(said: str, when: datetime) -> None:
+    assert point(said, "since", NOW) == when
+
+
+@pytest.mark.parametrize("said", ["", "soon", "7", "-7d", "met yesterday", "31 June 2025", "2026-99-01", "9" * 99])
+def test_what_is_no_point_in_time_is_refused_with_what_is(said: str) -> None:
+    with pytest.raises(InputError, match=r"^until: .* such as 2026-03-01.*7d.*yesterday") as caught:
+        point(said, "until", NOW)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_point_before_the_calendar_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^since: .*year 1"):
+        point("999999 weeks ago", "since", NOW)
+
+
+def test_a_point_is_in_utc_unless_a_zone_is_given() -> None:
+    zone = timezone(timedelta(hours=9))
+    assert point("yesterday", "since", NOW, zone) == datetime(2026, 3, 11, tzinfo=zone)
+    assert point("2026-03-01", "since", NOW, zone) == datetime(2026, 3, 1, tzinfo=zone)
+    assert point("yesterday", "since", NOW).utcoffset() == timedelta(0)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_point_or_refused(said: str) -> None:
+    with suppress(InputError):
+        assert point(said, "since", NOW).tzinfo is UTC

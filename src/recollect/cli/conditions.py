@@ -18,7 +18,7 @@ _OPTIONS = (
     click.option("--role", type=click.Choice(ROLES), metavar="ROLE", help=f"Only from: {', '.join(ROLES)}."),
     click.option("--source", help="Only from this source."),
     click.option("--tier", type=click.Choice(TIERS), metavar="TIER", help=f"Only of: {', '.join(TIERS)}."),
-    click.option("--since", metavar="TIME", help="Only made since: ISO 8601, or 7d, 12h, 30m, 2w ago."),
+    click.option("--since", metavar="TIME", help=f"Only made since, {times.WHEN}."),
     click.option("--until", metavar="TIME", help="Only made before."),
     click.option("--min-importance", type=float, metavar="0..1", help="Only this important or more."),
     click.option("--from-conversation", metavar="NAME", help="Only of this conversation."),

@@ -27,7 +27,7 @@ _EVERYTHING = 1_000_000
 @click.command(cls=Leaf)
 @click.argument("given", nargs=-1, metavar="[ID...]")
 @click.option("--tag", help="All with this tag.")
-@click.option("--since", metavar="TIME", help="All made since: ISO 8601, or 7d, 12h, 30m, 2w ago.")
+@click.option("--since", metavar="TIME", help=f"All made since, {times.WHEN}.")
 @click.option("--until", metavar="TIME", help="All made before.")
 @click.option("--from-conversation", metavar="NAME", help="All of this conversation.")
 @click.option("--reason", help="Why; kept in the audit log.")

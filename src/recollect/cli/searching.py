@@ -35,7 +35,7 @@ _OPTIONS = (
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="With this tag or one below it; repeat for more."),
     click.option("--any-tag", "any_tags", multiple=True, metavar="TAG", help="With one of these; repeat for more."),
     click.option("--without-tag", "without_tags", multiple=True, metavar="TAG", help="Without this; repeat for more."),
-    click.option("--since", metavar="TIME", help="Made since: ISO 8601, or 7d, 12h, 30m, 2w ago."),
+    click.option("--since", metavar="TIME", help=f"Made since, {times.WHEN}."),
     click.option("--until", metavar="TIME", help="Made before."),
     click.option(
         "--last", metavar="SPAN", help='Made in the last "3 days", hour, "2 weeks", 12h; or today, yesterday.'

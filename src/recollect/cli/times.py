@@ -1,4 +1,4 @@
-"""Times as people type them: ISO 8601, or a distance from now such as `7d`."""
+"""Times as people type them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from datetime import datetime, timedelta
 
 from recollect.errors import InputError
 from recollect.record import parse_time, utc_now
+from recollect.text.times import point
 
 _DISTANCE = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
+WHEN = "as in 2026-03-01, 7d, 12h, '2 weeks ago' or yesterday"
+
 
 def past(value: str | None, field: str, now: datetime | None = None) -> datetime | None:
     """`7d` is seven days ago."""
-    return _at(value, field, -1, now)
+    return None if value is None else point(value, field, now or utc_now())
 
 
 def future(value: str | None, field: str, now: datetime | None = None) -> datetime | None:
     """`7d` is seven days from now."""
-    return _at(value, field, 1, now)
-
-
-def _at(value: str | None, field: str, sign: int, now: datetime | None) -> datetime | None:
     if value is None:
         return None
     if (distance := _DISTANCE.fullmatch(value.strip())) is None:
@@ -32,6 +31,6 @@ def _at(value: str | None, field: str, sign: int, now: datetime | None) -> datet
             raise InputError(field, f"{error.problem}, nor a distance such as 30m, 12h, 7d or 2w") from None
     number, unit = distance.groups()
     try:
-        return (now or utc_now()) + sign * timedelta(**{_UNITS[unit.lower()]: int(number)})
+        return (now or utc_now()) + timedelta(**{_UNITS[unit.lower()]: int(number)})
     except OverflowError:
         raise InputError(field, f"{value!r} lies outside the years 1 to 9999") from None

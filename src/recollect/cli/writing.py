@@ -24,9 +24,9 @@ from recollect.record import ROLES, TIERS, Record, utc_now
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; repeat for more.")
 @click.option("--role", type=click.Choice(ROLES), metavar="ROLE", help=f"Who said it: {', '.join(ROLES)}.")
 @click.option("--source", help="Where it comes from.")
-@click.option("--expires", metavar="TIME", help="Until when: ISO 8601, or 7d, 12h, 30m, 2w from now.")
-@click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata; repeat for more.")
-@click.option("--ref", "refs", multiple=True, metavar="ID", help="A memory it refers to; repeat for more.")
+@click.option("--expires", "--expires-at", "expires", metavar="TIME", help="Until when: ISO 8601, or 7d, 12h from now.")
+@click.option("--meta", "--metadata", "meta", multiple=True, metavar="KEY=VALUE", help="Metadata; repeat for more.")
+@click.option("--ref", "--reference", "refs", multiple=True, metavar="ID", help="A memory it refers to; repeatable.")
 @click.option("--tier", type=click.Choice(TIERS), metavar="TIER", help=f"How far it is seen: {', '.join(TIERS)}.")
 @click.option("--content-json", is_flag=True, help="TEXT is JSON and is kept as such.")
 @click.option("--lines", is_flag=True, help="From stdin, one memory a line.")
@@ -104,8 +104,15 @@ def _print_reasons(record: Record, preset: Preset, *, judged: bool) -> None:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tags in place of the old ones; repeat for more.")
 @click.option("--role", type=click.Choice(ROLES), metavar="ROLE", help="Another role.")
 @click.option("--source", help="Another source.")
-@click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata in place of the old; repeat for more.")
-@click.option("--ref", "refs", multiple=True, metavar="ID", help="References in place of the old; repeat for more.")
+@click.option(
+    "--meta",
+    "--metadata",
+    "meta",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Metadata in place of the old.",
+)
+@click.option("--ref", "--reference", "refs", multiple=True, metavar="ID", help="References in place of the old.")
 @click.option("--content-json", is_flag=True, help="TEXT is JSON and is kept as such.")
 @scoped
 def revise(target: Target, id: str, content: tuple[str, ...], content_json: bool, **given: Any) -> None:

@@ -29,6 +29,7 @@ from recollect.stores.sessions import (
     SessionMetadata,
     SessionStore,
 )
+from recollect.text.times import point
 from recollect.verbs.forget import Forget, forget
 from recollect.verbs.remember import remember
 from recollect.view import View
@@ -174,7 +175,11 @@ class Sessions:
 
     def search_by_time_range(self, session_id: str, start: datetime | str, end: datetime | str) -> Hits:
         """From `start`, which is included, until `end`, which is not."""
-        return self.query(session_id, Query(time_range=(parse_time(start, "start"), parse_time(end, "end"))))
+        return self.query(session_id, Query(time_range=self._between(start, end)))
+
+    def _between(self, start: datetime | str, end: datetime | str) -> tuple[datetime, datetime]:
+        now = self._view.now()
+        return point(start, "start", now), point(end, "end", now)
 
     def delete_by_topic(self, session_id: str, topic: str, *, reason: str | None = None) -> int:
         return self._delete(session_id, reason, tags=(validation.tag(topic, "topic"),))
@@ -189,7 +194,7 @@ class Sessions:
     def delete_by_time_range(
         self, session_id: str, start: datetime | str, end: datetime | str, *, reason: str | None = None
     ) -> int:
-        since, until = parse_time(start, "start"), parse_time(end, "end")
+        since, until = self._between(start, end)
         if since > until:
             raise InputError("start", "is after end")
         return self._delete(session_id, reason, since=since, until=until)

@@ -17,9 +17,9 @@ from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.recall import Asking, Question
-from recollect.record import Record, parse_time
+from recollect.record import Record
 from recollect.stores.port import Order, by_place
-from recollect.text.times import span
+from recollect.text.times import point, span
 from recollect.view import View
 
 SortBy = Literal["relevance", "newest", "oldest", "importance"]
@@ -119,7 +119,7 @@ def _range(given: Any, now: datetime) -> tuple[datetime | None, datetime | None]
         return span(given, now)
     if isinstance(given, Mapping) or len(ends := list(validation.sequence(given, "time_range"))) != 2:
         raise InputError("time_range", "must be two times, or words such as 'last 3 days'")
-    since, until = (None if end is None else parse_time(end, "time_range") for end in ends)
+    since, until = (None if end is None else point(end, "time_range", now) for end in ends)
     if since is not None and until is not None and since > until:
         raise InputError("time_range", "begins after it ends")
     return since, until

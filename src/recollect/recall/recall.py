@@ -17,11 +17,11 @@ from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score, content_hash
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.recall.relevance import relevance
-from recollect.record import Record, moved, parse_time
+from recollect.record import Record, moved
 from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
-from recollect.text.times import Asked, asked_time
+from recollect.text.times import Asked, asked_time, point
 from recollect.view import View
 
 if TYPE_CHECKING:
@@ -351,8 +351,10 @@ def recall(
 ) -> Hits:
     """The verb: from what a caller asks of a view to hits."""
     limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
-    then = None if as_of is None else parse_time(as_of, "as_of")
-    where = view.narrowed("live", conditions) if then is None else filter_as_of(view.narrowed(None, conditions), then)
+    then = None if as_of is None else point(as_of, "as_of", view.now(), zone)
+    where = view.narrowed("live" if then is None else None, conditions, zone)
+    if then is not None:
+        where = filter_as_of(where, then)
     least = None if min_relevance is None else validation.importance(min_relevance, "min_relevance")
     question = Question(
         validation.query(query), [where], limit, then, zone, rerank, ranking=ranking, min_relevance=least

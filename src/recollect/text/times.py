@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from recollect.errors import InputError
+from recollect.record import parse_time
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +57,48 @@ def span(text: str, now: datetime, field: str = "time_range") -> tuple[datetime,
         except OverflowError:
             raise InputError(field, f"{text[:40]!r} lies before the year 1") from None
     raise InputError(field, f"{text[:40]!r} is not a time such as 'last hour', 'last 3 days', 'today' or 'yesterday'")
+
+
+_SHORT = {"m": "minute", "min": "minute", "h": "hour", "d": "day", "w": "week"}
+_FORMS = "2026-03-01, 2026-03-01T14:00:00+01:00, 30m, 12h, 7d, 2w, '2 weeks ago', 'yesterday' or 'last Monday'"
+
+
+def point(value: datetime | str, field: str, now: datetime, zone: tzinfo | None = None) -> datetime:
+    """The moment that somebody means, in UTC: when it begins, of what lasts longer, such as `yesterday`.
+
+    Takes ISO 8601, a distance before now such as `7d` or `2 weeks ago`, and days, weeks, months and years as questions
+    name them. What names no zone is in `zone`, which is UTC unless it is given.
+    """
+    if not isinstance(value, str):
+        return parse_time(value, field)
+    said = " ".join(value.split())
+    here = now.astimezone(zone or UTC)
+    try:
+        when = datetime.fromisoformat(said)
+        return parse_time(when if when.tzinfo is not None else when.replace(tzinfo=zone or UTC), field)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+    if said.lower() == "now":
+        return parse_time(now, field)
+    try:
+        if found := _distance().fullmatch(said.lower()):
+            return parse_time(here - _count(found[1]) * _UNITS[found[3] or _SHORT[found[2]]], field)
+        if found := _LAST.fullmatch(said.lower()):
+            return parse_time(here - int(found[1] or 1) * _UNITS[found[2]], field)
+    except OverflowError:
+        raise InputError(field, f"{value[:40]!r} lies before the year 1") from None
+    asked = asked_time(said, here)
+    if asked is None or len(asked.words) != len(said):
+        raise InputError(field, f"{value[:40]!r} is not a time (ISO 8601, or as people write it) such as {_FORMS}")
+    return parse_time(asked.since, field)
+
+
+@cache
+def _distance() -> re.Pattern[str]:
+    number = r"\d{1,6}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True))
+    words, letters = "|".join(_UNITS), "|".join(_SHORT)
+    return re.compile(rf"({number}) ?(?:({letters})|({words})s?)(?: ago)?")
 
 
 class Asked(msgspec.Struct, frozen=True):

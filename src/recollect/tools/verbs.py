@@ -13,7 +13,7 @@ from recollect.tools.base import Arguments, Result, Tag
 
 _LONGEST = 4000
 """So much of one memory is shown."""
-_WHEN = "ISO 8601, such as 2026-01-10 or 2026-01-10T14:00:00Z."
+_WHEN = "Such as 2026-01-10, 2026-01-10T14:00:00Z, 7d, '2 weeks ago' or yesterday."
 
 _Kind = Annotated[str, Meta(min_length=1, max_length=32)]
 _Query = Annotated[

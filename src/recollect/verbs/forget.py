@@ -10,10 +10,11 @@ import msgspec
 
 from recollect import validation
 from recollect.errors import AccessError, ConcurrencyError, InputError
-from recollect.record import Record, new_id, parse_time
+from recollect.record import Record, new_id
 from recollect.stores.audit import GENESIS, Entry
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
+from recollect.text.times import point
 from recollect.verbs.archive import checked_reason, memories_text, reread
 from recollect.verbs.quota import relieve
 from recollect.verbs.revise import ancestors
@@ -81,9 +82,9 @@ def _select(view: View, wish: Forget) -> list[Record]:
     if wish.tag is not None:
         conditions["tags"] = (view.tag_rule(wish.tag, "tag"),)
     if wish.since is not None:
-        conditions["since"] = parse_time(wish.since, "since")
+        conditions["since"] = point(wish.since, "since", view.now())
     if wish.until is not None:
-        conditions["until"] = parse_time(wish.until, "until")
+        conditions["until"] = point(wish.until, "until", view.now())
     if wish.conversation is not None:
         conditions["conversation"] = validation.name(wish.conversation, "conversation")
     if wish.agent is not None:
