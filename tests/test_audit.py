@@ -342,3 +342,36 @@ def test_the_log_is_the_organisations_and_ids_and_reasons_are_their_owners(tmp_p
         assert ann.diagnose(kept[0].id).status == "unknown"
         assert "private" not in str(ann.audit.search(limit=100))
         assert memory.at(tenant="elsewhere").audit.search(limit=100) == []
+
+
+# What an entry is about
+
+
+@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+def test_entries_are_searched_by_action_and_name_what_they_are_about(tmp_path: Path, store: str) -> None:
+    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+        kept = memory.remember("Alice prefers tabs over spaces, in all of her many Python files")
+        gone = memory.remember("Bob is allergic to nuts")
+        memory.forget(gone.id, reason="asked")
+        with pytest.raises(SecretError):
+            memory.remember("password: hunter2")
+
+        (forgot,) = memory.audit.search(action="forget")
+        assert memory.audit.named(forgot) == {gone.id: ""}
+        first = memory.audit.search(action="remember", limit=10)[-1]
+        assert memory.audit.named(first) == {kept.id: "Alice prefers tabs over spaces, in all of…"}
+        (refused,) = memory.audit.search(action="refuse")
+        assert memory.audit.named(refused) == {}
+        assert memory.audit.search(action="revise") == []
+        assert memory.audit.search("forgot", action="remember") == []
+        with pytest.raises(InputError, match=r"^action: "):
+            memory.audit.search(action="For get")
+
+
+def test_a_view_is_told_no_words_of_what_it_does_not_see(memory: Memory) -> None:
+    memory.at(agent="zoe").remember("a private thought")
+    other = memory.at(agent="max")
+    (entry,) = other.audit.search(action="remember")
+    assert other.audit.named(entry) == {}
+    (own,) = memory.audit.search(action="remember")
+    assert list(other.audit.named(own).values()) == [""]

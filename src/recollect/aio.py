@@ -83,6 +83,7 @@ class AsyncAuditLog(_Awaited[AuditLog]):
     record = _Verb(AuditLog.record)
     search = _Verb(AuditLog.search)
     matching = _Verb(AuditLog.matching)
+    named = _Verb(AuditLog.named)
     verify = _Verb(AuditLog.verify)
 
 

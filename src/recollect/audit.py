@@ -17,6 +17,15 @@ from recollect.stores.port import Place
 from recollect.view import INSIDE, View
 
 _AGAIN = 5
+_NAMING = ("created", "changed", "deleted", "removed", "restored")
+_NAMED = 100
+_WORDS = 8
+
+
+def _few_words(text: str) -> str:
+    words = text.split(maxsplit=_WORDS)
+    few = " ".join(words[:_WORDS])[:80]
+    return few if len(words) <= _WORDS and few == " ".join(words) else f"{few.rstrip()}…"
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -54,18 +63,34 @@ class AuditLog:
             screen(view.preset.secrets, "meta", render(details))
         return view.log(view.place, action, text, details=details)
 
-    def search(self, text: str = "", *, about: str = "", limit: int = 10) -> list[Entry]:
-        """Entries whose message has the text, whatever its case, newest first. `about` takes a memory's id."""
-        text, limit = validation.query(text, "text"), validation.count(limit, "limit")
-        return self.matching((text,) if text else (), validation.memory_id(about, "about") if about else "", limit)
+    def search(self, text: str = "", *, action: str = "", about: str = "", limit: int = 10) -> list[Entry]:
+        """Entries whose message has the text, whatever its case, newest first.
 
-    def matching(self, texts: Sequence[str], about: str = "", limit: int = 10) -> list[Entry]:
+        `action` is what was done, such as `remember`, `revise`, `forget`, `erase`, `undo` or `refuse`; `about` is a
+        memory's id.
+        """
+        text, limit = validation.query(text, "text"), validation.count(limit, "limit")
+        done = validation.kind(action, "action") if action else ""
+        ident = validation.memory_id(about, "about") if about else ""
+        return self.matching((text,) if text else (), ident, limit, done)
+
+    def named(self, entry: Entry) -> dict[str, str]:
+        """The ids that an entry names, each with the first words of the memory.
+
+        The log itself holds no content: of what was forgotten, or what this view does not see, there are no words.
+        """
+        ids = list(dict.fromkeys(ident for change in _NAMING for ident in entry.meta.get(change, ())))[:_NAMED]
+        told = {record.id: _few_words(record.text) for record in self._view.get(ids)} if ids else {}
+        return {ident: told.get(ident, "") for ident in ids}
+
+    def matching(self, texts: Sequence[str], about: str = "", limit: int = 10, action: str = "") -> list[Entry]:
         """Entries whose message has one of the texts, newest first."""
         entries: list[Entry] = []
         for place in self._places(everywhere=self._view.address.agent is not None):
             # Of what is not the view's own, more may have to be passed over.
             stored = self._view.store.entries(place, contains=texts, about=about, newest_first=True)
-            shown = (seen for entry in stored if (seen := self._seen(place, entry, texts, about)) is not None)
+            done = (entry for entry in stored if action in ("", entry.action))
+            shown = (seen for entry in done if (seen := self._seen(place, entry, texts, about)) is not None)
             entries += islice(shown, limit)
         return sorted(entries, key=lambda entry: entry.id, reverse=True)[:limit]
 

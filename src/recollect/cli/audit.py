@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from recollect.cli import ids, output, text
 from recollect.cli.lazy import LazyGroup, Leaf
@@ -15,6 +16,8 @@ from recollect.record import utc_now
 if TYPE_CHECKING:
     from recollect.audit import Verified
     from recollect.stores.audit import Entry
+
+_SHOWN = 3
 
 
 @click.group(
@@ -32,39 +35,52 @@ def audit() -> None:
 
 @click.command(cls=Leaf)
 @click.argument("words", nargs=-1, metavar="[TEXT...]")
+@click.option("--action", metavar="NAME", help="Only this: remember, revise, forget, erase, undo, refuse, …")
 @click.option("--about", metavar="ID", help="Only what names this memory.")
 @click.option("--limit", "-n", type=int, default=20, show_default=True, help="At most this many.")
 @scoped
-def search(target: Target, words: tuple[str, ...], about: str | None, limit: int) -> None:
+def search(target: Target, words: tuple[str, ...], action: str | None, about: str | None, limit: int) -> None:
     """List entries whose message has the text, newest first. Their ids can be undone.
+
+    Each with the memories that it is about, and their first words where they are still there.
 
     \b
     Example:
       recollect audit search refused
+      recollect audit --action forget
       recollect audit search --about 2b7bcfad
     """
     with target.open() as memory:
         ident = "" if about is None else ids.resolve_ever(memory, about)
-        entries = memory.audit.search(" ".join(words), about=ident, limit=limit)
+        entries = memory.audit.search(" ".join(words), action=action or "", about=ident, limit=limit)
+        named = [memory.audit.named(entry) for entry in entries]
     if target.json:
-        output.emit(entries)
+        told = zip(entries, named, strict=True)
+        output.emit([{**msgspec.structs.asdict(entry), "named": memories} for entry, memories in told])
     elif not entries:
         output.say("No entry matched.")
     else:
-        _print_entries(entries)
+        _print_entries(entries, named)
 
 
-def _print_entries(entries: list[Entry]) -> None:
+def _print_entries(entries: list[Entry], named: list[dict[str, str]]) -> None:
     now = utc_now()
     with_actor = any(entry.actor for entry in entries)
     columns = [Column("id", ID), Column("when"), Column("action")]
     columns += [Column("agent")] * with_actor + [Column("message", flexible=True, wrap=True)]
     rows: list[list[Styled]] = []
-    for entry in entries:
+    for entry, memories in zip(entries, named, strict=True):
         row: list[Styled] = [text.short(entry.id), text.ago(entry.at, now), entry.action]
         row += [entry.actor or ("-", QUIET)] * with_actor
-        rows.append([*row, text.one_line(entry.message)])
+        rows.append([*row, text.one_line(f"{entry.message}{_about(memories)}")])
     output.table(columns, rows)
+
+
+def _about(memories: dict[str, str]) -> str:
+    """Which memories, in a few words."""
+    told = [f"{text.short(ident)} {words}".rstrip() for ident, words in list(memories.items())[:_SHOWN]]
+    more = len(memories) - len(told)
+    return f" · {' · '.join(told)}{' · …' if more > 0 else ''}" if told else ""
 
 
 @click.command(cls=Leaf)

@@ -1,0 +1,27 @@
+"""The audit log on the command line."""
+
+from __future__ import annotations
+
+import json
+
+from support.command_line import recollect, store
+
+
+def test_entries_show_which_memories_and_a_few_words_of_them() -> None:
+    kept, gone = store("Alice prefers tabs", "Bob is allergic to nuts")
+    recollect("forget", gone.id)
+
+    shown = recollect("audit").stdout
+    assert f"{kept.id[-8:]} Alice prefers tabs" in shown
+    assert gone.id[-8:] in shown
+    assert "allergic" not in shown
+
+    only = recollect("audit", "--action", "forget").stdout
+    assert gone.id[-8:] in only
+    assert kept.id[-8:] not in only
+    (entry,) = json.loads(recollect("audit", "search", "--action", "forget", "--json").stdout)
+    assert entry["named"] == {gone.id: ""}
+
+    refused = recollect("audit", "--action", "For get", "--json")
+    assert refused.returncode == 1
+    assert json.loads(refused.stdout)["error"]["field"] == "action"
