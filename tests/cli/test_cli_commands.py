@@ -138,11 +138,22 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("presets", "show"): ("atlas",),
     ("models", "list"): (),
     ("models", "path"): (),
+    ("help",): (),
+    ("completion", "show"): ("--shell", "bash"),
     ("tools",): (),
     ("call",): ("remember", '{"content": "something new"}'),
 }
 
-ELSEWHERE = {("demo",), ("embed",), ("mcp",), ("models", "pull"), ("models", "remove"), ("rebuild",), ("migrate",)}
+ELSEWHERE = {
+    ("demo",),
+    ("embed",),
+    ("completion", "install"),
+    ("mcp",),
+    ("models", "pull"),
+    ("models", "remove"),
+    ("rebuild",),
+    ("migrate",),
+}
 ELSEWHERE |= {path for path in LEAVES if path[0] in ("eval", "sessions")}
 """Asked by tests named after them and by test_cli.py, in processes and folders of their own."""
 
@@ -217,7 +228,7 @@ def test_a_misspelt_command_gets_a_suggestion(run: Run, typed: str, meant: str) 
 
 
 def test_a_command_like_no_other_gets_the_list(run: Run) -> None:
-    assert "the commands are init, demo, remember" in run("xyzzy", code=2).stderr
+    assert "the commands are init, demo, help, remember" in run("xyzzy", code=2).stderr
 
 
 def test_the_version(run: Run) -> None:
@@ -467,8 +478,8 @@ def test_every_formula_can_be_explained(run: Run, stored: list[Record], preset: 
 def test_explanations_show_how_the_score_adds_up(run: Run, stored: list[Record]) -> None:
     shown = run("recall", "--explain", "tabs").stdout
 
-    assert "text          1.00 × 4    = 4.000  ━" in shown
-    assert "+ conversation  0.800                ━" in shown
+    assert "  text   1.00 × 4    = 4.000  ━" in shown
+    assert "+ alone                0.800  ━" in shown
     assert "speaker" not in shown
 
 

@@ -16,6 +16,7 @@ _SECTIONS = {
     "Begin": {
         "init": "care:init",
         "demo": "demo:demo",
+        "help": "assistance:help_",
     },
     "Every day": {
         "remember": "writing:remember",
@@ -56,6 +57,7 @@ _SECTIONS = {
         "models": "models:models",
         "tools": "tools:tools",
         "call": "tools:call",
+        "completion": "assistance:completion",
     },
     "Serve": {
         "mcp": "mcp:mcp",

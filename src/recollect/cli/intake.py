@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -25,6 +26,12 @@ _BATCH = 1000
 def piped() -> bool:
     """Whether stdin is something other than a person's keyboard."""
     return not sys.stdin.isatty()
+
+
+def check_new(file: str, force: bool) -> None:
+    """InputError where a file is there that nobody said to replace."""
+    if not force and os.path.isfile(file):
+        raise InputError("file", f"{file} is there already; pass --force to replace it")
 
 
 def read_text(words: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ class LazyGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = _command_first(args)
         unnamed = not words or (words[0].startswith("-") and words[0] not in ctx.help_option_names)
-        if self._default and unnamed:
+        if self._default and unnamed and not ctx.resilient_parsing:  # while a shell completes, it may still come
             words = [self._default, *args]
         return super().parse_args(ctx, words)
 

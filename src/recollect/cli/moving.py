@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from recollect.cli import output, text
-from recollect.cli.intake import piped
+from recollect.cli.intake import check_new, piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import STRONG
 from recollect.cli.progress import progress
@@ -19,17 +19,21 @@ from recollect.errors import AccessError
 
 @click.command(cls=Leaf)
 @click.argument("file", default="-", metavar="[FILE|-]")
+@click.option("--force", "-f", is_flag=True, help="In place of a file that is there.")
 @scoped
-def export(target: Target, file: str) -> None:
+def export(target: Target, file: str, force: bool) -> None:
     """Write every memory to a file or stdout, as JSON.
 
-    A file is complete or not there at all. It can be read back with `recollect import`.
+    A file is complete or not there at all, and in place of another only with --force. It can be read back with
+    `recollect import`.
 
     \b
     Example:
       recollect export backup.json
       recollect export | gzip > backup.json.gz
     """
+    if file != "-":
+        check_new(file, force)
     with target.open() as memory, progress("Exporting", memory.stats().total) as told:
         if file == "-":
             # To stdout the export itself is the one JSON document.

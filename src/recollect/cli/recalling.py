@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,16 +105,23 @@ def _print_hits(hits: Hits) -> None:
         Column("made"),
         Column("memory", flexible=True, wrap=True),
     ]
+    scores = shown_scores([hit.score for hit in hits])
     rows: list[list[Styled]] = [
-        [shown_score(hit.score), text.short(hit.memory.id), text.ago(hit.memory.created_at, now), shown_content(hit)]
-        for hit in hits
+        [score, text.short(hit.memory.id), text.ago(hit.memory.created_at, now), shown_content(hit)]
+        for score, hit in zip(scores, hits, strict=True)
     ]
     output.table(columns, rows)
 
 
-def shown_score(score: float) -> str:
-    """Formulas differ in scale: fused ranks are a few hundredths, a diary counts days."""
-    return f"{score:.3f}" if score >= 0.1 or not score else f"{score:.5f}"
+def shown_scores(scores: Sequence[float]) -> list[str]:
+    """All with as many decimals and as wide, so that they stand in a column.
+
+    Formulas differ in scale: fused ranks are a few hundredths, a diary counts days.
+    """
+    largest = max(map(abs, scores), default=0.0)
+    shown = [f"{score:.{3 if largest >= 0.1 or not largest else 5}f}" for score in scores]
+    width = max(map(len, shown), default=0)
+    return [score.rjust(width) for score in shown]
 
 
 def shown_content(hit: Hit) -> str:
@@ -122,36 +130,40 @@ def shown_content(hit: Hit) -> str:
 
 def print_explained(hits: Hits) -> None:
     now = utc_now()
-    for place, hit in enumerate(hits):
+    scores = shown_scores([hit.score for hit in hits])
+    explained = [hit.explain() for hit in hits]
+    longest = max((len(part.name) for one in explained for part in one.parts), default=0)
+    for place, (score, hit) in enumerate(zip(scores, hits, strict=True)):
         if place:
             output.say("")
         record = hit.memory
-        score = shown_score(hit.score)
         about = [text.short(record.id), record.kind, text.ago(record.created_at, now), text.tags(record)]
         output.hanging((score, STRONG), shown_content(hit))
         output.say((" · ".join(word for word in about if word), QUIET), indent=len(score) + 2)
-        for line in _part_lines(hit.explain()):
+        for line in _part_lines(explained[place], longest):
             output.say(*line, indent=len(score) + 2)
 
 
-def _part_lines(explanation: Explanation) -> list[list[Styled]]:
+def _part_lines(explanation: Explanation, longest: int) -> list[list[Styled]]:
     """Each part with what it contributed."""
     parts = explanation.parts
-    longest = max((len(part.name) for part in parts), default=0)
     product = explanation.how == "product"
-    told = [shown_score(part.value) if product else _term(part) for part in parts]
-    widest = max(map(len, told), default=0)
+    told = shown_scores([part.value for part in parts]) if product else _terms(parts)
     lines: list[list[Styled]] = []
     for place, part in enumerate(parts):
         sign = " " if not place else "×" if product else "+"
         share = min(part.value, 1.0) if product else part.share / (explanation.score or 1.0)
-        terms = f"{part.name.ljust(longest)}  {told[place].ljust(widest)}  "
+        terms = f"{part.name.ljust(longest)}  {told[place]}  "
         lines.append([(f"{sign} ", QUIET), terms, (_bar(share), ID)])
     return lines
 
 
-def _term(part: Part) -> str:
-    return shown_score(part.share) if part.weight == 1.0 else f"{part.value:.2f} × {part.weight:<4g} = {part.share:.3f}"
+def _terms(parts: Sequence[Part]) -> list[str]:
+    """What each part adds, below each other, behind what that is made of."""
+    made = ["" if part.weight == 1.0 else f"{part.value:.2f} × {part.weight:<4g} = " for part in parts]
+    width = max(map(len, made), default=0)
+    shares = shown_scores([part.share for part in parts])
+    return [f"{how.rjust(width)}{share}" for how, share in zip(made, shares, strict=True)]
 
 
 def _bar(share: float) -> str:

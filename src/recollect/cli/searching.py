@@ -14,7 +14,7 @@ from recollect.cli import ids, output, text, times
 from recollect.cli.entries import TYPES
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, Column, Styled
-from recollect.cli.recalling import document, print_explained, shown_content, shown_score
+from recollect.cli.recalling import document, print_explained, shown_content, shown_scores
 from recollect.cli.sessions import opened
 from recollect.cli.target import Target, scoped
 from recollect.record import utc_now
@@ -163,8 +163,9 @@ def _print(target: Target, hits: Hits, limit: int, explain: bool, *, by_session:
 
 def _print_hits(hits: Hits, by_session: bool) -> None:
     now, width = utc_now(), output.width()
+    scores = dict(zip((hit.memory.id for hit in hits), shown_scores([hit.score for hit in hits]), strict=True))
     told: list[tuple[Column, Callable[[Hit], Styled]]] = [
-        (Column("score", right=True), lambda hit: shown_score(hit.score)),
+        (Column("score", right=True), lambda hit: scores[hit.memory.id]),
         (Column("id", ID), lambda hit: text.short(hit.memory.id)),
     ]
     if by_session:

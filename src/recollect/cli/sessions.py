@@ -13,7 +13,7 @@ import msgspec
 
 from recollect.cli import batch, output, text
 from recollect.cli.forgetting import confirm
-from recollect.cli.intake import meta_pairs
+from recollect.cli.intake import check_new, meta_pairs
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -292,8 +292,9 @@ def stats(target: Target, session: str) -> None:
 @click.argument("session", metavar="ID")
 @click.option("--format", "form", type=click.Choice(["json", "jsonl"]), help="As one document, or an entry a line.")
 @click.option("--output", "-o", "file", metavar="FILE", help="Into this file.  [default: stdout]")
+@click.option("--force", "-f", is_flag=True, help="In place of a file that is there.")
 @scoped
-def export(target: Target, session: str, form: str | None, file: str | None) -> None:
+def export(target: Target, session: str, form: str | None, file: str | None, force: bool) -> None:
     """Write a session's entries to stdout or a file, oldest first.
 
     As jsonl unless another format is asked for. A file is complete or not there at all.
@@ -307,6 +308,8 @@ def export(target: Target, session: str, form: str | None, file: str | None) -> 
     if target.json and file is None and form == "jsonl":
         raise click.UsageError("--json prints one JSON document, and jsonl is many: give -o, or leave --json out.")
     chosen = form or ("json" if target.json and file is None else "jsonl")
+    if file is not None:
+        check_new(file, force)
     with opened(target, session) as memory:
         written = memory.sessions.export(session, "json" if chosen == "json" else "jsonl")
     if file is None:

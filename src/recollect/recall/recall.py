@@ -211,10 +211,12 @@ class Asking:
         positions: dict[str, int] = {}
         odds = None if cosine is None else self._odds(cosine)
         coverage = None if cosine is not None and odds is None else pool.coverage(self._wish)
-        names = ("text", "meaning", "neighbours", _said("speaker", named), _said("time", when), "conversation")
+        names = ("text", "meaning", "neighbours", _said("speaker", named), _said("time", when))
         for at, record in zip(best, self._records(pool, best), strict=True):
             if record is not None:
-                scored = _sum(names, [float(part[at]) for part in scores[:6]], weights)
+                # A memory outside any conversation is its own best company.
+                company = "alone" if record.address.conversation is None else "conversation"
+                scored = _sum((*names, company), [float(part[at]) for part in scores[:6]], weights)
                 likely: float | None = None
                 if coverage is not None:
                     meant = None if odds is None or odds[at] != odds[at] else float(odds[at])

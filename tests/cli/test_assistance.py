@@ -1,0 +1,171 @@
+"""Help by name, completion, errors as JSON, and what is shown in columns."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support.command_line import recollect, store
+
+from recollect import Memory
+from recollect.cli.app import cli
+from recollect.cli.recalling import shown_scores
+
+
+def test_help_by_name() -> None:
+    assert recollect("help").stdout == recollect("--help").stdout
+    assert recollect("help", "recall").stdout == recollect("recall", "--help").stdout
+    assert recollect("help", "audit", "search").stdout == recollect("audit", "search", "--help").stdout
+    assert json.loads(recollect("help", "recall", "--json").stdout)["command"] == "recollect recall"
+
+
+@pytest.mark.parametrize("words", [["recal"], ["recall", "more"], ["audit", "nothing"]])
+def test_help_for_what_is_not_there(words: list[str]) -> None:
+    done = recollect("help", *words, "--json")
+    assert done.returncode == 2
+    assert words[-1] in json.loads(done.stdout)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "path"),
+    [
+        ("bash", ".local/share/bash-completion/completions/recollect"),
+        ("zsh", ".zfunc/_recollect"),
+        ("fish", ".config/fish/completions/recollect.fish"),
+    ],
+)
+def test_completion_is_installed(here: Path, shell: str, path: str) -> None:
+    home = {"HOME": str(here), "XDG_DATA_HOME": "", "XDG_CONFIG_HOME": ""}
+    done = recollect("completion", "install", SHELL=f"/usr/bin/{shell}", **home)
+    assert done.returncode == 0, done.stderr
+    script = (here / path).read_text()
+    assert "_RECOLLECT_COMPLETE" in script
+    assert recollect("completion", "show", "--shell", shell).stdout == script
+    assert recollect("completion", "install", "--shell", shell, **home).returncode == 0
+    (here / path).write_text("somebody's own")
+    refused = recollect("completion", "install", "--shell", shell, "--json", **home)
+    assert refused.returncode == 1
+    assert json.loads(refused.stdout)["error"]["field"] == "shell"
+    assert (here / path).read_text() == "somebody's own"
+
+
+def test_completion_needs_a_shell_that_it_knows() -> None:
+    refused = recollect("completion", "install", SHELL="/bin/csh")
+    assert refused.returncode == 1
+    assert "bash, zsh, fish" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [("recollect rec", "recall"), ("recollect audit ver", "verify"), ("recollect recall --exp", "--explain")],
+)
+def test_what_is_typed_is_completed(words: str, wanted: str) -> None:
+    done = recollect(_RECOLLECT_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+    assert wanted in done.stdout
+
+
+def test_an_export_replaces_a_file_only_if_told_to(here: Path) -> None:
+    store("tea")
+    (here / "out.json").write_text("precious")
+    refused = recollect("export", "out.json", "--json")
+    assert refused.returncode == 1
+    assert json.loads(refused.stdout)["error"]["field"] == "file"
+    assert (here / "out.json").read_text() == "precious"
+    assert recollect("export", "out.json", "--force").returncode == 0
+    assert "tea" in (here / "out.json").read_text()
+
+    recollect("sessions", "create", "ann", "--id", "s1", "--store", "ledger:./log")
+    (here / "s.jsonl").write_text("precious")
+    assert recollect("sessions", "export", "s1", "-o", "s.jsonl", "--store", "ledger:./log").returncode == 1
+    assert recollect("sessions", "export", "s1", "-o", "s.jsonl", "-f", "--store", "ledger:./log").returncode == 0
+
+
+def test_scores_stand_in_a_column() -> None:
+    assert shown_scores([12.5, 0.04, 0.0]) == ["12.500", " 0.040", " 0.000"]
+    assert shown_scores([0.04, 0.0123]) == ["0.04000", "0.01230"]
+    assert shown_scores([]) == []
+
+
+def test_the_parts_of_a_score_stand_in_a_column_and_their_names_are_true() -> None:
+    store("Alice prefers tabs", "tabs are wide", conversation="c1")
+    store("the tabs of the browser")
+    shown = recollect("recall", "tabs", "--explain").stdout
+    ends = {len(line[: line.rindex(".") + 4]) for line in re.findall(r"^ .*\.\d{3}(?=\s+━|\s*$)", shown, re.MULTILINE)}
+    assert len(ends) == 1, shown
+    with Memory("./memory") as memory:
+        for hit in memory.recall("tabs"):
+            names = {part.name for part in hit.explain().parts}
+            assert ("conversation" in names) == (hit.memory.address.conversation is not None)
+            assert ("alone" in names) == (hit.memory.address.conversation is None)
+
+
+def _paths() -> list[tuple[str, ...]]:
+    import click
+
+    found: list[tuple[str, ...]] = []
+    for name in cli.list_commands(click.Context(cli)):
+        command = cli.get_command(click.Context(cli), name)
+        inside = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
+        found += [(name, one) for one in inside] or [(name,)]
+    return found
+
+
+@pytest.mark.parametrize("path", _paths(), ids=" ".join)
+def test_every_error_is_json_under_json(path: tuple[str, ...]) -> None:
+    from click.testing import CliRunner
+
+    result = CliRunner().invoke(cli, [*path, "--json", "--no-such-option"])
+    assert result.exit_code == 2
+    error = json.loads(result.stdout)["error"]
+    assert {*error} == {"type", "field", "message"}
+    assert "--no-such-option" in error["message"]
+
+
+OPENING = [
+    ["remember", "tea"],
+    ["recall", "tea"],
+    ["list"],
+    ["show", "0" * 32],
+    ["why", "0" * 32],
+    ["context", "tea"],
+    ["journal", "list"],
+    ["revise", "0" * 32, "tea"],
+    ["history", "0" * 32],
+    ["forget", "0" * 32],
+    ["undo"],
+    ["archive", "0" * 32],
+    ["restore", "0" * 32],
+    ["stats"],
+    ["doctor"],
+    ["maintain"],
+    ["embed"],
+    ["compact"],
+    ["verify"],
+    ["rebuild"],
+    ["migrate"],
+    ["audit"],
+    ["audit", "verify"],
+    ["workspaces"],
+    ["sessions"],
+    ["sessions", "create", "ann"],
+    ["sessions", "search", "tea"],
+    ["backup", "copy"],
+    ["export"],
+    ["import", "in.json"],
+    ["call", "recall", '{"query": "tea"}'],
+    ["init"],
+    ["mcp"],
+]
+
+
+@pytest.mark.parametrize("words", OPENING, ids=" ".join)
+def test_a_store_that_cannot_be_used_is_told_as_json(here: Path, words: list[str]) -> None:
+    from click.testing import CliRunner
+
+    (here / "memory").write_text("a file")
+    (here / "in.json").write_text("{}")
+    result = CliRunner().invoke(cli, [*words, "--json"])
+    assert result.exit_code == 1, result.stdout
+    assert {*json.loads(result.stdout)["error"]} == {"type", "field", "message"}
