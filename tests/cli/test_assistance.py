@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from support.command_line import recollect, store
+from support.command_line import CLEAN, recollect, store
 
 from recollect import Memory
 from recollect.cli.app import cli
@@ -169,3 +171,26 @@ def test_a_store_that_cannot_be_used_is_told_as_json(here: Path, words: list[str
     result = CliRunner().invoke(cli, [*words, "--json"])
     assert result.exit_code == 1, result.stdout
     assert {*json.loads(result.stdout)["error"]} == {"type", "field", "message"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["remember", "tea"], ["call", "remember", '{"content": "tea"}'], ["journal", "add", "tea", "--agent", "zoe"]],
+    ids=" ".join,
+)
+def test_what_only_stores_loads_no_model(words: list[str]) -> None:
+    script = (
+        "import sys, runpy; sys.argv = ['recollect', *sys.argv[1:]]\n"
+        "try:\n    runpy.run_module('recollect', run_name='__main__')\n"
+        "finally:\n    print(sorted({'onnxruntime', 'numpy'} & {*sys.modules}), file=sys.stderr)\n"
+    )
+    env = {name: value for name, value in CLEAN.items() if name != "RECOLLECT_EMBEDDER"}
+    done = subprocess.run([sys.executable, "-c", script, *words], env=env, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_an_embedder_that_is_none_is_told_also_where_none_is_needed() -> None:
+    refused = recollect("remember", "tea", "--embedder", "nonsense", "--json")
+    assert refused.returncode == 1
+    assert json.loads(refused.stdout)["error"]["field"] == "embedder"

@@ -18,7 +18,6 @@ from support.watchdog import together
 from recollect import InputError, Memory, ModelError
 from recollect.aio import AsyncMemory
 from recollect.cli.app import cli
-from recollect.models import vectors
 from recollect.presets import Preset, load
 
 pytest_plugins = ["support.model_files"]
@@ -194,8 +193,7 @@ def test_a_write_does_not_wait_behind_recalls(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(busy(), 50))
 
 
-def test_closing_does_not_wait_for_an_endpoint_for_ever(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_LAST_BATCH", 0.05)
+def test_closing_does_not_wait_for_an_endpoint(url: str) -> None:
     held = Held(documents=False)
     memory = Memory(url, embedder=held)
     memory.remember("Ute sold her automobile")

@@ -26,7 +26,7 @@ class Hours:
                     real(self, predicate, 0.005)
                 return met
 
-        patch.setattr(backlog, "threading", SimpleNamespace(Condition=Condition))
+        patch.setattr(backlog, "threading", SimpleNamespace(Condition=Condition, Lock=threading.Lock))
         for module in (backlog, vectors):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 

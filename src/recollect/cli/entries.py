@@ -57,7 +57,7 @@ def add(target: Target, session: str, content: tuple[str, ...], file: str | None
     as_json = given.pop("content_json")
     if file is not None and (content or as_json):
         raise click.UsageError("--from reads a file, or stdin if it is -, without TEXT and --content-json.")
-    with opened(target, session) as memory:
+    with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
         fields = _fields(memory, **given)
         if file is not None:
@@ -125,7 +125,7 @@ def get(target: Target, session: str, memory_id: str) -> None:
     Example:
       recollect sessions get sess_20260110_alice 2b7bcfad
     """
-    with opened(target, session) as memory:
+    with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
         found = memory.sessions.get(session, ids.resolve(memory, memory_id))
     if found is None:
@@ -150,7 +150,7 @@ def delete(target: Target, session: str, memory_id: str, reason: str | None) -> 
     Example:
       recollect sessions delete sess_20260110_alice 2b7bcfad --reason "out of date"
     """
-    with opened(target, session) as memory:
+    with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
         ident = ids.resolve(memory, memory_id)
         if not memory.sessions.delete(session, ident, reason=reason):
@@ -175,7 +175,7 @@ def delete_topic(target: Target, session: str, topic: str, reason: str | None, y
     Example:
       recollect sessions delete-topic sess_20260110_alice ops.deploy
     """
-    with opened(target, session) as memory:
+    with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
         if not agreed(memory, {"tag": topic}, erase=False, yes=yes, quiet=target.json):
             return
@@ -204,7 +204,7 @@ def delete_range(target: Target, session: str, start: str, end: str, reason: str
     assert until is not None
     if since > until:
         raise InputError("end", f"{end} is before {start}")
-    with opened(target, session) as memory:
+    with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
         if not agreed(memory, {"since": since, "until": until}, erase=False, yes=yes, quiet=target.json):
             return

@@ -48,7 +48,7 @@ def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bo
     conditions = _conditions(**where)
     if bool(given) == bool(conditions):
         raise click.UsageError("Say what to forget: ids, or --tag, --since, --until, --from-conversation; not both.")
-    with target.open() as memory:
+    with target.open(vectors=False) as memory:
         if conditions and not agreed(memory, conditions, erase=erase, yes=yes, quiet=target.json):
             return
         wanted = ids.resolve_all(memory, given) if given else None
@@ -136,7 +136,7 @@ def undo(target: Target, change: str | None) -> None:
       recollect undo
       recollect undo 1a78ca4a
     """
-    with target.open() as memory:
+    with target.open(vectors=False) as memory:
         entry = memory.undo(None if change is None else ids.resolve_change(memory, change))
     if target.json:
         output.emit(entry)
@@ -167,7 +167,7 @@ def archive(target: Target, given: tuple[str, ...], reason: str | None) -> None:
     Example:
       recollect archive 2b7bcfad --reason "old project"
     """
-    with target.open() as memory:
+    with target.open(vectors=False) as memory:
         records = memory.archive(ids.resolve_all(memory, given), reason=reason)
     _print_changed(target, "Archived", records)
 
@@ -182,7 +182,7 @@ def restore(target: Target, given: tuple[str, ...]) -> None:
     Example:
       recollect restore 2b7bcfad
     """
-    with target.open() as memory:
+    with target.open(vectors=False) as memory:
         records = memory.restore(ids.resolve_all(memory, given))
     _print_changed(target, "Restored", records)
 

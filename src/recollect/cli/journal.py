@@ -88,7 +88,7 @@ def add(target: Target, content: tuple[str, ...], core: bool, board: bool) -> No
     """
     if core and board:
         raise click.UsageError("--core and --board: one or the other.")
-    with target.open(create=True, preset=_PRESET) as memory:
+    with target.open(create=True, preset=_PRESET, vectors=False) as memory:
         journal = memory.journal
         write = journal.whiteboard.write if board else journal.save_core if core else journal.save
         record = write(read_text(content))

@@ -97,7 +97,7 @@ def import_(target: Target, file: str | None) -> None:
     if file is None and not piped():
         raise click.UsageError("Give the FILE, or pipe it in.")
     source = sys.stdin.buffer if file in (None, "-") else file
-    with target.open(create=True) as memory, progress("Importing", None) as told:
+    with target.open(create=True, vectors=False) as memory, progress("Importing", None) as told:
         done = memory.import_(source, progress=told)
     if target.json:
         output.emit(done)

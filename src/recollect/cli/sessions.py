@@ -79,6 +79,7 @@ def opened(
     *,
     create: bool = False,
     told: bool = True,
+    vectors: bool = True,
     usual: Sequence[str] = ("tenant", "agent", "account"),
 ) -> Generator[Memory]:
     """A memory with sessions, at the session that is meant if there is one. Whether it exists is not looked at."""
@@ -91,7 +92,7 @@ def opened(
         )
     # One who is bound to something inside a workspace can only choose the session together with that.
     inside = {"workspace": session} if session and target.workspace is None and _NAME.fullmatch(session) else {}
-    with target.open(found, create=create, preset=PRESET, told=told, usual=usual, **inside) as memory:
+    with target.open(found, create=create, preset=PRESET, told=told, vectors=vectors, usual=usual, **inside) as memory:
         yield memory
 
 

@@ -141,18 +141,21 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         create: bool = False,
         preset: str | None = None,
         told: bool = True,
+        vectors: bool = True,
         usual: Sequence[str] = ("tenant", "workspace", "agent", "account"),
         **address: str,
     ) -> Generator[Memory]:
         """The view that was asked for, closed at the end. A missing store is an error unless `create`.
 
         `usual` are the parts of the address that may come from the store's file: what is about whole workspaces, or
-        all of them, is not about whoever is named there.
+        all of them, is not about whoever is named there. Without `vectors` no model is loaded: a command that only
+        stores need not wait for one, and whoever opens the store to ask makes what is missing.
 
         `found` is the store that the caller has opened already; `preset` is for when none was asked for. Damage that
         was skipped is `told` at the end, but not in JSON.
         """
         from recollect.memory import Memory
+        from recollect.models.vectors import embedder_for
 
         store, home = found or self.find()
         starting = home is not None and not home.there(self.location)
@@ -163,7 +166,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         said = self.defaults
         unsaid = {part: name for part, name in said.address().items() if part in usual}
         embedder = self.embedder or said.embedder
-        with self._telling(told), Memory(store, preset=self.rules(preset), embedder=embedder) as memory:
+        if not vectors and "embedder" in self.given:
+            embedder_for(embedder)  # what is wrong with it is told all the same
+        with (
+            self._telling(told),
+            Memory(store, preset=self.rules(preset), embedder=embedder if vectors else "none") as memory,
+        ):
             parts = unsaid | self.address() | address
             yield memory.at(**parts) if parts else memory
         if starting and not self.json:

@@ -69,7 +69,7 @@ def call(target: Target, name: str, arguments: str | None) -> None:
 
     words = read_text(["-"]) if arguments == "-" else arguments
     writes = {tool.name for tool in tools.all() if tool.writes}
-    with target.open(create=name in writes) as memory:
+    with target.open(create=name in writes, vectors=name not in writes) as memory:
         result = tools.call(memory, name, words)
     output.emit(result)
     if "error" in result:

@@ -46,7 +46,7 @@ def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool,
     verbose, as_json = given.pop("verbose"), given.pop("content_json")
     if (lines or jsonl) and (content not in ((), ("-",)) or (lines and jsonl) or as_json):
         raise click.UsageError("--lines and --jsonl read stdin, one or the other, without TEXT and --content-json.")
-    with target.open(create=True) as memory:
+    with target.open(create=True, vectors=False) as memory:
         fields = _fields(given)
         fields["references"] = ids.resolve_all(memory, given["refs"])
         if lines or jsonl:
@@ -124,7 +124,7 @@ def revise(target: Target, id: str, content: tuple[str, ...], content_json: bool
     Example:
       recollect revise 2b7bcfad "Alice prefers spaces"
     """
-    with target.open() as memory:
+    with target.open(vectors=False) as memory:
         old = ids.resolve(memory, id)
         fields = {name: given[name] for name in ("kind", "importance", "role", "source")}
         fields["tags"] = given["tags"] or None

@@ -18,8 +18,8 @@ class Backlog:
     def __init__(self, places: dict[Place, None] | None = None) -> None:
         self.places = places or {}
         self.closed = False
-        self.abandoned = False
-        """Whether nobody waited for the worker to end, so that it must not touch anything any more."""
+        self.keeping = threading.Lock()
+        """Held while vectors are written; once it is closed, none are."""
         self._wake = threading.Condition()
         self._serving: Place | None = None
         self._waiters = 0

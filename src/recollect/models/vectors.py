@@ -39,8 +39,8 @@ _QUIET = 0.5
 _YIELD = 0.2
 """Seconds for which a batch gives way to questions."""
 _ALL = 1_000_000_000
-_LAST_BATCH = 5.0
-"""Seconds that closing waits for the batch at hand: an endpoint may take for ever."""
+_LAST_WRITE = 1.0
+"""Seconds that closing waits for vectors that are being written."""
 _FIRST, _EVERY, _RUN = 60.0, 1800.0, 50
 """Backfill of whatever nobody asked for: seconds until the first run, between runs, and memories a run."""
 
@@ -283,10 +283,12 @@ class Embedding:
         embedder = self.embedder
         try:
             vectors = self._vectors(embedder, place, self._lacking(place, embedder.dimensions, most))
-            if not backlog.abandoned and vectors:
+            with backlog.keeping:
+                if backlog.closed or not vectors:
+                    return 0
                 self._store.embed(place, embedder.model, vectors)
-                self._recover()
-                return len(vectors)
+            self._recover()
+            return len(vectors)
         except StoreError as error:
             self._stuck[place] = time.monotonic() + _STUCK
             log.debug("vectors not kept", extra={"metadata": {"problem": str(error)}})
@@ -307,11 +309,10 @@ class Embedding:
         return {ident: row.astype("<f4").tobytes() for ident, row in made.items() if ident not in odd}
 
     def close(self) -> None:
-        """Stop after the batch at hand. What is left is embedded another time."""
+        """Stop without waiting for the model. What has no vector yet is embedded by whoever opens the store next."""
         self._backlog.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_LAST_BATCH)
-            self._backlog.abandoned = self._thread.is_alive()
+        if self._backlog.keeping.acquire(timeout=_LAST_WRITE):  # from now on nothing is written any more
+            self._backlog.keeping.release()
         self._begin_anew(Backlog())
         try:
             self.embedder.close()
