@@ -382,7 +382,9 @@ NAMED: dict[str, Callable[[Memory, Any], object]] = {
 }
 
 
-LEGAL = {"tag": {"ａｄｍｉｎ", "аdmin", "-rf"}, "reference": {"-rf"}, "diagnose": {"-rf"}}
+_IDS = {value for value in HOSTILE if isinstance(value, str) and value.isprintable() and 0 < len(value) <= 64}
+LEGAL: dict[str, set[str]] = dict.fromkeys((*PARTS, "workspace", "conversation", "channel"), _IDS)
+LEGAL |= {"tag": {"ａｄｍｉｎ", "аdmin", "-rf"}, "reference": {"-rf"}, "diagnose": {"-rf"}}
 """Odd, but nothing is wrong with them."""
 
 

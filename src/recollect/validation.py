@@ -20,7 +20,7 @@ MAX_REFERENCES = 256
 MAX_DIMENSIONS = 16_384
 MAX_DEPTH = 100
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}")
+MAX_NAME_BYTES = 64
 _ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _TAG = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -28,14 +28,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def name(value: Any, field: str) -> str:
-    """A part of an address: it may become a folder's name, so nothing in it can leave the folder."""
-    if isinstance(value, str) and _NAME.fullmatch(value):
+    """A part of an address: whatever id somebody has. Stores make of it what their file system can take."""
+    if isinstance(value, str) and value.isprintable() and value.strip() == value and _fits_a_name(value):
         return value
     raise InputError(
         field,
-        f"{_shown(value)} must be 1 to 64 letters, digits, '_', '-', '.', '@' or '+', "
-        "starting with a letter, a digit or '_'",
+        f"{_shown(value)} must be 1 to {MAX_NAME_BYTES} bytes of printable text, without spaces at its ends",
     )
+
+
+def _fits_a_name(value: str) -> bool:
+    return 0 < len(value) <= MAX_NAME_BYTES and (value.isascii() or len(value.encode()) <= MAX_NAME_BYTES)
 
 
 def memory_id(value: Any, field: str = "id") -> str:

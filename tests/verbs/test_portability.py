@@ -281,8 +281,8 @@ FORGED: list[tuple[str, Any]] = [
     ("embedding_model", ""),
     ("schema_version", 2),
     ("content", ""),
-    ("address", {"agent": "../x"}),
-    ("address", {"channel": "a/b"}),
+    ("address", {"agent": "x\n"}),
+    ("address", {"channel": ""}),
 ]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from heapq import merge
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -97,6 +99,71 @@ def subfolders(path: str | os.PathLike[str]) -> list[str]:
         return []
     except OSError as error:
         raise unreadable(error, path) from error
+
+
+_PLAIN = re.compile(r"[a-z0-9_][a-z0-9_.@+-]*")
+_KEPT = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.@+-")
+_CODED = re.compile(r"=([A-Z])|((?:%[0-9a-f]{2})+)")
+
+
+def folder_name(name: str) -> str:
+    """A name as a folder: no two names share one, even where file names ignore case, and none leads elsewhere.
+
+    Capitals are marked with `=`; what not every file system takes is written as the bytes `%2f`, also at the beginning
+    what would hide the folder or look like an option.
+    """
+    if _PLAIN.fullmatch(name):
+        return name
+    return "".join(_coded(letter, first=not at) for at, letter in enumerate(name))
+
+
+def _coded(letter: str, first: bool) -> str:
+    if "A" <= letter <= "Z":
+        return f"={letter}"
+    if letter in _KEPT and not (first and letter in ".@+-"):
+        return letter
+    return "".join(f"%{byte:02x}" for byte in letter.encode())
+
+
+def names_in(parent: str | os.PathLike[str]) -> list[str]:
+    """The names whose folders are in a folder."""
+    return list(dict.fromkeys(map(_name_of, subfolders(parent))))
+
+
+def _name_of(folder: str) -> str:
+    """A folder that was not made here has its own name."""
+    name = _CODED.sub(lambda found: found[1] or _text_of(found[2]), folder)
+    return name if folder_name(name).replace("=", "") == folder.replace("=", "") else folder
+
+
+def _text_of(coded: str) -> str:
+    return bytes.fromhex(coded.replace("%", "")).decode(errors="replace")
+
+
+def existing_or_coded(parent: str, name: str) -> str:
+    """As `folder_name`, but capitals stay as they are where the file system tells them apart, or where they did before.
+
+    So the folders of plain files have the names that people gave.
+    """
+    coded = folder_name(name)
+    plain = coded.replace("=", "")
+    if plain == coded or there(os.path.join(parent, coded)):
+        return coded
+    return plain if plain in subfolders(parent) or _tells_case(parent) else coded
+
+
+@cache
+def _tells_case(folder: str) -> bool:
+    """Whether the file system that a folder is on, or will be, tells capitals from small letters."""
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    head, tail = os.path.split(folder)
+    if tail.swapcase() == tail:
+        return _tells_case(head) if head != folder else True
+    try:
+        return not os.path.samefile(folder, os.path.join(head, tail.swapcase()))
+    except OSError:
+        return True
 
 
 def perhaps(holds: Callable[[Place], bool], place: Place) -> bool:

@@ -24,7 +24,7 @@ from recollect.stores.files.reader import tell
 from recollect.stores.files.session import COUNTED, Session
 from recollect.stores.files.snapshots import INDEX, METADATA
 from recollect.stores.files.transaction import Opened
-from recollect.stores.folders import check_apart, perhaps, subfolders, there
+from recollect.stores.folders import check_apart, existing_or_coded, names_in, perhaps, there
 from recollect.stores.port import Place, Settings
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
 
@@ -45,13 +45,17 @@ class LedgerLayout:
         return self._config
 
     def tenant(self, tenant: str) -> str:
-        return self.root if tenant == "default" else os.path.join(self.root, "tenants", tenant)
+        if tenant == "default":
+            return self.root
+        tenants = os.path.join(self.root, "tenants")
+        return os.path.join(tenants, existing_or_coded(tenants, tenant))
 
     def path(self, place: Place) -> str:
         tenant = self.tenant(place.tenant)
         if place.workspace is None:
             return os.path.join(tenant, "account")
-        return os.path.join(tenant, "sessions", place.workspace)
+        sessions = os.path.join(tenant, "sessions")
+        return os.path.join(sessions, existing_or_coded(sessions, place.workspace))
 
     def parts(self, place: Place) -> list[str]:
         return [self.path(place)]
@@ -70,12 +74,12 @@ class LedgerLayout:
         return book
 
     def places(self, tenant: str) -> list[Place]:
-        names = subfolders(os.path.join(self.tenant(tenant), "sessions"))
+        names = names_in(os.path.join(self.tenant(tenant), "sessions"))
         places = [*(Place(tenant, name) for name in names), Place(tenant, None)]
         return [place for place in places if perhaps(self.holds, place)]
 
     def tenants(self) -> list[str]:
-        others = subfolders(os.path.join(self.root, "tenants"))
+        others = names_in(os.path.join(self.root, "tenants"))
         return [name for name in ("default", *others) if self.places(name)]
 
     def holds(self, place: Place) -> bool:
@@ -255,7 +259,7 @@ class Ledger(FileFolder):
     def without_tag(self, tenant: str, tag: str) -> set[str]:
         sizes = {
             name: {file: files.identity(os.path.join(folder, file)).size for file in COUNTED}
-            for name in subfolders(os.path.join(self._ledger.tenant(tenant), "sessions"))
+            for name in names_in(os.path.join(self._ledger.tenant(tenant), "sessions"))
             if (folder := self._ledger.path(Place(tenant, name)))
         }
         return indices.without(self._ledger.tenant(tenant), tag, sizes)

@@ -12,7 +12,7 @@ from recollect.stores.files.fileset import FileSet
 from recollect.stores.files.folder import FileFolder, holds_something
 from recollect.stores.files.formats import NotebookFormat
 from recollect.stores.files.metrics import Meter
-from recollect.stores.folders import check_apart, perhaps, subfolders
+from recollect.stores.folders import check_apart, existing_or_coded, names_in, perhaps
 from recollect.stores.port import Place, Settings
 
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
@@ -30,12 +30,15 @@ class NotebookLayout:
         self.root = os.path.dirname(path) if is_file else path
 
     def path(self, place: Place) -> str:
-        tenant = self.root if place.tenant == "default" else os.path.join(self.root, "tenants", place.tenant)
+        tenant, tenants = self.root, os.path.join(self.root, "tenants")
+        if place.tenant != "default":
+            tenant = os.path.join(tenants, existing_or_coded(tenants, place.tenant))
         if place.workspace is None:
             return os.path.join(tenant, "account")
         if place == Place("default", "default"):
             return self.root
-        return os.path.join(tenant, "workspaces", place.workspace)
+        workspaces = os.path.join(tenant, "workspaces")
+        return os.path.join(workspaces, existing_or_coded(workspaces, place.workspace))
 
     def parts(self, place: Place) -> list[str]:
         folder = self.path(place)
@@ -66,13 +69,13 @@ class NotebookLayout:
         return Book(place, fileset, NotebookFormat(), _CONFIG, meter)
 
     def places(self, tenant: str) -> list[Place]:
-        names = subfolders(os.path.dirname(self.path(Place(tenant, "any"))))
+        names = names_in(os.path.dirname(self.path(Place(tenant, "any"))))
         own = ["default"] if tenant == "default" else []
         places = [*(Place(tenant, name) for name in (*own, *names)), Place(tenant, None)]
         return [place for place in places if perhaps(self._holds, place)]
 
     def tenants(self) -> list[str]:
-        others = subfolders(os.path.join(self.root, "tenants"))
+        others = names_in(os.path.join(self.root, "tenants"))
         return [name for name in ("default", *others) if self.places(name)]
 
     def _holds(self, place: Place) -> bool:

@@ -14,6 +14,7 @@ from recollect.stores.files import files
 from recollect.stores.files.book import Book
 from recollect.stores.files.lines import named
 from recollect.stores.files.state import UNREADABLE
+from recollect.stores.folders import folder_name
 from recollect.stores.port import Place
 
 _SHOWN = 5
@@ -74,8 +75,8 @@ def _copied(books: Iterable[Book]) -> str:
 
 
 def _folder(place: Place) -> list[str]:
-    tenant = [] if place.tenant == "default" else ["tenants", place.tenant]
-    return [*tenant, "account"] if place.workspace is None else [*tenant, "sessions", place.workspace]
+    tenant = [] if place.tenant == "default" else ["tenants", folder_name(place.tenant)]
+    return [*tenant, "account"] if place.workspace is None else [*tenant, "sessions", folder_name(place.workspace)]
 
 
 @atexit.register

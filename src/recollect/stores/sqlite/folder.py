@@ -24,10 +24,11 @@ from recollect.stores.folders import (
     TRASH,
     check_apart,
     empty_trash,
+    folder_name,
     merged,
+    names_in,
     open_files,
     perhaps,
-    subfolders,
     there,
     unreadable,
 )
@@ -77,10 +78,10 @@ class SqliteFolder:
     # Opening
 
     def _path(self, place: Place) -> str:
-        tenant = f"{self.root}/{_folder_name(place.tenant)}"
+        tenant = f"{self.root}/{folder_name(place.tenant)}"
         if place.workspace is None:
             return f"{tenant}/account.db"
-        return f"{tenant}/workspaces/{_folder_name(place.workspace)}/memory.db"
+        return f"{tenant}/workspaces/{folder_name(place.workspace)}/memory.db"
 
     def inside(self) -> dict[Place, Memories]:
         """The places in which this thread has a transaction open."""
@@ -280,8 +281,8 @@ class SqliteFolder:
                 handle.embed(model, vectors)
 
     def places(self, tenant: str) -> list[Place]:
-        folder = self.root / _folder_name(tenant) / "workspaces"
-        places = [*(Place(tenant, name) for name in _names(folder)), Place(tenant, None)]
+        folder = self.root / folder_name(tenant) / "workspaces"
+        places = [*(Place(tenant, name) for name in names_in(folder)), Place(tenant, None)]
         return [place for place in places if perhaps(lambda place: _used(self._path(place)), place)]
 
     def drop(self, place: Place) -> None:
@@ -398,7 +399,7 @@ class SqliteFolder:
             self.residents.drop(handle)
             return handle.compact()
 
-        empty_trash(self.root / _folder_name(place.tenant) / "workspaces")
+        empty_trash(self.root / folder_name(place.tenant) / "workspaces")
         return self._read(place, compacted, 0)
 
     def damage(self, place: Place) -> list[Damage]:
@@ -419,7 +420,7 @@ class SqliteFolder:
         check_apart(folder, str(self.root))
 
     def tenants(self) -> list[str]:
-        return _names(self.root)
+        return names_in(self.root)
 
     def close(self) -> None:
         with self._lock:
@@ -477,12 +478,3 @@ def _used(path: str) -> bool:
         return False
     except OSError as error:
         raise unreadable(error, path) from error
-
-
-def _folder_name(name: str) -> str:
-    """Capital letters marked with `=`, so that `Shop` and `shop` stay apart where file names ignore case."""
-    return name if name.islower() else "".join(f"={c}" if c.isupper() else c for c in name)
-
-
-def _names(folder: Path) -> list[str]:
-    return [entry.replace("=", "") for entry in subfolders(folder)]
