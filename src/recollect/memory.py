@@ -199,13 +199,15 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
         tier: Tier | None = None,
         lifetime: Lifetime | None = None,
+        shared: bool = False,
         embedding: Sequence[float] | None = None,
         embedding_model: str | None = None,
     ) -> Record:
         """Store text or JSON; durable when this returns, or else its `saved` is False.
 
         Importance, kind, expiry and lifetime come from the preset's rules where they are not given. The tier says who
-        sees it: the channel if there is one, else the workspace. Credentials are refused with SecretError.
+        sees it: the channel if there is one, else the workspace. What an agent stores is its own unless it is
+        `shared`: then all agents see it. Credentials are refused with SecretError.
         """
         return remember.remember(
             self._view,
@@ -225,6 +227,7 @@ class Memory:
                     "metadata": metadata,
                     "tier": tier,
                     "lifetime": lifetime,
+                    "shared": shared or None,
                     "embedding": embedding,
                     "embedding_model": embedding_model,
                 }

@@ -165,6 +165,12 @@ def count(value: Any, field: str, low: int = 1, high: int = 10_000) -> int:
     raise InputError(field, f"{_shown(value)} must be a whole number from {low:,} to {high:,}")
 
 
+def flag(value: Any, field: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise InputError(field, f"{_shown(value)} must be True or False")
+
+
 def _text(value: str, field: str, limit: int) -> None:
     if value.isascii():
         size = len(value)

@@ -516,30 +516,43 @@ def test_every_tool_of_a_preset_exists_and_is_offered_in_three_forms(name: str) 
         {"name": t.name, "description": t.description, "input_schema": t.parameters} for t in offered
     ]
     assert tools.mcp(preset) == [
-        {"name": t.name, "description": t.description, "inputSchema": t.parameters} for t in offered
+        {
+            "name": t.name,
+            "title": t.title,
+            "description": t.description,
+            "inputSchema": t.parameters,
+            "outputSchema": t.output,
+            "annotations": {"readOnlyHint": not t.writes, "destructiveHint": t.destructive, "openWorldHint": False},
+        }
+        for t in offered
     ]
 
 
 def test_a_memory_offers_what_its_preset_names(memory: Memory) -> None:
-    assert [tool.name for tool in tools.of(memory)] == ["recall", "remember", "forget"]
+    assert [tool.name for tool in tools.of(memory)] == ["recall", "remember", "revise", "list", "forget", "undo"]
     with pytest.raises(PresetError, match="tools: in preset mine: there is no tool `recal`; known: recall, "):
         tools.of(Preset(name="mine", tools=("recall", "recal")))
 
 
 def test_every_tool_is_described_for_a_model() -> None:
     listed = tools.all()
-    assert len({tool.name for tool in listed}) == len(listed) == 13
+    assert len({tool.name for tool in listed}) == len(listed) == 16
     for tool in listed:
         assert 20 < len(tool.description) < 1024
         assert all(part["description"] for part in tool.parameters["properties"].values())
         assert tool.parameters["additionalProperties"] is False
         assert set(tool.parameters["required"]) <= tool.parameters["properties"].keys()
         json.dumps(tool.parameters, allow_nan=False)
+        assert 3 < len(tool.title) < 40
+        assert tool.output["type"] == "object"
+        assert tool.writes or not tool.destructive
     writing = {tool.name for tool in listed if tool.writes}
     assert writing == {
         *("remember", "forget", "memory_store", "memory_delete", "save_to_journal", "save_to_core"),
-        *("write_scratchpad", "clear_scratchpad"),
+        *("write_scratchpad", "clear_scratchpad", "revise", "undo"),
     }
+    additive = {tool.name for tool in listed if tool.writes and not tool.destructive}
+    assert additive == {"remember", "memory_store", "save_to_journal", "save_to_core"}
 
 
 def test_the_schema_says_the_documents_limits() -> None:

@@ -39,7 +39,10 @@ _ENVIRONMENT = {
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "recall": {"query": "tea"},
     "remember": {"content": "the tea is green"},
+    "revise": {"id": "ID", "content": "the tea is black"},
+    "list": {"tags": ["drinks"]},
     "forget": {"id": "ID"},
+    "undo": {},
     "search_my_memories": {"query": "tea"},
     "memory_store": {"text": "the tea is green", "tags": ["drinks"]},
     "memory_search": {"query": "tea"},
@@ -159,9 +162,13 @@ def test_each_preset_offers_its_tools_and_they_work(tmp_path: Path) -> None:
                     assert tool.description
                     assert tool.input_schema["type"] == "object"
                     assert tool.annotations is not None
-                    assert tool.annotations.read_only_hint is not tool.annotations.destructive_hint
+                    assert not (tool.annotations.read_only_hint and tool.annotations.destructive_hint)
+                    assert tool.title
+                    assert tool.output_schema is not None
                 ident = ""
-                for tool in sorted(offered, key=lambda tool: "id" in tool.input_schema["properties"]):
+                for tool in sorted(
+                    offered, key=lambda tool: (tool.name == "undo", "id" in tool.input_schema["properties"])
+                ):
                     given = {name: ident if value == "ID" else value for name, value in ARGUMENTS[tool.name].items()}
                     result = await session.call_tool(tool.name, given)
                     assert not result.is_error, (preset, tool.name, result)
@@ -196,8 +203,9 @@ def test_what_only_reads_says_so_and_read_only_leaves_the_rest_out(memory: Memor
     async def run() -> None:
         async with Client(serve(memory)) as all_tools, Client(serve(memory, read_only=True)) as reading:
             reads = {tool.name: tool.annotations.read_only_hint for tool in (await all_tools.list_tools()).tools}
-            assert reads == {"recall": True, "remember": False, "forget": False}
-            assert [tool.name for tool in (await reading.list_tools()).tools] == ["recall"]
+            writing = ("remember", "revise", "forget", "undo")
+            assert reads == {"recall": True, "list": True} | dict.fromkeys(writing, False)
+            assert [tool.name for tool in (await reading.list_tools()).tools] == ["recall", "list"]
             with pytest.raises(MCPError, match="no tool 'remember'") as refused:
                 await reading.call_tool("remember", {"content": "tea"})
             assert refused.value.code == types.INVALID_PARAMS
@@ -756,3 +764,22 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, monkeypatch: py
 
     assert done.exit_code == 1
     assert "pip install 'recollect[mcp]'" in done.stderr
+
+
+def test_whoever_starts_it_by_hand_is_told_what_it_waits_for(tmp_path: Path) -> None:
+    import pty
+    import signal
+    import subprocess
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "recollect", "mcp", "--store", str(tmp_path / "m")]
+    server = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        lines = [server.stderr.readline(), server.stderr.readline()]
+        assert "Waiting for an MCP client on stdin" in lines[1]
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=20)
+        os.close(ours)
+        os.close(theirs)

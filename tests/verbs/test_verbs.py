@@ -318,7 +318,8 @@ def test_the_parts_of_a_score_add_up_to_it(zoo: Memory) -> None:
         assert told.how == "sum"
         assert sum(part.share for part in told.parts) == pytest.approx(hit.score) == pytest.approx(told.score)
         assert all(part.share == pytest.approx(part.value * part.weight) for part in told.parts)
-        assert [part.name for part in told.parts] == ["text", "conversation"]
+        company = "alone" if hit.memory.address.conversation is None else "conversation"
+        assert [part.name for part in told.parts] == ["text", company]
         assert f"{hit.score:.3f}" in str(told)
     assert "a robin" in str(hits)
 

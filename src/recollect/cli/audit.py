@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from recollect.cli import ids, output, text
+from recollect import ids
+from recollect.cli import output, text
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli import ids, output, text, times
+from recollect import ids
+from recollect.cli import output, text, times
 from recollect.cli.forgetting import agreed
 from recollect.cli.intake import check_all, json_lines, parse_json, read_text
 from recollect.cli.lazy import Leaf

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli import ids, output, text, times
+from recollect import ids
+from recollect.cli import output, text, times
 from recollect.cli.intake import piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, ID, QUIET

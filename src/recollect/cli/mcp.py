@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import socket
+import sys
 from importlib.util import find_spec
 from ipaddress import ip_address
 
@@ -65,6 +66,8 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
     with target.open((store, home), told=False) as memory:
         server = serve(memory, read_only=read_only)
         if listening is None or where is None:
+            if sys.stdin.isatty():
+                note("Waiting for an MCP client on stdin; this is meant to be started by one. Ctrl-C ends it.")
             transports.over_stdio(server)
         else:
             host, port = where[0], listening.getsockname()[1]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli import ids, output, text
+from recollect import ids
+from recollect.cli import output, text
 from recollect.cli.conditions import conditions
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import QUIET, STRONG

@@ -9,12 +9,12 @@ import click
 
 from recollect.cli import output, text
 from recollect.cli.conditions import conditions
-from recollect.cli.ids import resolve
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
 from recollect.cli.times import past
+from recollect.ids import resolve
 from recollect.record import utc_now
 
 if TYPE_CHECKING:

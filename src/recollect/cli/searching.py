@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli import ids, output, text, times
+from recollect import ids
+from recollect.cli import output, text, times
 from recollect.cli.entries import TYPES
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, Column, Styled

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from recollect.cli import ids, output, text, times
+from recollect import ids
+from recollect.cli import output, text, times
 from recollect.cli.intake import json_lines, meta_pairs, parse_json, plain_lines, read_text, store_all
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import QUIET, Styled
@@ -28,6 +29,7 @@ from recollect.record import ROLES, TIERS, Record, utc_now
 @click.option("--meta", "--metadata", "meta", multiple=True, metavar="KEY=VALUE", help="Metadata; repeat for more.")
 @click.option("--ref", "--reference", "refs", multiple=True, metavar="ID", help="A memory it refers to; repeatable.")
 @click.option("--tier", type=click.Choice(TIERS), metavar="TIER", help=f"How far it is seen: {', '.join(TIERS)}.")
+@click.option("--shared", is_flag=True, help="With --agent: for all agents, not only this one.")
 @click.option("--content-json", is_flag=True, help="TEXT is JSON and is kept as such.")
 @click.option("--lines", is_flag=True, help="From stdin, one memory a line.")
 @click.option("--jsonl", is_flag=True, help="From stdin, one JSON object of fields a line.")
@@ -68,6 +70,7 @@ def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool,
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
     fields = {name: given[name] for name in ("kind", "importance", "tags", "role", "source", "tier")}
+    fields["shared"] = given["shared"] or None
     fields["expires_at"] = times.future(given["expires"], "expires")
     fields["metadata"] = meta_pairs(given["meta"])
     return fields

@@ -75,7 +75,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ranking: Ranking = Calibrated()
     recall: RecallRules = RecallRules()
     context: Injection = Block()
-    tools: tuple[str, ...] = ("recall", "remember", "forget")
+    tools: tuple[str, ...] = ("recall", "remember", "revise", "list", "forget", "undo")
     """What a model may call, by name."""
 
 

@@ -124,9 +124,17 @@ class _Served:
 
 
 def _tool(tool: Tool) -> types.Tool:
-    # What writes may also replace or remove; clients that ask before that ask about all of them.
-    hints = types.ToolAnnotations(read_only_hint=not tool.writes, destructive_hint=tool.writes, open_world_hint=False)
-    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters, annotations=hints)
+    hints = types.ToolAnnotations(
+        title=tool.title, read_only_hint=not tool.writes, destructive_hint=tool.destructive, open_world_hint=False
+    )
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.parameters,
+        output_schema=tool.output,
+        annotations=hints,
+    )
 
 
 def _context(memory: Memory, given: dict[str, str]) -> str:

@@ -8,15 +8,16 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError
+from recollect.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError, SecretError
 from recollect.memory import Memory
 from recollect.policies.secrets import find
 from recollect.presets import Preset
 from recollect.tools.base import Arguments, Fault, read, schema
+from recollect.tools.changes import Forget, Remember, Revise, Undo
 from recollect.tools.journal import SaveToCore, SaveToJournal
 from recollect.tools.notebook import MemoryDelete, MemorySearch, MemoryStore
 from recollect.tools.scratchpad import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
-from recollect.tools.verbs import Forget, Recall, Remember, SearchMyMemories
+from recollect.tools.verbs import List, Recall, SearchMyMemories
 
 __all__ = ["Tool", "all", "anthropic", "call", "mcp", "of", "openai"]
 
@@ -25,11 +26,17 @@ class Tool(msgspec.Struct, frozen=True):
     """What a model is told of a tool."""
 
     name: str
+    title: str
+    """For people."""
     description: str
     parameters: dict[str, Any]
     """JSON Schema, draft 2020-12."""
+    output: dict[str, Any]
+    """The same of what it returns."""
     writes: bool
     """Whether a call may change what is stored, apart from counting a retrieval."""
+    destructive: bool
+    """Whether it may take away or replace something, rather than only add to it."""
 
 
 _KINDS: dict[str, type[Arguments]] = {
@@ -37,7 +44,10 @@ _KINDS: dict[str, type[Arguments]] = {
     for kind in (
         Recall,
         Remember,
+        Revise,
+        List,
         Forget,
+        Undo,
         SearchMyMemories,
         MemoryStore,
         MemorySearch,
@@ -50,6 +60,8 @@ _KINDS: dict[str, type[Arguments]] = {
         ClearScratchpad,
     )
 }
+
+_FIELDS = frozenset(name for kind in _KINDS.values() for name in kind.__struct_fields__)
 
 _UNSAVED = (
     "the disk refuses it: it is in memory only, and lost if the program ends before there is room. Tell the user."
@@ -73,7 +85,7 @@ def of(owner: Memory | Preset) -> list[Tool]:
 
 
 def _tool(kind: type[Arguments]) -> Tool:
-    return Tool(kind.name, kind.description, schema(kind), kind.writes)
+    return Tool(kind.name, kind.title, kind.description, schema(kind), kind.output, kind.writes, kind.destructive)
 
 
 def openai(owner: Memory | Preset) -> list[dict[str, Any]]:
@@ -94,7 +106,21 @@ def anthropic(owner: Memory | Preset) -> list[dict[str, Any]]:
 
 def mcp(owner: Memory | Preset) -> list[dict[str, Any]]:
     """For the answer to `tools/list` of the Model Context Protocol."""
-    return [{"name": tool.name, "description": tool.description, "inputSchema": tool.parameters} for tool in of(owner)]
+    return [
+        {
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": tool.parameters,
+            "outputSchema": tool.output,
+            "annotations": {
+                "readOnlyHint": not tool.writes,
+                "destructiveHint": tool.destructive,
+                "openWorldHint": False,
+            },
+        }
+        for tool in of(owner)
+    ]
 
 
 def call(memory: Memory, name: str, arguments: Mapping[str, Any] | str | bytes | None = None) -> dict[str, Any]:
@@ -117,20 +143,28 @@ def call(memory: Memory, name: str, arguments: Mapping[str, Any] | str | bytes |
 
 
 def _fault(error: RecollectError, arguments: Any, preset: Preset) -> Fault:
-    if isinstance(error, InputError | AccessError | NotFoundError) and _has_secret(arguments, preset):
+    if isinstance(error, InputError | AccessError | NotFoundError) and (found := _secret(arguments, preset)):
         # These quote what they refuse, and a model's error may be logged by whoever runs it.
-        return Fault("SecretError", "arguments", "text appears to contain a secret — not stored")
+        return Fault("SecretError", found[0], "text appears to contain a secret — not stored", found[1])
     if isinstance(error, InputError):
-        return Fault(type(error).__name__, error.field, error.problem)
+        rule = error.rule if isinstance(error, SecretError) else None
+        return Fault(type(error).__name__, error.field, error.problem, rule)
     return Fault(type(error).__name__, None, str(error))
 
 
-def _has_secret(arguments: Any, preset: Preset) -> bool:
-    given = [arguments]
+def _secret(arguments: Any, preset: Preset) -> tuple[str, str] | None:
+    """Which argument holds one, if it can be told without repeating it, and which rule it breaks."""
+    given: Any = arguments
     if isinstance(arguments, str | bytes):
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-            given.append(msgspec.json.decode(arguments))
-    return any(find(text, preset.secrets) for text in _texts(given, 100))
+            given = msgspec.json.decode(arguments)
+    if isinstance(given, Mapping):
+        for name, value in given.items():  # pyright: ignore[reportUnknownVariableType]
+            rule = next(filter(None, (find(text, preset.secrets) for text in _texts(value, 100))), None)
+            if rule is not None and isinstance(name, str) and name in _FIELDS:
+                return name, rule
+    rules = (find(text, preset.secrets) for text in _texts([arguments, given], 100))
+    return next((("arguments", rule) for rule in rules if rule is not None), None)
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:

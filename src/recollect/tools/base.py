@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
@@ -13,6 +13,10 @@ from recollect.memory import Memory
 
 Result = dict[str, Any]
 Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
+Kind = Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
+Id = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=36, description="The id of the memory, or a part of it that is unique.")
+]
 
 
 class Fault(NamedTuple):
@@ -23,6 +27,8 @@ class Fault(NamedTuple):
     field: str | None
     """The argument that it is about."""
     message: str
+    rule: str | None = None
+    """Which rule about secrets the text breaks."""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" if self.field and self.type != "SecretError" else self.message
@@ -32,8 +38,13 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What a model gives to one tool. Each tool is such a class."""
 
     name: ClassVar[str]
+    title: ClassVar[str]
     description: ClassVar[str]
+    output: ClassVar[dict[str, Any]]
+    """JSON Schema of what it returns, an error included."""
     writes: ClassVar[bool] = False
+    destructive: ClassVar[bool] = False
+    """Whether it may take away or replace something, rather than only add to it."""
 
     def run(self, memory: Memory) -> Result:
         raise NotImplementedError
@@ -41,7 +52,40 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @staticmethod
     def refused(fault: Fault) -> Result:
         """How this tool tells a model that it did nothing."""
-        return {"error": {"type": fault.type, "field": fault.field, "message": fault.message}}
+        error = {"type": fault.type, "field": fault.field, "message": fault.message}
+        return {"error": error if fault.rule is None else {**error, "rule": fault.rule}}
+
+
+TEXT: dict[str, Any] = {"type": "string"}
+NUMBER: dict[str, Any] = {"type": "number"}
+COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+YES: dict[str, Any] = {"type": "boolean"}
+TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
+ANY: dict[str, Any] = {}
+
+
+def perhaps(part: dict[str, Any]) -> dict[str, Any]:
+    return {**part, "type": [part["type"], "null"]}
+
+
+def many(part: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": part}
+
+
+def fields(optional: Sequence[str] = (), **properties: dict[str, Any]) -> dict[str, Any]:
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def returns(optional: Sequence[str] = (), error: dict[str, Any] | None = None, **properties: dict[str, Any]) -> Result:
+    """What a tool returns, or its error in place of that."""
+    made = fields(optional, **properties)
+    refused = error or fields(("rule",), type=TEXT, field=perhaps(TEXT), message=TEXT, rule=TEXT)
+    return {
+        "type": "object",
+        "properties": {**properties, "error": refused, "not_saved_yet": TEXT},
+        "anyOf": [{"required": made["required"]}, {"required": ["error"]}],
+    }
 
 
 def schema(kind: type[Arguments]) -> dict[str, Any]:

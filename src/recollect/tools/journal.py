@@ -11,7 +11,7 @@ from recollect.errors import AccessError
 from recollect.facets.journal import MAX_CHARS, Journal
 from recollect.memory import Memory
 from recollect.record import moved
-from recollect.tools.base import Arguments, Fault, Result
+from recollect.tools.base import TEXT, YES, Arguments, Fault, Result, returns
 
 _WEEK = 7.0
 # What is too long is refused in the document's own words, and after blanks at the ends were taken off.
@@ -35,6 +35,8 @@ def _journal(memory: Memory) -> Journal:
 
 class SaveToJournal(_Saving, frozen=True):
     name: ClassVar[str] = "save_to_journal"
+    title: ClassVar[str] = "Save to the journal"
+    output: ClassVar[Result] = returns(error=TEXT, success=YES, memory_type=TEXT, content=TEXT, expires_around=TEXT)
     description: ClassVar[str] = (
         "Save a memory to your personal journal. Journal entries are temporary and will fade after about a week. "
         "Use this for observations, insights, or things you want to remember in the short term."
@@ -58,6 +60,8 @@ class SaveToJournal(_Saving, frozen=True):
 
 class SaveToCore(_Saving, frozen=True):
     name: ClassVar[str] = "save_to_core"
+    title: ClassVar[str] = "Save to the core memories"
+    output: ClassVar[Result] = returns(error=TEXT, success=YES, memory_type=TEXT, content=TEXT, note=TEXT)
     description: ClassVar[str] = (
         "Save a memory to your core identity. Core memories are permanent and define who you are. Use sparingly for "
         "fundamental beliefs, key learnings, or essential information about yourself."

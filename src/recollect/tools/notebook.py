@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from recollect.memory import Memory
-from recollect.tools.base import Arguments, Fault, Result, Tag
+from recollect.tools.base import COUNT, TEXT, TIME, YES, Arguments, Fault, Result, Tag, fields, many, returns
 
 _MOST = 20
 
@@ -20,6 +20,8 @@ class _Noting(Arguments, frozen=True):
 
 class MemoryStore(_Noting, frozen=True):
     name: ClassVar[str] = "memory_store"
+    title: ClassVar[str] = "Store a memory"
+    output: ClassVar[Result] = returns(error=TEXT, ok=YES, id=TEXT)
     description: ClassVar[str] = (
         "Store a new memory that lasts across sessions. Use it when the user explicitly asks you to remember "
         "something, or when you learn a stable fact about the user or project that will be useful across sessions. "
@@ -48,6 +50,10 @@ class MemoryStore(_Noting, frozen=True):
 
 class MemorySearch(_Noting, frozen=True):
     name: ClassVar[str] = "memory_search"
+    title: ClassVar[str] = "Search memories"
+    output: ClassVar[Result] = returns(
+        error=TEXT, count=COUNT, memories=many(fields(id=TEXT, text=TEXT, tags=many(TEXT), ts=TIME))
+    )
     description: ClassVar[str] = (
         "Search stored memories by keyword or tag. Returns up to 20 matches, newest first. The keyword may be any part "
         "of the text, in upper or lower case. If both are given, both must match; without either, the 20 most recent "
@@ -66,6 +72,9 @@ class MemorySearch(_Noting, frozen=True):
 
 class MemoryDelete(_Noting, frozen=True):
     name: ClassVar[str] = "memory_delete"
+    title: ClassVar[str] = "Delete a memory"
+    output: ClassVar[Result] = returns(error=TEXT, ok=YES)
+    destructive: ClassVar[bool] = True
     description: ClassVar[str] = (
         "Delete a memory by ID. Use it to remove outdated memories, or before you store a corrected one."
     )

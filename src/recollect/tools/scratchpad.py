@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from recollect.memory import Memory
-from recollect.tools.base import Arguments, Result
+from recollect.tools.base import ANY, COUNT, TEXT, TIME, YES, Arguments, Result, fields, many, returns
 
 _LONGEST = 2000
 """Letters of a value that a list shows; who wants a longer one reads it."""
@@ -18,6 +18,9 @@ _Key = Annotated[str, Meta(min_length=1, max_length=100, description="The name o
 
 class WriteScratchpad(Arguments, frozen=True):
     name: ClassVar[str] = "write_scratchpad"
+    title: ClassVar[str] = "Write a working note"
+    output: ClassVar[Result] = returns(key=TEXT, written_at=TIME)
+    destructive: ClassVar[bool] = True
     description: ClassVar[str] = (
         "Write a working note of this conversation under a key, in place of what is there. Use it for partial results, "
         "findings to collect over several tool calls, and the state of a task; it is kept out of your context until "
@@ -35,6 +38,8 @@ class WriteScratchpad(Arguments, frozen=True):
 
 class ReadScratchpad(Arguments, frozen=True):
     name: ClassVar[str] = "read_scratchpad"
+    title: ClassVar[str] = "Read a working note"
+    output: ClassVar[Result] = returns(key=TEXT, value=ANY, written_at=TIME)
     description: ClassVar[str] = "Read one working note of this conversation by its key."
 
     key: _Key
@@ -46,6 +51,11 @@ class ReadScratchpad(Arguments, frozen=True):
 
 class ListScratchpad(Arguments, frozen=True):
     name: ClassVar[str] = "list_scratchpad"
+    title: ClassVar[str] = "List working notes"
+    output: ClassVar[Result] = returns(
+        count=COUNT,
+        entries=many(fields(("value", "truncated"), key=TEXT, value=ANY, truncated=YES, written_at=TIME)),
+    )
     description: ClassVar[str] = (
         "List the working notes of this conversation, by key. Use it to see where you stand when you come back to a "
         "task. Values that are very long are left out; read those by their key."
@@ -62,6 +72,9 @@ class ListScratchpad(Arguments, frozen=True):
 
 class ClearScratchpad(Arguments, frozen=True):
     name: ClassVar[str] = "clear_scratchpad"
+    title: ClassVar[str] = "Clear working notes"
+    output: ClassVar[Result] = returns(cleared=COUNT)
+    destructive: ClassVar[bool] = True
     description: ClassVar[str] = (
         "Clear one working note of this conversation, or all of them. Use it at the start of a session or when the "
         "slate should be clean."

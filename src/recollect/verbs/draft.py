@@ -35,6 +35,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "metadata": validation.metadata,
     "tier": lambda value: validation.choice(value, "tier", Tier),
     "lifetime": lambda value: validation.choice(value, "lifetime", Lifetime),
+    "shared": lambda value: validation.flag(value, "shared"),
     "embedding": validation.embedding,
     "embedding_model": lambda value: validation.label(value, "embedding_model"),
 }
@@ -59,6 +60,8 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     for field in ("tags", "references"):  # which may have been given as anything that can be iterated
         if names := get(field):
             screen(preset.secrets, field, " ".join(names))
+    if get("shared"):
+        view = replace(view, agent=None)
     tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
     if tier == "account" and rules.account_kinds:
         _check_account(kind, "embedding" in given, rules.account_kinds)

@@ -1,11 +1,10 @@
-"""Ids as people type them: whole, or any beginning or end that only one id has."""
+"""Ids as people and models give them: whole, or any beginning or end that only one id has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recollect.cli.text import count
 from recollect.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
@@ -25,10 +24,19 @@ def resolve(memory: Memory, given: str) -> str:
 
 def resolve_all(memory: Memory, given: Sequence[str]) -> list[str]:
     words = [_plain(word) for word in given]
-    if all(len(word) == _FULL for word in words):
+    if all(len(word) == _FULL or _is_there(memory, word) for word in words):
         return words
     known = [record.id for record in memory.list(state=None, limit=_EVERYTHING)]
     return [_only(word, known, "id", "memory") for word in words]
+
+
+def _is_there(memory: Memory, word: str) -> bool:
+    """Some stores have ids of their own, which are short."""
+    try:
+        memory.get(word)
+    except (InputError, NotFoundError):
+        return False
+    return True
 
 
 def resolve_ever(memory: Memory, given: str) -> str:
@@ -64,13 +72,13 @@ def _only(word: str, known: Sequence[str], field: str, noun: str) -> str:
     if word in known:
         return word
     if len(word) < _LEAST:
-        raise InputError(field, f"{word!r} is too short: give at least {_LEAST} characters of the id")
+        raise InputError(field, f"there is no {noun} {word!r}; of an id give at least {_LEAST} characters")
     low = word.lower()
     found = list(dict.fromkeys(ident for ident in known if ident.startswith(low) or ident.endswith(low)))
     if not found:
         raise NotFoundError(f"there is no {noun} {word[:40]!r} that this view can see")
     if len(found) > 1:
         listed = ", ".join(found[:_LISTED]) + (", …" if len(found) > _LISTED else "")
-        many = count(len(found), noun, "memories" if noun == "memory" else f"{noun}s")
+        many = f"{len(found):,} {'memories' if noun == 'memory' else f'{noun}s'}"
         raise InputError(field, f"{word!r} is the beginning or end of {many}: {listed}; give more of it")
     return found[0]
