@@ -93,3 +93,20 @@ def test_a_key_in_it_is_refused_and_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(SecretError) as caught:
         Memory(path)
     assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_what_is_done_to_the_whole_is_not_narrowed_and_a_copy_has_the_settings(tmp_path: Path, store: str) -> None:
+    path = settings(tmp_path / "m", 'workspace = "shop"\nagent = "atlas"\n')
+    with Memory(f"{store}:{path}") as memory:
+        memory.remember("Alice prefers tabs")
+        memory.at(workspace="yard").remember("the yard is wide")
+        assert memory.verify() == []
+        memory.compact()
+        assert {*memory.workspaces()} == {"shop", "yard"}
+        assert memory.backup(tmp_path / "copy").damage == ()
+        with pytest.raises(AccessError):
+            memory.at(agent="zoe").verify()
+    with Memory(f"{store}:{tmp_path / 'copy'}") as copy:
+        assert copy.address.agent == "atlas"
+        assert [one.text for one in copy.list()] == ["Alice prefers tabs"]

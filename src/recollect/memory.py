@@ -104,6 +104,9 @@ class Memory:
         )
         self._defaults = said.address()
         self._view = self._owner.at(**self._defaults) if self._defaults else self._owner
+        # What is done to whole workspaces is not about whoever the file names.
+        around = {part: name for part, name in self._defaults.items() if part in ("tenant", "workspace")}
+        self._whole = self._owner.at(**around) if around else self._owner
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part}={getattr(self.address, part)!r}" for part in sorted(self._view.bound))
@@ -178,7 +181,7 @@ class Memory:
         given = {part: value for part, value in chosen.items() if value is not None}
         bound = object.__new__(type(self))
         # What recollect.toml says is said only as long as nobody has chosen: a view that was, is never widened.
-        bound._owner = bound._view = self._owner.at(**(self._defaults | given))
+        bound._owner = bound._whole = bound._view = self._owner.at(**(self._defaults | given))
         bound._defaults = {}
         return bound
 
@@ -426,10 +429,10 @@ class Memory:
 
     def verify(self) -> builtins.list[Damage]:
         """Read everything on disk again and compare it with its checksums. `audit.verify` does so for the log."""
-        if not self._view.whole:
+        view = self._whole
+        if not view.whole:
             raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
-        on_disk = self._view.on_disk
-        return [] if on_disk is None else [damage for place in self._view.places for damage in on_disk.damage(place)]
+        return [] if view.on_disk is None else [one for place in view.places for one in view.on_disk.damage(place)]
 
     def maintain(self, *, early: bool = False, dry_run: bool = False) -> Maintained:
         """Archive what has decayed below the preset's limit; with `early`, also what was of little importance."""
@@ -444,7 +447,7 @@ class Memory:
 
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
-        return jobs.compact(self._view)
+        return jobs.compact(self._whole)
 
     def stats(self) -> StoreStats:
         """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk."""
@@ -453,7 +456,7 @@ class Memory:
     def workspaces(self) -> builtins.list[str]:
         """The tenant's workspaces; from a view that is bound inside one, only that."""
         names = self._view.workspaces()
-        return names if self._view.whole else [name for name in names if name == self.address.workspace]
+        return names if self._whole.whole else [name for name in names if name == self.address.workspace]
 
     def export(self, target: Target, *, progress: Progress | None = None) -> int:
         """Write all that this view sees to a file or binary stream, as JSON. Returns how many."""
@@ -465,7 +468,7 @@ class Memory:
 
     def backup(self, target: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None) -> Backup:
         """Copy the whole store into a new folder while others go on writing. Complete and verified, or not there."""
-        return backup.backup(self._view, target, progress)
+        return backup.backup(self._owner, target, progress)
 
     def close(self) -> None:
         """Write what was put off and let go of the files. A later call opens them again."""

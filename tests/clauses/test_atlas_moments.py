@@ -268,7 +268,7 @@ def test_records_take_what_remember_takes(me: Memory) -> None:
         ("performance", lambda m: m.record_content("x", float("nan"))),
         ("performance", lambda m: m.record_content("x", "high")),
         ("performance", lambda m: m.record_content("x", 10**400)),
-        ("agent", lambda m: m.record_delegation("../kelly", "x", "success")),
+        ("agent", lambda m: m.record_delegation("kelly\n", "x", "success")),
         ("text", lambda m: m.record_task(" ", "success")),
         ("note", lambda m: m.record_task("x", "success", note=7)),
         ("operation", lambda m: m.record_tool("hammer", "", "success")),

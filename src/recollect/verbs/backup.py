@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.defaults import FILE
 from recollect.errors import AccessError, InputError, StoreError
 from recollect.record import new_id
 from recollect.stores.audit import check
@@ -45,6 +46,7 @@ def backup(view: View, target: str | os.PathLike[str], progress: Callable[[int],
             disk.copy(place, str(partial))
             if progress is not None:
                 progress(number)
+        _copy_settings(store, partial)
         damage = _verified(disk.elsewhere(str(partial)), str(partial), str(path))
         size = _made_durable(partial)
         _put(partial, path)
@@ -53,6 +55,13 @@ def backup(view: View, target: str | os.PathLike[str], progress: Callable[[int],
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Backup(str(path), len(places), size, damage)
+
+
+def _copy_settings(store: Store, partial: Path) -> None:
+    """What `recollect.toml` in the folder of the store says holds for the copy too."""
+    path = os.path.join(getattr(store, "root", ""), FILE)
+    if os.path.isfile(path):
+        shutil.copy(path, partial / FILE)
 
 
 def _free(target: str | os.PathLike[str]) -> Path:
