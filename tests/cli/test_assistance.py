@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.command_line import CLEAN, recollect, store
+from support.command_line import recollect, store
 
 from recollect import Memory
 from recollect.cli.app import cli
@@ -178,16 +176,22 @@ def test_a_store_that_cannot_be_used_is_told_as_json(here: Path, words: list[str
     [["remember", "tea"], ["call", "remember", '{"content": "tea"}'], ["journal", "add", "tea", "--agent", "zoe"]],
     ids=" ".join,
 )
-def test_what_only_stores_loads_no_model(words: list[str]) -> None:
-    script = (
-        "import sys, runpy; sys.argv = ['recollect', *sys.argv[1:]]\n"
-        "try:\n    runpy.run_module('recollect', run_name='__main__')\n"
-        "finally:\n    print(sorted({'onnxruntime', 'numpy'} & {*sys.modules}), file=sys.stderr)\n"
-    )
-    env = {name: value for name, value in CLEAN.items() if name != "RECOLLECT_EMBEDDER"}
-    done = subprocess.run([sys.executable, "-c", script, *words], env=env, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == "[]"
+def test_what_only_stores_has_no_model_at_work(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from recollect import memory
+
+    made: list[object] = []
+
+    def making(*given: object) -> None:
+        made.append(given)
+
+    monkeypatch.setattr(memory, "Embedding", making)
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "http://127.0.0.1:9/v1#m")
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    assert made == []
+    CliRunner().invoke(cli, ["recall", "tea"])
+    assert made
 
 
 def test_an_embedder_that_is_none_is_told_also_where_none_is_needed() -> None:
