@@ -66,6 +66,8 @@ def read(location: str | os.PathLike[str]) -> Defaults:
     except (FileNotFoundError, NotADirectoryError):
         return NONE
     except (OSError, UnicodeError) as error:
+        if isinstance(error, PermissionError) and not os.access(os.path.dirname(path), os.X_OK):
+            return NONE  # every verb says that the store cannot be read
         raise InputError(FILE, f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
     import tomllib
 
