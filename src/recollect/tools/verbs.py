@@ -55,8 +55,10 @@ def _told(record: Record) -> Result:
     }
 
 
-def _memory(**more: Result) -> Result:
-    return fields(("truncated",), id=TEXT, text=TEXT, truncated=YES, kind=TEXT, tags=many(TEXT), date=TIME, **more)
+def _memory(*optional: str, **more: Result) -> Result:
+    return fields(
+        ("truncated", *optional), id=TEXT, text=TEXT, truncated=YES, kind=TEXT, tags=many(TEXT), date=TIME, **more
+    )
 
 
 @contextmanager
@@ -84,7 +86,13 @@ def _kinds_if_none(memory: Memory, kind: str | None, found: Sequence[Result]) ->
 class Recall(Arguments, frozen=True):
     name: ClassVar[str] = "recall"
     title: ClassVar[str] = "Recall"
-    output: ClassVar[Result] = returns(("kinds",), count=COUNT, memories=many(_memory(score=NUMBER)), kinds=many(TEXT))
+    output: ClassVar[Result] = returns(
+        ("kinds", "note"),
+        count=COUNT,
+        memories=many(_memory("relevance", score=NUMBER, relevance=NUMBER)),
+        kinds=many(TEXT),
+        note=TEXT,
+    )
     description: ClassVar[str] = (
         "Search your long-term memory for what answers a question, best first. Use it before you ask the user for "
         "something they may have told you already, and before decisions that earlier ones bear on. What comes back is "
