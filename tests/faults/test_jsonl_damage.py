@@ -313,3 +313,81 @@ def test_a_folder_replaced_by_its_backup_while_open_is_the_one_that_counts(kept:
         assert [record.content for record in memory.list(newest_first=False)] == [*HERONS, "a lynx"]
     assert damages(kept) == []
     assert goes_on(kept, [*HERONS, "a lynx"])
+
+
+def slips(kept: Kept) -> list[str]:
+    """Lines by hand that cannot be read: of an id that nobody could name, and cut off."""
+    if kept.kind == "ledger":
+        return [
+            json.dumps(entry("my note 1", "its id has blanks", schema_version=1)),
+            '{"id":"n","content":"cut',
+        ]
+    return [json.dumps(note("my note 1", "its id has blanks")), '{"id":"n","text":"cut']
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_line_that_cannot_be_read_is_set_aside_and_named_until_a_person_removes_it(tmp_path: Path, kind: str) -> None:
+    kept = Kept(kind, tmp_path / "memory")
+    fill(kept)
+    add(kept, *slips(kept))
+    add(kept, entry("fine", "an old swan") if kind == "ledger" else note("fine", "an old swan"))
+    with kept.open() as memory:
+        new = memory.remember("a stork")  # brings an old ledger up to date
+        memory.forget(new.id)  # writes a notebook anew
+        for _ in range(2):
+            assert len(memory.verify()) == 2
+            memory.compact()
+    assert kept.contents() == ["an old swan", *HERONS]
+    assert (kept.aside / "unread.jsonl").read_text().splitlines() == slips(kept)
+    first, second = damages(kept)
+    assert first.startswith("unread.jsonl, line 1: ")
+    assert "my note 1" in first
+    assert "cut off" in second
+    (kept.aside / "unread.jsonl").unlink()
+    assert damages(kept) == []
+
+
+def test_a_session_counts_what_was_set_aside(tmp_path: Path) -> None:
+    kept = Kept("ledger", tmp_path / "memory")
+    fill(kept)
+    add(kept, *slips(kept))
+    with kept.open() as memory:
+        memory.sessions.compact("default")
+        stats = memory.sessions.stats("default")
+        assert [damage.where for damage in stats.corrupt] == ["unread.jsonl, line 1", "unread.jsonl, line 2"]
+    assert json.loads((kept.aside / "metadata.json").read_text())["corrupt_entries"] == 2
+
+
+def test_a_last_line_without_its_end_is_read_and_not_set_aside(kept: Kept) -> None:
+    last = entry("fine", "a swan", schema_version=1) if kept.kind == "ledger" else note("fine", "a swan")
+    with kept.memories.open("a") as file:
+        file.write(json.dumps(last))
+    with kept.open() as memory:
+        memory.compact()
+    assert damages(kept) == []
+    assert kept.contents() == ["a swan", *HERONS]
+
+
+@pytest.mark.parametrize("how", ["id", "text", "cut off"])
+def test_nothing_that_was_set_aside_tells_of_what_was_erased(kept: Kept, how: str) -> None:
+    with kept.open() as memory:
+        secret = memory.remember("the heron nests at the north pier")
+        mine = kept.memories.read_text().splitlines()[-1]
+    key = "content" if kept.kind == "ledger" else "text"
+    other = json.loads(mine)
+    other.pop("checksum", None)
+    add(kept, *slips(kept))
+    add(
+        kept,
+        {
+            "id": json.dumps({**other, "tags": 7, key: "in other words"}),
+            "text": json.dumps({**other, "id": "in my own words", "tags": 7}),
+            "cut off": mine[: mine.index("north") + 3],
+        }[how],
+    )
+    with kept.open() as memory:
+        memory.compact()
+        assert len(memory.verify()) == 3
+        memory.forget(secret.id, erase=True)
+        assert len(memory.verify()) == 2
+    assert (kept.aside / "unread.jsonl").read_text().splitlines() == slips(kept)

@@ -20,7 +20,7 @@ from recollect.errors import StoreError
 from recollect.filters import Filter
 from recollect.record import Record, digest, utc_now
 from recollect.stores.audit import Entry
-from recollect.stores.files import audit_file
+from recollect.stores.files import aside, audit_file
 from recollect.stores.files.audit_file import AuditFile, Last
 from recollect.stores.files.config import Config
 from recollect.stores.files.files import AppendOnly
@@ -171,7 +171,7 @@ class Book:
 
     def damage(self) -> list[Damage]:
         """Takes the guard itself, for a moment only."""
-        return verify(self.place, self.fileset, self.format)
+        return [*verify(self.place, self.fileset, self.format), *aside.damage(self.place, self.fileset, self.format)]
 
     # Shelves. These too.
 

@@ -34,6 +34,10 @@ class FileSet:
         self.read = (*self.log, SHELVES)
         """Those that are read into a state."""
 
+    @property
+    def main_path(self) -> str:
+        return self.paths[self.main]
+
     def path(self, name: str) -> str:
         return self.paths.get(name) or os.path.join(self.folder, name)
 

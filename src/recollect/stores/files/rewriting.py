@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from recollect.record import Record
 from recollect.stores.files import files
+from recollect.stores.files.aside import set_aside
 from recollect.stores.files.book import Book
-from recollect.stores.files.fileset import CHANGES, COUNTER, SHELVES, TOMBSTONES, UNREAD, VECTORS
+from recollect.stores.files.fileset import CHANGES, COUNTER, SHELVES, TOMBSTONES, VECTORS
 from recollect.stores.files.lines import Change, Shelved, Vector, line
 from recollect.stores.files.metrics import COMPACTION
 from recollect.stores.files.state import PENDING, UNREADABLE, Row, decode_vector
@@ -27,6 +28,7 @@ class _Known(NamedTuple):
     highest: int
     damaged: set[int]
     """Bytes in the file of memories where a line begins that cannot be read."""
+    deleted: set[str]
 
 
 def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: record) -> int:
@@ -46,7 +48,7 @@ def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: reco
         book.appender.lock.quiet()
         files.remove_leftovers(os.path.dirname(book.fileset.paths[book.fileset.main]))
         files.remove_leftovers(book.fileset.folder)
-        _set_aside(book, known.damaged)
+        set_aside(book.place, book.fileset, book.format, known.damaged, known.deleted)
         if known.highest:
             files.replace(book.fileset.path(COUNTER), f"{known.highest}\n".encode())
         for name, written in new.items():
@@ -64,11 +66,8 @@ def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: reco
 
 
 def compact(book: Book) -> int:
-    """As `rewrite`, and let go of verbose metadata, and of lines that could not be read."""
-    freed = rewrite(book, book.session.strip) if book.session else rewrite(book)
-    with suppress(FileNotFoundError):
-        os.unlink(book.fileset.path(UNREAD))
-    return freed
+    """As `rewrite`, and let go of verbose metadata."""
+    return rewrite(book, book.session.strip) if book.session else rewrite(book)
 
 
 def _known(book: Book) -> _Known:
@@ -76,7 +75,8 @@ def _known(book: Book) -> _Known:
         book.reader.refresh()
         state = book.reader.state
         damaged = {byte for name, byte in state.damage if name == book.fileset.main}
-        return _Known(list(state.rows.values()), list(state.things.values()), state.highest, damaged)
+        deleted = state.tombs.keys() - state.rows.keys()
+        return _Known(list(state.rows.values()), list(state.things.values()), state.highest, damaged, deleted)
 
 
 def _lines(book: Book, known: _Known, change: Callable[[Record], Record]) -> dict[str, list[bytes]]:
@@ -87,6 +87,7 @@ def _lines(book: Book, known: _Known, change: Callable[[Record], Record]) -> dic
     for row in known.rows:
         record = _whole(book, row)
         if record is None:
+            known.damaged.add(row.start)
             continue
         record, version = change(record), row.last_version
         memories.append(book.format.line(record, version))
@@ -120,12 +121,3 @@ def _vector(book: Book, row: Row) -> bytes | None:
     with suppress(*UNREADABLE):
         return decode_vector(book.appender.file(VECTORS).read(*row.vector)).vector
     return None
-
-
-def _set_aside(book: Book, damaged: set[int]) -> None:
-    """Keep lines that could not be read, until compaction: where people write, one of them may be a slip."""
-    data = files.read_whole(book.fileset.paths[book.fileset.main])
-    unread = [there.data + b"\n" for there in files.lines(data) if there.start in damaged or not there.whole]
-    if unread:
-        path = book.fileset.path(UNREAD)
-        files.replace(path, files.read_whole(path) + b"".join(unread))

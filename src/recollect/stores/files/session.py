@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from recollect.errors import ConflictError, CorruptionError, SizeLimitError
 from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
 from recollect.record import SCHEMA_VERSION, Record
-from recollect.stores.files import files, snapshots
+from recollect.stores.files import aside, files, snapshots
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import LEDGER_DECAY
 from recollect.stores.files.files import MISSING, Identity
@@ -184,7 +184,7 @@ class Session:
             migration=replace(
                 kept.migration, status="current" if oldest >= SCHEMA_VERSION else "pending", schema_version=oldest
             ),
-            corrupt_entries=len(book.reader.state.damage),
+            corrupt_entries=len(book.reader.state.damage) + aside.count(book.fileset),
             buffered_writes=len(book.reader.unsaved),
         )
 

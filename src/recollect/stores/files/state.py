@@ -101,9 +101,7 @@ class State:
         except UNREADABLE as error:
             if line.whole:
                 where = f"{name}, line {self.lines}" if counts else f"{name}, byte {line.start:,}"
-                self.damage[name, line.start] = Damage(
-                    where, f"is not a whole entry and is skipped: {_shortened(error)}"
-                )
+                self.damage[name, line.start] = Damage(where, _problem(error))
 
     def _memory(self, line: Line) -> None:
         record, version, schema = self.format.parse(line.data, self.place)
@@ -178,5 +176,7 @@ class State:
             self.lose(ident)
 
 
-def _shortened(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:200]
+def _problem(error: Exception) -> str:
+    text = (str(error) or type(error).__name__)[:200]
+    what = "is cut off" if "truncated" in text else "is not a whole entry"
+    return f"{what} and is skipped: {text}"
