@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.common import Clock
 
-from recollect import AccessError, InputError, Memory, NotFoundError
+from recollect import AccessError, DiskFullError, InputError, Memory, NotFoundError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -240,3 +240,24 @@ def test_a_workspace_is_forgotten_only_from_a_view_of_it(memory: Memory) -> None
         with pytest.raises(AccessError):
             shop.forget(workspace=wrong)
     assert left(shop) == ["an owl"]
+
+
+@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+def test_erasing_on_a_full_disk_says_that_it_is_forgotten_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    with Memory(f"{store}:{tmp_path / 'm'}", embedder="none") as memory:
+        ident = memory.remember("the heron nests at the north pier").id
+        disk = memory._view.on_disk
+        assert disk is not None
+
+        def full(place: object) -> None:
+            raise DiskFullError("no space left on device. Free some space")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "scrub", full)
+            with pytest.raises(DiskFullError, match=r"forgotten.* not erased .*Free some space\. Then run compact"):
+                memory.forget(ident, erase=True)
+        assert left(memory) == []
+        memory.compact()
+    assert b"north pier" not in everything(tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from recollect import validation
-from recollect.errors import AccessError, ConcurrencyError, InputError
+from recollect.errors import AccessError, ConcurrencyError, InputError, StoreError
 from recollect.record import Record, new_id
 from recollect.stores.audit import GENESIS, Entry
 from recollect.stores.port import Place, by_place
@@ -67,11 +67,11 @@ def forget(view: View, wish: Forget) -> Receipt:
             _delete(view, place, group, things if place == view.place else [], wish, reason, whole)
             for place, group in groups.items()
         ]
+    view.memos.clear()  # this process keeps no copy either
     note = _scrub(view, groups) if wish.erase else None
     if note is None and view.unsaved:
         note = "not saved yet: the disk refuses it, and it is forgotten in this process only"
     relieve(view, groups)
-    view.memos.clear()  # this process keeps no copy either
     ids = tuple(ident for entry in entries for ident in entry.meta["deleted"])
     erased = wish.erase and note is None
     return Receipt(view.now(), len(ids), ids, reason, erased, tuple(entry.id for entry in entries), note)
@@ -146,6 +146,10 @@ def _scrub(view: View, places: dict[Place, list[Record]]) -> str | None:
             view.on_disk.scrub(place)
     except ConcurrencyError:
         return "another process still reads older data; run compact to remove the last traces from the disk"
+    except StoreError as error:
+        done = "it is forgotten, which undo cannot take back, but not erased from the disk yet"
+        error.args = (f"{done}: {error}. Then run compact, which removes the last traces",)
+        raise
     return None
 
 
