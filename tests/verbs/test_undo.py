@@ -4,6 +4,8 @@ import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -331,3 +333,26 @@ def test_the_change_that_happened_last_is_undone_whatever_the_clock_says(
         for number in (3, 2, 1, 0):
             memory.undo()
             assert sorted(record.text for record in memory.list()) == [f"note {one}" for one in range(number)]
+
+
+@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize(("call", "undone"), [("transaction", "alpha"), ("entries", "a mole")])
+def test_undo_beside_a_workspace_that_is_begun_takes_back_one_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, call: str, undone: str
+) -> None:
+    with Memory(f"{store}:{tmp_path / 'm'}", embedder="none") as memory:
+        view = memory.at(workspace="w")
+        memory.remember("a mole", tier="account")
+        kept = view._view.store
+        real = getattr(kept, call)
+
+        def begun_before(*arguments: Any, **options: Any) -> Any:
+            monkeypatch.undo()
+            other = Thread(target=view.remember, args=("alpha",))
+            other.start()
+            other.join()
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(kept, call, begun_before)
+        assert view.undo().action == "undo"
+        assert {one.text for one in state(view)} == {"alpha", "a mole"} - {undone}

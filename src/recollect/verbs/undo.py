@@ -12,17 +12,27 @@ from recollect.stores.port import Before, Place
 from recollect.stores.shelves import names
 from recollect.view import CHANGES, INSIDE, View
 
+_TRIES = 50
+
 
 def undo(view: View, change: str | None) -> Entry:
     """Take back one change, given by the id of its audit entry, or the last one that this view made."""
     with view.refusing("undo"):
         wanted = None if change is None else validation.memory_id(change, "change")
-    # Chosen while nobody else can write there: of several who undo at once, each takes another change.
-    places = [place for place in view.places if view.store.written(place)]
-    with view.store.transaction(*places):
-        first, *_ = [_take_back(view, place, entry) for place, entry in _undoable(view, wanted)]
-    view.new_in(*places)
-    return first
+    for _ in range(_TRIES):
+        places = _written(view)
+        # Chosen while nobody else can write there: of several who undo at once, each takes another change.
+        with view.store.transaction(*places):
+            if not {*_written(view)} <= {*places}:
+                continue  # a workspace was begun meanwhile, and the last change may be there
+            first, *_ = [_take_back(view, place, entry) for place, entry in _undoable(view, places, wanted)]
+        view.new_in(*places)
+        return first
+    raise ConflictError("the workspace is forgotten and begun anew all the time; try again")
+
+
+def _written(view: View) -> list[Place]:
+    return [place for place in view.places if view.store.written(place)]
 
 
 def _take_back(view: View, place: Place, entry: Entry) -> Entry:
@@ -55,20 +65,20 @@ def _take_back(view: View, place: Place, entry: Entry) -> Entry:
     )
 
 
-def _undoable(view: View, wanted: str | None) -> list[tuple[Place, Entry]]:
+def _undoable(view: View, places: list[Place], wanted: str | None) -> list[tuple[Place, Entry]]:
     """The change, in every place that it was made in."""
-    latest = _latest(view, lambda entry: wanted in (None, entry.id))
+    latest = _latest(view, places, lambda entry: wanted in (None, entry.id))
     if not latest:
         raise NotFoundError("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
     last = _last(latest)
     whole = last[1].meta.get("part_of")
-    return [last] if whole is None else _latest(view, lambda entry: entry.meta.get("part_of") == whole)
+    return [last] if whole is None else _latest(view, places, lambda entry: entry.meta.get("part_of") == whole)
 
 
-def _latest(view: View, meant: Callable[[Entry], bool]) -> list[tuple[Place, Entry]]:
+def _latest(view: View, places: list[Place], meant: Callable[[Entry], bool]) -> list[tuple[Place, Entry]]:
     """In each place the last entry that is meant, if it can be undone and was not."""
     latest: list[tuple[Place, Entry]] = []
-    for place in view.places:
+    for place in places:
         undone: set[str] = set()
         for entry in view.store.entries(place, newest_first=True):
             if entry.action == "undo":
