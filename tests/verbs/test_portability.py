@@ -383,3 +383,42 @@ def test_an_export_follows_no_link_that_somebody_put_there(tmp_path: Path, memor
     memory.export(tmp_path / "out.json")
     assert victim.read_text() == "precious"
     assert b"an owl" in (tmp_path / "out.json").read_bytes()
+
+
+@pytest.mark.clause("AEG-12")
+@pytest.mark.parametrize(
+    ("ids", "following"),
+    [
+        (["a", "m-1"], "m-2"),
+        (["note", "m-2"], "m-3"),
+        (["m-5", "m-00007"], "m-6"),
+        (["m-10", "m-5"], "m-11"),
+        (["m-5", "m-5x", "M-7", "_"], "m-6"),
+        (["m-99999999999999999999999", "m-5"], "m-6"),
+    ],
+)
+def test_a_notebook_with_ids_by_hand_comes_back_as_it_was(tmp_path: Path, ids: list[str], following: str) -> None:
+    lines = [json.dumps({"id": ident, "text": f"by hand {ident}", "ts": "2026-02-26T12:00:00Z"}) for ident in ids]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one/memories.jsonl").write_text("".join(line + "\n" for line in lines))
+    with (
+        Memory(f"notebook:{tmp_path / 'one'}", preset="aegis") as one,
+        Memory(f"notebook:{tmp_path / 'two'}", preset="aegis") as two,
+    ):
+        assert two.import_(io.BytesIO(exported(one))) == Imported(len(ids), 0)
+        assert state(two) == state(one)
+        assert two.import_(io.BytesIO(exported(one))) == Imported(0, len(ids))
+        two.forget(ids[0])
+        two.undo()
+        assert state(two) == state(one)
+        assert two.remember("the next").id == one.remember("the next").id == following
+
+
+def test_what_comes_from_elsewhere_gets_numbers_that_are_free(memory: Memory, tmp_path: Path) -> None:
+    memory.remember("from elsewhere")
+    with Memory(f"notebook:{tmp_path / 'notes'}", preset="aegis") as notes:
+        notes.remember("m-1 is here")
+        memory.import_(io.BytesIO(exported(notes)))
+    with Memory(f"notebook:{tmp_path / 'others'}", preset="aegis") as notes:
+        notes.import_(io.BytesIO(exported(memory)))
+        assert {one.id: one.text for one in state(notes)} == {"m-1": "m-1 is here", "m-2": "from elsewhere"}

@@ -20,6 +20,8 @@ _encode = msgspec.json.Encoder().encode
 _ACCOUNT = 1_000_000_000
 """What accounts share is numbered from here: a view sees it beside a workspace, and an id must mean one note."""
 _NUMBERED = re.compile(r"m-([1-9][0-9]{0,17})")
+_MADE = re.compile(r"[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
+"""An id that nobody chose. Any other is one that a person wrote, here or in the notebook that this comes from."""
 
 
 class Parsed(NamedTuple):
@@ -204,11 +206,11 @@ class NotebookFormat:
         names: dict[str, str] = {}
         if records and records[0].address.workspace is None:
             after = max(after, _ACCOUNT)
+        after = max(after, *(self.number(record.id) for record in records), 0)
         for record in records:
-            if not (number := self.number(record.id)):
+            if _MADE.fullmatch(record.id):
                 after += 1
                 names[record.id] = f"m-{after}"
-            after = max(after, number)
         return [_renamed(record, names) for record in records], after
 
     def number(self, ident: str) -> int:
