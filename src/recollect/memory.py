@@ -23,7 +23,7 @@ from recollect.recall.query import Query, listed, query_from
 from recollect.recall.query import query as querying
 from recollect.recall.recall import Rerank, recall
 from recollect.recall.sources import Source, checked
-from recollect.record import Address, Lifetime, Record, Role, State, Tier, utc_now
+from recollect.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
 from recollect.skills import Folders, Skills
 from recollect.skills import load as load_skills
 from recollect.stores import open_store
@@ -89,7 +89,7 @@ class Memory:
             model = llm_for(llm)
         opened = open_store(where, said.store or rules.store) if isinstance(where, str | os.PathLike) else where
         if isinstance(opened, Clocked):
-            opened.clock = clock
+            opened.clock = lambda: parse_time(clock(), "clock")
         on_disk = opened if isinstance(opened, OnDisk) else None
         self._owner = View(
             opened,

@@ -13,6 +13,8 @@ from recollect.policies.decay import strength
 from recollect.record import new_id
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.common import Clock
 
 LAST = datetime(9999, 12, 30, tzinfo=UTC)
@@ -95,3 +97,14 @@ def test_clocks_at_the_ends_of_time_are_clocks_too(store_url: str, clock: Clock,
         clock.now += timedelta(hours=1)
         assert len(memory.recall("heron")) == 1
         assert memory.doctor().ok
+
+
+@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+def test_a_clock_without_a_zone_is_taken_as_utc_everywhere(tmp_path: Path, store: str) -> None:
+    with Memory(f"{store}:{tmp_path / 'm'}", preset="ledger", clock=lambda: datetime(2026, 1, 1)) as memory:
+        kept = memory.remember("a heron")
+        assert kept.created_at == datetime(2026, 1, 1, tzinfo=UTC)
+        memory.forget(memory.remember("an owl").id)
+        memory.compact()
+    with Memory(f"{store}:{tmp_path / 'm'}", preset="ledger") as memory:
+        assert memory.list() == [kept]
