@@ -7,6 +7,7 @@ import copy
 import gc
 import json
 import logging
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -256,7 +257,7 @@ def test_the_same_words_are_kept_in_each_memory(client: Any, memory: Memory, tmp
     with Memory(tmp_path / "other") as other:
         say(client, DOG)
         say(client, DOG, recollect={"memory": other})
-        say(client, DOG, recollect={"memory": memory.at(channel="ops")})
+        say(client, DOG, recollect={"memory": memory.at(channel="ops"), "inject": False})
         assert len(kept(memory)) == 4
         assert len(kept(other)) == 2
 
@@ -842,3 +843,37 @@ def test_a_cut_answer_that_is_in_the_conversation_is_not_kept_when_it_is_repeate
     talk = [user(ASKED), {"role": "assistant", "content": cut_block}, user("Again?\n\n" + cut_block)]
     client.chat.completions.create(model="m", messages=talk)
     assert kept(memory) == [("user", "Again?")]
+
+
+@pytest.mark.parametrize("preset", ["recollect", "inklings", "journal", "aegis", "atlas"])
+def test_an_answer_that_echoes_what_was_put_in_is_not_kept(
+    plain: openai.OpenAI, tmp_path: Path, server: ModelServer, preset: str
+) -> None:
+    fact = "Alice prefers tabs over spaces and drinks green tea every morning at nine"
+    asked = "What does Alice prefer? tabs or spaces and tea"
+    with Memory(tmp_path / "other", preset=preset) as whole:
+        memory = whole.at(agent="z", conversation="c")
+        if preset == "journal":
+            memory.journal.save(fact)
+        else:
+            memory.remember(fact)
+        client: Any = recollect.wrap(plain, memory)
+        say(client, asked, recollect={"store": False})
+        block = client.recollect.last.text
+        line = next(line for line in block.splitlines() if fact in line)
+        for echo in (
+            f"I recall {line}",
+            line.replace("- ", "* ", 1),
+            line.replace("- ", "1. ", 1),
+            f"| {line[2:]} |",
+            textwrap.fill(block, 60),
+            json.dumps({"m": block}),
+            block[60:],
+            block.replace(" ", "\u00a0"),
+        ):
+            server.then(says(echo))
+            say(client, asked)
+            assert [text for role, text in kept(whole) if role == "assistant"] == []
+        server.then(says(f"{line}\n\nSo I will book the train to Porto."))
+        say(client, asked)
+        assert [text for role, text in kept(whole) if role == "assistant"] == ["So I will book the train to Porto."]

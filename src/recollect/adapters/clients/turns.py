@@ -11,6 +11,7 @@ import msgspec
 from recollect.context import OPEN, blocks, unrepeated, without
 from recollect.context.messages import SYSTEM, Message, result_of, text_of
 from recollect.record import Role
+from recollect.text.echo import unechoed
 
 
 class Heard(NamedTuple):
@@ -71,17 +72,23 @@ def turns(
     """
     found: list[Turn] = []
     at = _said_last(messages)
-    if at is not None and (text := _new(text_of(messages[at]), messages[:at], injected)):
+    if at is not None and (text := _new(text_of(messages[at]), _given(messages[:at], injected))):
         found.append(Turn("user", text, _key(place, messages[: at + 1])))
     begun = text_of(messages[-1]) if shape.prefilled and messages and messages[-1].get("role") == "assistant" else ""
-    if reply.text.strip() and (text := _new(begun + reply.text, messages, injected)):
+    known = _given(messages, injected)
+    if reply.text.strip() and (text := _new(unechoed(without(begun + reply.text), known), known)):
         found.append(Turn("assistant", text, _key(place, [*messages, {"role": "assistant", "content": text}])))
     return found
 
 
-def _new(text: str, before: Sequence[Message], injected: str) -> str:
+def _given(before: Sequence[Message], injected: str) -> list[str]:
+    """What contexts have put in by then."""
     earlier = (block for message in before if OPEN in (said := text_of(message)) for block in blocks(said))
-    return unrepeated(without(text), (injected, *earlier)).strip()
+    return [injected, *earlier]
+
+
+def _new(text: str, given: Sequence[str]) -> str:
+    return unrepeated(without(text), given).strip()
 
 
 def _said_last(messages: Sequence[Message]) -> int | None:
