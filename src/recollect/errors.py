@@ -20,18 +20,55 @@
     UserWarning
     └── UnsavedWarning        the disk refuses a write, which is kept in memory and not durable yet
 
-Messages name the field and the limit and say what to do.
+Messages name the field and the limit and say what to do. They are logged and shown to models, so none of them repeats
+what looks like a credential, whoever made it.
 """
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HIDDEN = "(a value that looks like a credential)"
+_PIECE = re.compile(r"(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\S+")
+"""A value in a message: quoted, or a word."""
+_screens: list[Callable[[str], object]] = []
+
+
+def screen_with(is_secret: Callable[[str], object]) -> None:
+    """Have messages screened by this. The rules are made of what stands above errors, so they bring themselves."""
+    _screens[:] = [is_secret]
+
+
+def without_secrets(text: str) -> str:
+    """Text without the values in it that look like a credential."""
+    return _PIECE.sub(lambda piece: _HIDDEN if looks_secret(piece[0]) else piece[0], text)
+
+
+def shown(value: str, text: str) -> str:
+    """`text`, which shows a value or a part of it; something else if the value looks like a credential."""
+    return _HIDDEN if looks_secret(value) else text
+
+
+def looks_secret(value: str) -> bool:
+    return any(is_secret(value) for is_secret in _screens)
 
 
 class RecollectError(Exception):
     """The root of every error that recollect raises on purpose."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class InputError(RecollectError, ValueError):
     """A value breaks a rule. `field` names the argument; nothing was changed."""
 
     def __init__(self, field: str, problem: str) -> None:
+        problem = without_secrets(problem)
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 
-from recollect.errors import InputError
+from recollect.errors import InputError, shown
 
 SCHEMA_VERSION = 1
 
@@ -202,7 +202,8 @@ def parse_time(value: datetime | str, field: str) -> datetime:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise InputError(field, f"{value[:40]!r} is not an ISO 8601 time such as 2026-01-10T14:23:45Z") from None
+            said = shown(value, repr(value[:40]))
+            raise InputError(field, f"{said} is not an ISO 8601 time such as 2026-01-10T14:23:45Z") from None
     elif not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(field, f"must be a datetime or ISO 8601 text, not {type(value).__name__}")
     try:

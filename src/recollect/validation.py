@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from recollect.errors import InputError
+from recollect.errors import InputError, shown
 from recollect.record import pack
 
 MAX_CONTENT_BYTES = 1_048_576
@@ -228,4 +228,5 @@ def _shown(value: Any) -> str:
     """A hostile value may be a megabyte long or full of control characters."""
     plain = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() < 256)
     text = repr(value) if plain else type(value).__name__
-    return text if len(text) <= 48 else f"{text[:44]}…{text[-1]}"
+    short = text if len(text) <= 48 else f"{text[:44]}…{text[-1]}"
+    return shown(value, short) if isinstance(value, str) else short

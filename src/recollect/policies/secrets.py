@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from recollect.errors import PresetError, SecretError
+from recollect.errors import PresetError, SecretError, screen_with
 
 
 class SecretRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -371,3 +371,7 @@ def screen(rules: Screen, field: str, text: str) -> None:
     """Refuse what looks like a credential, naming the field and the rule, never the text."""
     if rule := find(text, rules):
         raise SecretError(field, rule)
+
+
+# Many ids and hashes that stand in messages are blobs.
+screen_with(lambda text: find(text, _for_names(Screen())))
