@@ -2,11 +2,13 @@
 
 import random
 import string
+from typing import Any
 
 import pytest
 
 from recollect.errors import PresetError
 from recollect.policies.secrets import RULES, Screen, SecretRule, check, find
+from recollect.record import render
 
 DEFAULT = Screen()
 LITERAL = Screen(literal=True)
@@ -84,6 +86,22 @@ CAUGHT: list[tuple[str, str]] = [
     ("secret", "JWT_SECRET" + "_KEY: 'keyboardcat'"),
     ("bearer-token", "Authorization: Bear" + "er " + alnum(20)),
     ("bearer-token", "curl -H 'bear" + "er 9f8e7d6c'"),
+    ("basic-auth", "Authorization: Bas" + "ic YWxhZGRpbjpvcGVu" + "c2VzYW1l"),
+    ("basic-auth", "headers.name: Authorization\nheaders.value: Bas" + "ic YWxhZGRpbjpvcGVu" + "c2VzYW1l"),
+    ("basic-auth", "curl -u alice:" + "hunter2 https://example.com"),
+    ("basic-auth", "curl -sS --user='alice:" + "hunter2' https://example.com"),
+    ("password", "my pass" + "word is hunter2"),
+    ("password", "The Pass" + "word for prod is hunter2."),
+    ("password", "the pass" + "phrase is: 'c0rrect-horse'"),
+    ("password", "password" + ".value: hunter22"),
+    ("password", "passwords" + ".prod: hunter22"),
+    ("password", "passwords" + ": a\npasswords" + ": hunter22"),
+    ("password", "k: pass" + "word\nv: hunter22"),
+    ("password", "[{'k': 'pass" + "word', 'v': 'hunter22'}]"),
+    ("password", "pass\u200bword" + ": hunter2"),
+    ("password", "\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44" + ": hunter2"),
+    ("api-key", "api_" + "keys: a1b2c3d4e5f6"),
+    ("github-token", "g\u200bh" + "p_" + alnum(36)),
     ("mixed-blob", "the value is " + alnum(40)),
     ("mixed-blob", alnum(64) + " is what he sent"),
     ("mixed-blob", "two\nlines\n" + alnum(44)),
@@ -201,6 +219,25 @@ name: token, value: required
 the key is value: honesty before everything
 [{"id": "tokens", "value": 4096}, {"id": "colour", "value": "cornflower"}]
 a=1&b=2&c=3
+my password is wrong
+the password is too short
+password is required
+The password is 12-character minimum, the pin is 4-digit
+the password is sha256 hashed and 2nd to none
+the password for staging is in the vault
+the password is stored at /etc/app2/secret
+his password is 8 characters long
+password.min_length: 12
+password.policy: strict
+passwords.algorithm: argon2id
+passwords.minimum: 12
+Basic Training starts at nine, Basic Authorization is off
+Authorization: Basic <credentials>
+docker run -u 1000:1000 -p 80:80 nginx
+curl -u user:password https://example.com
+curl -u "$USER:$PASS" https://example.com
+k: colour, v: cornflower22
+the naïve café password is forgotten
 """.strip().splitlines()
 
 
@@ -214,6 +251,23 @@ def test_a_secret_is_caught_by_its_rule(rule: str, text: str) -> None:
 def test_a_secret_is_caught_inside_a_sentence_and_by_the_literal_screen_too(rule: str, text: str) -> None:
     assert find(f"Note for later: {text} (ask Bob about it)", DEFAULT)
     assert find(text, LITERAL)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"password": {"value": "hunter" + "22"}},
+        {"passwords": {"prod": "hunter" + "22"}},
+        {"passwords": ["a", "hunter" + "22"]},
+        {"api_keys": ["a1b2c3" + "d4e5f6"]},
+        [["password", "hunter" + "22"]],
+        [{"k": "password", "v": "hunter" + "22"}],
+        {"Authorization": "Basic YWxhZGRpbjpvcGVu" + "c2VzYW1l"},
+        {"headers": [{"name": "Authorization", "value": "Basic YWxhZGRpbjpvcGVu" + "c2VzYW1l"}]},
+    ],
+)
+def test_a_secret_is_caught_however_json_holds_it(content: Any) -> None:
+    assert find(render(content), DEFAULT)
 
 
 def test_every_rule_catches_something() -> None:
@@ -338,6 +392,23 @@ def test_a_megabyte_of_anything_is_screened(screen: Screen, piece: str, rule: st
     assert found == ("bearer-token" if screen.literal and piece == "Bearer of " else rule)
 
 
-@pytest.mark.parametrize("piece", ["sk-" + "a-", "password" + ": the ", "gh_p", "xox-"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "sk-" + "a-",
+        "password" + ": the ",
+        "gh_p",
+        "xox-",
+        "curl -u ",
+        "curl ",
+        "password is the ",
+        "password for a ",
+        "Basic abcdefgh ",
+        "password\n",
+        "v: ",
+        "\u200b",
+        "\uff50",
+    ],
+)
 def test_a_megabyte_of_near_misses_is_screened(piece: str) -> None:
     assert find(piece * (1_000_000 // len(piece)), DEFAULT) is None

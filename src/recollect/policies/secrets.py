@@ -6,8 +6,10 @@ A rule's name is all that ever leaves this module: a match, or a piece of one, i
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from unicodedata import normalize
 
 import msgspec
 
@@ -34,19 +36,29 @@ def find(text: str, screen: Screen) -> str | None:
     """The name of the first rule that the text breaks."""
     if not screen.enabled:
         return None
-    plan = _plan(screen)
-    if name := _behind(plan.gates, text):
+    plan, plain = _plan(screen), _plain(text)
+    if name := _behind(plan.gates, plain):
         return name
-    if ":" in text and (name := _assigned(text, ":", plan.off)):
+    if ":" in plain and (name := _assigned(plain, ":", plan.off)):
         return name
-    if "=" in text and (name := _assigned(text, "=", plan.off)):
+    if "=" in plain and (name := _assigned(plain, "=", plan.off)):
         return name
-    if _has_run(text) and (name := _behind(plan.long_gates, text) or _blob(text, plan)):
+    if name := _told(plain, plan.off):
+        return name
+    if _has_run(plain) and (name := _behind(plan.long_gates, plain) or _blob(plain, plan)):
         return name
     for name, search in plan.extra:
-        if search(text):
+        if search(text) or (plain is not text and search(plain)):
             return name
     return None
+
+
+_UNSEEN = re.compile("[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+
+
+def _plain(text: str) -> str:
+    """As it reads: full-width letters are letters, and nothing invisible parts a word."""
+    return text if text.isascii() else _UNSEEN.sub("", normalize("NFKC", text))
 
 
 def _behind(gates: tuple[_OpenGate, ...], text: str) -> str | None:
@@ -83,6 +95,21 @@ def _is_open(match: re.Match[str]) -> bool:
     return _is_placeholder(match[1])
 
 
+def _is_sample(match: re.Match[str]) -> bool:
+    """`curl -u user:password`."""
+    return _is_open(match) or match[1].lower().endswith((*_NAMES, "pass"))
+
+
+def _is_no_pair(match: re.Match[str]) -> bool:
+    """`Basic Training`: only what is `name:password` in base64 is a credential."""
+    try:
+        pair = b64decode(match[1] + "=" * (-len(match[1]) % 4), validate=True).decode()
+    except ValueError:
+        return True
+    return not pair.isprintable() or ":" not in pair
+
+
+_CURL = r"curl [^\n]{0,200}?(?<= )(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"']{1,256})"
 _DEFAULT: tuple[_Gate, ...] = (
     (
         "-",
@@ -117,6 +144,8 @@ _DEFAULT: tuple[_Gate, ...] = (
         ),
     ),
     ("earer ", None, (("bearer-token", r"(?<![A-Za-z])[Bb]earer +(\S{1,4096})", _is_words),)),
+    ("asic ", None, (("basic-auth", r"(?<![A-Za-z])[Bb]asic +([A-Za-z0-9+/]{6,4096})", _is_no_pair),)),
+    ("curl ", r" (?:-u|--user)", (("basic-auth", _CURL, _is_sample),)),
 )
 
 _RUN = 20
@@ -153,6 +182,7 @@ _ASSIGNED = {
     "accountkey": "azure-key",
     "sharedaccesskey": "azure-key",
     "password": "password",
+    "passwords": "password",
     "passwd": "password",
     "passphrase": "password",
     "pwd": "password",
@@ -161,6 +191,8 @@ _ASSIGNED = {
     "apikey": "api-key",
     "api-key": "api-key",
     "api key": "api-key",
+    "api_keys": "api-key",
+    "apikeys": "api-key",
     "secret": "secret",
     "secret_key": "secret",
     "secret key": "secret",
@@ -227,8 +259,14 @@ def _occurs(text: str, pattern: str, passes: Passes | None) -> bool:
 
 
 _NEAR = 200
-_KEYED = r"(?:name|key|variable|field|label|id)[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[\"'`]?([\w .-]{1,64})"
+_KEYED = r"(?:name|key|variable|field|label|id|\bk)[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[\"'`]?([\w .-]{1,64})"
 _KEYED_VALUE = r"[:=][ \t]{0,4}([\"'`]?)([^\s\"'`,;]{1,256})"
+_HINTS = ("pass", "pwd", "token", "key", "secret")
+"""One of them is in each name."""
+_OWN_VALUE = frozenset("value plain plaintext raw text current old new default".split())
+_WORDS = r"(?i:password|passphrase|passwd|pwd)"
+_SENTENCE = _WORDS + r"(?: (?:for|of|to|on|at) [\w. '-]{1,40}?)? is:? [\"'`]?([^\s\"'`,;]{5,256})"
+_BELOW = r"(?m:^)[\w.-]{0,40}?" + _WORDS + r"\n([^\s:=]{5,256})(?m:$)"
 _VALUE = r"[:=]{1,2}>?\*{0,2}(\s{0,4})([\"'`]?)([^\s\"'`,;]{1,256})"
 
 
@@ -237,33 +275,66 @@ def _assigned(text: str, sign: str, off: frozenset[str]) -> str | None:
     at = text.find(sign)
     while at >= 0:
         name = text[max(0, at - 24) : at].rstrip(" \t\"'`*_)]").lower()
+        if "." in name:
+            name = _owner(name)
         if name.endswith(_NAMES):
             rule = next(rule for ending, rule in _ASSIGNED.items() if name.endswith(ending))
             match = _compile(_VALUE).match(text, at)
             if match and rule not in off and _is_value(rule, match[3], bool(match[2]), not match[1] and sign == "="):
                 return rule
-        elif name.endswith("value") and (rule := _keyed(text, at, off)):
+        elif name.endswith(("value", "v", "val")) and (rule := _keyed(text, at, name, off)):
             return rule
         at = text.find(sign, at + 1)
     return None
 
 
-def _keyed(text: str, at: int, off: frozenset[str]) -> str | None:
+def _owner(name: str) -> str:
+    """Whose the value is: `password.value` and `passwords.prod` are what JSON is shown as."""
+    path, _, last = name.rpartition(".")
+    return path if path.endswith("passwords") or (path.endswith(_NAMES) and last in _OWN_VALUE) else name
+
+
+def _told(text: str, off: frozenset[str]) -> str | None:
+    """`my password is …`, and a password on the line below its name, as JSON lists are shown."""
+    if "password" in off:
+        return None
+    for gate, pattern in ((" is", _SENTENCE), ("\n", _BELOW)):
+        if gate in text:
+            for match in _compile(pattern).finditer(text):
+                if _is_value("password", match[1], False, False) and _is_made_up(match[1].rstrip(".!?)]}>")):
+                    return "password"
+    return None
+
+
+def _is_made_up(value: str) -> bool:
+    """No word and no measure, such as `wrong` or `12-character`."""
+    if _full(r"\d+-?[a-z]+", value) or _full(_FIGURE, value):
+        return value.isdigit() and len(value) >= 6
+    return bool(_compile(r"[0-9!@#$%^&*]").search(value))
+
+
+def _keyed(text: str, at: int, said_before: str, off: frozenset[str]) -> str | None:
     """`{"name": "DB_PASSWORD", "value": …}`: the value is given to what is named beside it, before it or else after."""
-    match = _compile(_KEYED_VALUE).match(text, at)
-    if not match:
+    near = text[max(at - _NEAR, 0) : at + _NEAR].lower()
+    if not any(hint in near for hint in _HINTS):
+        return None
+    match, called = _compile(_KEYED_VALUE).match(text, at), _compile(r"(?:value|\bv(?:al)?)$").search(said_before)
+    if not match or not called:
         return None
     # Only as far as the object goes, or to another value, which has a name of its own.
-    said = text[max(at - _NEAR, 0) : at].lower()
-    before = re.split(r"[{}]|value", said[: said.rindex("value")])[-1]
-    after = re.split(r"[{}]|value", text[at : at + _NEAR].lower())[0]
+    said, label = text[max(at - _NEAR, 0) : at].lower(), called[0]
+    other = r"[{}]|value" if label == "value" else rf"[{{}}]|\b{label}\b"
+    before = re.split(other, said[: said.rindex(label)])[-1]
+    after = re.split(other, text[at : at + _NEAR].lower())[0]
     names = _compile(_KEYED).findall(before)[-1:] or _compile(_KEYED).findall(after)[:1]
     name = names[0].rstrip() if names else ""
     rule = next((rule for ending, rule in _ASSIGNED.items() if name.endswith(ending)), None)
     return rule if rule and rule not in off and _is_value(rule, match[2], bool(match[1]), False) else None
 
 
-_TYPES = "str string text bytes bool boolean int integer number any none null nil undefined true false varchar redacted"
+_TYPES = """
+str string text bytes bool boolean int integer number any none null nil undefined true false varchar redacted
+md5 sha1 sha256 sha512 argon2 argon2id bcrypt scrypt pbkdf2"""
 _SENTENCE_WORDS = """
 a an the this that these it its is was are be must should can cannot may will would has have had at in on of for from to
 by with without and or not never always if when where what which who how why see use using we you i he she they our your
