@@ -385,7 +385,6 @@ def test_an_export_follows_no_link_that_somebody_put_there(tmp_path: Path, memor
     assert b"an owl" in (tmp_path / "out.json").read_bytes()
 
 
-@pytest.mark.clause("AEG-12")
 @pytest.mark.parametrize(
     ("ids", "following"),
     [
