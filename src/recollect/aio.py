@@ -174,7 +174,7 @@ class AsyncMemory(_Awaited[Memory]):
         self,
         store: str | os.PathLike[str] | Store | Memory | None = None,
         *,
-        preset: str | os.PathLike[str] | Preset = "recollect",
+        preset: str | os.PathLike[str] | Preset | None = None,
         clock: Callable[[], datetime] = utc_now,
         embedder: str | Embedder | None = None,
         llm: str | Llm | None = None,

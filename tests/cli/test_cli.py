@@ -46,7 +46,7 @@ def test_agents_can_pipe_in_and_read_json() -> None:
     [
         (["recall", "x", "--store", "./nowhere"], 1),
         (["show", "nonsense!"], 1),
-        (["list", "--workspace", "../x"], 1),
+        (["list", "--workspace", "a\tb"], 1),
         (["remember", f"key {SECRET}"], 1),
         (["remember", "tea", "--store", "/proc/nowhere/memory"], 1),
         (["import", "/"], 1),

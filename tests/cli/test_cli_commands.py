@@ -275,8 +275,8 @@ def test_a_file_is_no_store(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "field"),
     [
-        (["list", "--workspace", "../x"], "workspace"),
-        (["list", "--tenant", ".."], "tenant"),
+        (["list", "--workspace", "a\tb"], "workspace"),
+        (["list", "--tenant", ""], "tenant"),
         (["remember", "tea", "--importance", "2"], "importance"),
         (["remember", "tea", "--kind", "No Kind"], "kind"),
         (["remember", "tea", "--expires", "soon"], "expires"),

@@ -94,7 +94,7 @@ def test_nothing_is_written_under_a_name_that_is_a_secret(memory: Memory, tmp_pa
         view.remember(" ")  # refused for another reason, which is logged too
     assert view.list() is not None  # what is there already can be read, and forgotten
     with pytest.raises(SecretError, match=f"^{part}: "):
-        memory.at(**{part: "password" + ":hunter2"})
+        memory.at(**{part: "password" + ":hunter2"}).remember("a fox")
 
 
 def test_an_agent_whose_name_is_a_secret_is_not_in_the_audit_log(memory: Memory, tmp_path: Path) -> None:

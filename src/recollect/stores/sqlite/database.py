@@ -31,6 +31,7 @@ from recollect.stores.sqlite.opening import (
     connect,
     identity,
     migrate,
+    moves,
     patiently,
     schema_of,
     translate,
@@ -76,12 +77,12 @@ class Database:
         try:
             self._prepare(first)
         except BaseException:
-            first.close()
+            self.dispose(first)
             if not self.current():
                 raise MovedError from None
             raise
         if not self.current():
-            first.close()
+            self.dispose(first)
             raise MovedError
         self._idle.append(first)
 
@@ -175,7 +176,8 @@ class Database:
         """Close a connection; None for one that never came to be."""
         try:
             if connection is not None:
-                connection.close()
+                with moves.staying(self.path):
+                    connection.close()
         finally:
             with self._lock:
                 self._open -= 1

@@ -35,7 +35,7 @@ from recollect.stores.folders import (
 from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Edge, Memories
-from recollect.stores.sqlite.opening import BUSY_SECONDS, DiskError, MovedError, create
+from recollect.stores.sqlite.opening import BUSY_SECONDS, DiskError, MovedError, create, moves
 from recollect.stores.sqlite.transaction import Writing
 
 if TYPE_CHECKING:
@@ -292,7 +292,8 @@ class SqliteFolder:
             folder = Path(handle.path).parent
             handle.dismiss()
             try:
-                os.rename(folder, folder.with_name(TRASH + new_id()))
+                with moves.moving(handle.path):
+                    os.rename(folder, folder.with_name(TRASH + new_id()))
             except OSError as error:
                 raise StoreError(f"workspace {place.workspace} could not be removed: {error.strerror}") from error
         self.discard(place, handle)

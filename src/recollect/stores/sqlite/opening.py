@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from recollect import forking
 from recollect.errors import (
     ConcurrencyError,
     ConflictError,
@@ -125,8 +129,76 @@ def _make_file(path: str) -> None:
             os.unlink(unnamed)
 
 
+class Moves:
+    """Keeps a workspace's folder from being moved away while a connection to its file is opened or closed.
+
+    SQLite opens and removes the log and the memory beside it by their paths, and a process has its own locks only once
+    for each file: a connection to the file that was moved would use, cut and remove those of the one that is there now.
+    """
+
+    def __init__(self) -> None:
+        self.after_fork()
+        forking.watch(self)
+
+    def after_fork(self) -> None:
+        self._changed = threading.Condition()
+        self._staying: Counter[str] = Counter()
+        self._moving: set[str] = set()
+
+    @contextmanager
+    def staying(self, path: str) -> Generator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: path not in self._moving)
+            self._staying[path] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._staying[path] -= 1
+                if not self._staying[path]:
+                    del self._staying[path]
+                self._changed.notify_all()
+
+    @contextmanager
+    def moving(self, path: str) -> Generator[None]:
+        with self._changed:
+            free = self._changed.wait_for(
+                lambda: path not in self._moving and not self._staying[path], timeout=BUSY_SECONDS
+            )
+            if not free:
+                raise ConcurrencyError(f"{path} is being opened by other threads; trying again is safe")
+            self._moving.add(path)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._moving.discard(path)
+                self._changed.notify_all()
+
+
+moves = Moves()
+
+
 def connect(path: str, writable: bool, still: bool) -> Any:
-    before = identity(path, False)
+    """A connection that has read from the file, so that its log is open too."""
+    with moves.staying(path):
+        before = identity(path, False)
+        connection = _connect(path, writable, still, before)
+        try:
+            connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+            connection.execute("PRAGMA schema_version").fetchall()
+        except apsw.Error as error:
+            connection.close()
+            if identity(path, False) != before:
+                raise MovedError from None
+            raise translate(error, path) from error
+        if identity(path, False) != before:
+            connection.close()
+            raise MovedError
+        return connection
+
+
+def _connect(path: str, writable: bool, still: bool, before: tuple[int, ...] | None) -> Any:
     try:
         if writable:
             return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
