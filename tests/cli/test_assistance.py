@@ -92,7 +92,7 @@ def test_the_parts_of_a_score_stand_in_a_column_and_their_names_are_true() -> No
     store("Alice prefers tabs", "tabs are wide", conversation="c1")
     store("the tabs of the browser")
     shown = recollect("recall", "tabs", "--explain").stdout
-    ends = {len(line[: line.rindex(".") + 4]) for line in re.findall(r"^ .*\.\d{3}(?=\s+━|\s*$)", shown, re.MULTILINE)}
+    ends = {len(line[: line.rindex(".") + 4]) for line in re.findall(r"^ .*\.\d{3}(?=\s+━)", shown, re.MULTILINE)}
     assert len(ends) == 1, shown
     with Memory("./memory") as memory:
         for hit in memory.recall("tabs"):

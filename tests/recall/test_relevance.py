@@ -117,7 +117,9 @@ def test_tools_and_the_command_say_that_nothing_is_relevant(tmp_path: Path, monk
         assert (found["count"], found["note"][:17]) == (0, "nothing relevant:")
         assert tools.call(memory, "recall", {**asked, "min_relevance": 0})["memories"][0]["relevance"] < 0.5
     said: Any = CliRunner().invoke(cli, ["recall", "Good morning"])
-    assert "Nothing relevant. --min-relevance 0 shows what comes closest." in said.output
+    assert "Nothing relevant: nothing was asked. --min-relevance 0 shows what comes closest." in said.output
+    told: Any = CliRunner().invoke(cli, ["recall", "which door?", "--explain"])
+    assert "relevance 0." in told.output
 
 
 @pytest.mark.parametrize("memories", [1, 10, 600, 100_000])

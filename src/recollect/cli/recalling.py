@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.recall.hits import Explanation, Hit, Hits
 
 _BAR = 20
-_NOTHING = "Nothing relevant. --min-relevance 0 shows what comes closest."
+_CLOSEST = "--min-relevance 0 shows what comes closest."
 _SHOWN_CHARS = 600
 
 
@@ -69,7 +69,7 @@ def recall(
             min_relevance=min_relevance,
             **where,
         )
-        hint = "" if hits or hits.report else empty_hint(memory)
+        hint = "" if hits else empty_hint(memory)
     if target.json:
         found = [document(hit) for hit in hits]
         output.emit(found if why_not is None else {"hits": found, "absence": hits.absence})
@@ -80,10 +80,14 @@ def recall(
 
 
 def _print(hits: Hits, explain: bool, hint: str) -> None:
-    if hits.report:
-        output.note(hits.report[0].upper() + hits.report[1:] + ".")
-    if not hits:
-        output.say(_NOTHING if hits.report else f"Nothing matched.{hint}")
+    said = hits.report[:1].upper() + hits.report[1:]
+    irrelevant = not hits and "nothing relevant" in hits.report
+    if said and not irrelevant:
+        output.note(f"{said}.")
+    if irrelevant:
+        output.say(f"{said}.", (f" {_CLOSEST}", QUIET))
+    elif not hits:
+        output.say(f"Nothing matched.{hint}")
     elif explain:
         print_explained(hits)
     else:
@@ -137,7 +141,8 @@ def print_explained(hits: Hits) -> None:
         if place:
             output.say("")
         record = hit.memory
-        about = [text.short(record.id), record.kind, text.ago(record.created_at, now), text.tags(record)]
+        relevance = "" if hit.relevance is None else f"relevance {hit.relevance:.3f}"
+        about = [text.short(record.id), record.kind, text.ago(record.created_at, now), text.tags(record), relevance]
         output.hanging((score, STRONG), shown_content(hit))
         output.say((" · ".join(word for word in about if word), QUIET), indent=len(score) + 2)
         for line in _part_lines(explained[place], longest):
