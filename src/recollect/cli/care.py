@@ -116,8 +116,9 @@ def embed(target: Target, everywhere: bool) -> None:
         made: dict[str, int] = {}
         for name in names:
             view = memory.at(workspace=name) if everywhere else memory
-            with progress(f"Making vectors in {name}", view.embed(wait=False)) as told:
-                made[name] = view.embed(progress=told)
+            made[name] = view.embed(wait=False)
+            with progress(f"Making vectors in {name}", made[name]) as told:
+                view.embed(progress=told)
     if target.json:
         output.emit({"made": sum(made.values()), "workspaces": made})
     else:

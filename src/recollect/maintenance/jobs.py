@@ -53,8 +53,9 @@ def embed(view: View, wait: bool, progress: Callable[[int], object] | None) -> i
         raise ModelError("there is no model; run `recollect models pull`, or give an embedder")
     if wait:
         return embedding.finish(view.place, progress or (lambda made: None))
+    missing = embedding.missing(view.place)
     embedding.nudge(view.place)
-    return embedding.missing(view.place)
+    return missing
 
 
 def compact(view: View) -> int:
