@@ -7,11 +7,13 @@ import os
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from copy import copy
 from datetime import datetime
 from functools import partial, wraps
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
+from recollect import forking
 from recollect.audit import AuditLog
 from recollect.facets.journal import Journal, Whiteboard
 from recollect.facets.moments import Moments
@@ -42,6 +44,11 @@ class _Threads:
     """Of one AsyncMemory and its views. Not asyncio's own, which everything else in the program waits for too."""
 
     def __init__(self) -> None:
+        self.after_fork()
+        forking.watch(self)
+
+    def after_fork(self) -> None:
+        """The threads of a pool stay in the parent, and a pool does not know."""
         self._asking = ThreadPoolExecutor(_THREADS, "recollect-asking")
         self._others = ThreadPoolExecutor(_THREADS, "recollect-verb")
 
@@ -242,11 +249,10 @@ class AsyncMemory(_Awaited[Memory]):
         agent: str | None = None,
     ) -> Self:
         """The same verbs, bound to an address. AccessError where the new view would see more than this one."""
-        bound = self.memory.at(
+        view = copy(self)
+        view.made_from = self.memory.at(
             tenant=tenant, account=account, workspace=workspace, channel=channel, conversation=conversation, agent=agent
         )
-        view = type(self)(bound)
-        view.threads = self.threads
         return view
 
     remember = _Verb(Memory.remember)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from support.common import Clock
 from support.notebook_files import SAMPLE, Notes, parse
 
@@ -566,9 +567,8 @@ def test_the_schema_says_the_documents_limits() -> None:
 
 
 def test_the_schemas_are_json_schema() -> None:
-    validator = pytest.importorskip("jsonschema").Draft202012Validator
     for tool in tools.all():
-        validator.check_schema(tool.parameters)
+        Draft202012Validator.check_schema(tool.parameters)
 
 
 def test_an_entry_fades_after_the_presets_window(tmp_path: Path, clock: Clock) -> None:

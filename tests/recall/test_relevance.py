@@ -132,3 +132,13 @@ def test_relevance_grows_with_each_of_its_parts(memories: int) -> None:
         if meaning is not None:
             assert relevance(0.3, meaning + 1.0, 4.0, memories) > base
     assert relevance(0.3, None, 4.0, 1) >= relevance(0.3, None, 4.0, memories)
+
+
+def test_a_query_gives_all_that_meets_it_however_little_it_says(url: str) -> None:
+    with Memory(url, embedder="none") as memory:
+        memory.remember_many([f"filler number {n}" for n in range(700)])
+        greeting, door = memory.remember("Good morning, everyone"), memory.remember("the door is open")
+        assert [hit.memory.id for hit in memory.query({"text": "Good morning"})] == [greeting.id]
+        long = "which door was it that Otto painted in May with Hilde and Ute?"
+        assert memory.recall(long) == []
+        assert [hit.memory.id for hit in memory.query({"text": long})] == [door.id]

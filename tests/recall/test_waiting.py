@@ -364,3 +364,85 @@ def test_a_vector_that_is_no_number_is_not_kept_and_harms_no_other(url: str, tmp
             assert other.import_(str(tmp_path / "all.json")).added == len(FILLER) + 2, "and the version before"
     with Memory(url, embedder=Concepts()) as mended:
         assert mended.embed() == 1
+
+
+# Forks, and systems without room for another thread
+
+
+def test_a_child_asks_a_model_that_was_being_asked_when_it_was_made(tmp_path: Path, run: Callable[..., str]) -> None:
+    script = """
+import os, sys, threading, time
+from msgspec.structs import replace
+from support.concepts import Concepts
+from recollect import Memory, ModelError
+from recollect.models import vectors
+from recollect.presets import load
+vectors._SHORTEST_PAUSE = 0.0
+begun, parent = threading.Event(), os.getpid()
+class Stuck(Concepts):
+    asked = 0
+    def embed_query(self, text):
+        Stuck.asked += 1
+        if os.getpid() != parent:
+            return super().embed_query(text)
+        if Stuck.asked == 1:
+            raise ModelError("not yet")
+        begun.set()
+        threading.Event().wait()
+rules = load("recollect")
+memory = Memory(sys.argv[1], preset=replace(rules, recall=replace(rules.recall, patience=0.2)), embedder=Stuck())
+memory.remember("Ute sold her automobile")
+memory.recall("car")
+memory.recall("car")  # asks in the background, and hangs there
+begun.wait(20)
+if pid := os.fork():
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+else:
+    end = time.monotonic() + 20
+    while memory.recall("car").report and time.monotonic() < end:
+        time.sleep(0.02)
+    os._exit(0 if memory.recall("car").report == "" else 1)
+"""
+    run(script, str(tmp_path / "m"))
+
+
+def test_an_async_memory_works_in_a_child(tmp_path: Path, run: Callable[..., str]) -> None:
+    script = """
+import asyncio, os, sys
+from recollect import AsyncMemory
+memory = AsyncMemory(sys.argv[1], embedder="none")
+async def day(text):
+    await asyncio.wait_for(memory.remember(text), 10)
+    await asyncio.wait_for(memory.recall(text), 10)
+asyncio.run(day("tea in the parent"))
+if pid := os.fork():
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    asyncio.run(day("tea afterwards"))
+else:
+    asyncio.run(day("tea in the child"))
+    os._exit(0)
+"""
+    run(script, str(tmp_path / "m"))
+    with Memory(tmp_path / "m", embedder="none") as memory:
+        assert len(memory.list()) == 3
+
+
+def test_without_room_for_a_thread_memories_are_stored_and_found(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory(url, embedder="none") as memory:
+        memory.remember("Max has a vehicle")
+
+    def full(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", full)
+    memory = Memory(url, embedder=Concepts())
+    assert memory.remember("Ute sold her automobile").text == "Ute sold her automobile"
+    hits = memory.recall("automobile")
+    assert texts(hits) == ["Ute sold her automobile"]
+    assert hits.report == "by words alone: concepts: can't start new thread"
+    assert memory.recall("automobile").report == hits.report
+    monkeypatch.undo()
+    memory.close()
+    with Memory(url, embedder=Concepts()) as later:
+        later.embed()
+        assert set(texts(later.recall("car"))) == {"Ute sold her automobile", "Max has a vehicle"}

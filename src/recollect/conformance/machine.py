@@ -53,7 +53,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def fresh(self) -> Store:
         """A new, empty store."""
-        raise NotImplementedError
+        raise NotImplementedError("a subclass must have a method `fresh` that gives a new, empty store")
 
     def reopen(self, store: Store) -> Store:
         """The same data in a new store object, after the old one was closed."""

@@ -18,10 +18,6 @@ _IDLE = 10.0
 """Seconds after which a thread without work ends."""
 
 
-class LateError(ModelError):
-    """There was no answer in time. It may still come."""
-
-
 class _Call:
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work = work
@@ -52,25 +48,38 @@ class Bounded:
         self._busy = 0
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
-        """What the call returns or raises, or LateError if it takes longer."""
+        """What the call returns or raises, or ModelError if it takes longer; the answer may still come."""
         call = self.begin(work)
         if not call.done.wait(seconds):
             call.given_up = True
-            raise LateError(f"no answer within {seconds:g} s")
+            raise ModelError(f"no answer within {seconds:g} s")
         if call.error is not None:
             raise call.error
         return call.result
 
+    @property
+    def busy(self) -> bool:
+        """Whether calls are under way."""
+        return self._busy > 0
+
     def begin(self, work: Callable[[], Any]) -> _Call:
-        """Make a call and wait for nothing."""
+        """Make a call and wait for nothing. ModelError if there is no thread to be had."""
         call = _Call(work)
         with self._lock:
             if self._threads - self._busy <= self._calls.qsize() and self._threads < _MOST:
-                # Not of a pool: Python waits for the threads of a pool before it exits.
-                threading.Thread(target=self._work, name="recollect-asking", daemon=True).start()
-                self._threads += 1
+                self._more()
             self._calls.put(call)
         return call
+
+    def _more(self) -> None:
+        # Not of a pool: Python waits for the threads of a pool before it exits.
+        thread = threading.Thread(target=self._work, name="recollect-asking", daemon=True)
+        try:
+            thread.start()
+            self._threads += 1
+        except RuntimeError as error:  # there are too many, or the interpreter is ending
+            if not self._threads:
+                raise ModelError(str(error)) from None
 
     def _work(self) -> None:
         calls = self._calls

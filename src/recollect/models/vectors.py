@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from recollect import forking
@@ -81,8 +82,6 @@ class Embedding:
         """Memories that the model has no usable vector for."""
         self._unserved: dict[Place, None] = {}
         """Where vectors are missing because it failed."""
-        self._questions = 0
-        """How many are asked just now."""
         self._last_question = -_QUIET
         self._asked: dict[str, Floats] = {}
         self._stuck: dict[Place, float] = {}
@@ -101,7 +100,8 @@ class Embedding:
         weakref.finalize(self, backlog.close).atexit = False
 
     def after_fork(self) -> None:
-        """The worker is the parent's, and may have held a lock."""
+        """The worker is the parent's, and may have held a lock; so is whoever was asking the model."""
+        self._probing = False
         self._begin_anew(Backlog(self._backlog.places))
 
     @property
@@ -116,19 +116,16 @@ class Embedding:
         After a failure the model is asked in the background, and nobody waits for it until it has answered.
         """
         self._last_question = time.monotonic()
-        if self._problem:
+        if problem := self._problem:
             self._probe(text)
-            raise ModelError(self._problem)
+            raise ModelError(problem)
         vector = self._asked.get(text)
         if vector is None:
-            self._questions += 1
             try:
                 vector = self._bounded.ask(lambda: self._answered(text), seconds)
             except ModelError as error:
-                self._fail(error, logging.WARNING)
-                raise ModelError(self._problem) from error
+                raise ModelError(self._fail(error, logging.WARNING)) from error
             finally:
-                self._questions -= 1
                 self._last_question = time.monotonic()
                 self._backlog.stir()
         return vector
@@ -161,9 +158,13 @@ class Embedding:
             finally:
                 self._probing = False
 
-        self._bounded.begin(probe)
+        try:
+            self._bounded.begin(probe)
+        except ModelError:
+            self._probing = False
 
-    def _fail(self, error: BaseException, level: int = logging.INFO) -> None:
+    def _fail(self, error: BaseException, level: int = logging.INFO) -> str:
+        """Leave the model alone for a while. Returns why."""
         said = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
         problem = f"{self.embedder.model}: {said}"
         now = time.monotonic()
@@ -172,6 +173,7 @@ class Embedding:
             self._pause = min(2.0 * self._pause, _LONGEST_PAUSE)
         self._problem = problem
         log.log(level, "no vectors for now: %s", problem)
+        return problem
 
     def _recover(self) -> None:
         if self._problem:
@@ -231,15 +233,17 @@ class Embedding:
                 if self._thread is None or not self._thread.is_alive():
                     args = (weakref.ref(self), self._backlog)
                     thread = threading.Thread(target=_work, args=args, name="recollect-embedding", daemon=True)
-                    thread.start()
-                    self._thread = thread
+                    # A memory that is stored is stored, whether or not there is a thread for its vector.
+                    with suppress(RuntimeError):
+                        thread.start()
+                        self._thread = thread
 
     def serve(self, place: Place, backlog: Backlog) -> None:
         """A batch."""
         made, most = 0, _BATCH
         if time.monotonic() - self._last_question < _QUIET:
             most = _FEW
-            backlog.give_way(lambda: not self._questions, _YIELD)
+            backlog.give_way(lambda: not self._bounded.busy, _YIELD)
         try:
             made = self._batch(place, most, backlog)
         finally:

@@ -131,7 +131,8 @@ def _by_text(
     view = views[0]
     fetch = limit if related is None else _ALL
     decay = None if len(views) == 1 else cast("Decay", _Decays(views))
-    question = Question(validation.query(text, "text"), wheres, fetch, doubles=True, decay=decay)
+    # Whoever gives conditions wants all that meets them, however little it says.
+    question = Question(validation.query(text, "text"), wheres, fetch, doubles=True, decay=decay, min_relevance=0.0)
     hits = Asking(view, question).hits()
     return [hit for hit in hits if related is None or hit.memory.id in related]
 

@@ -211,7 +211,7 @@ class Asking:
         positions: dict[str, int] = {}
         odds = None if cosine is None else self._odds(cosine)
         coverage = None if cosine is not None and odds is None else pool.coverage(self._wish)
-        names = ("text", "meaning", "neighbours", _said("speaker", named), _said("time", when))
+        names, size = ("text", "meaning", "neighbours", _said("speaker", named), _said("time", when)), pool.size()
         for at, record in zip(best, self._records(pool, best), strict=True):
             if record is not None:
                 # A memory outside any conversation is its own best company.
@@ -221,7 +221,7 @@ class Asking:
                 if coverage is not None:
                     meant = None if odds is None or odds[at] != odds[at] else float(odds[at])
                     rest = scored.value - (0.0 if meant is None else float(scores.meaning[at]))
-                    likely = relevance(float(coverage[at]), meant, rest, pool.size())
+                    likely = relevance(float(coverage[at]), meant, rest, size)
                 hits.append(Hit(record, scored, likely))
                 positions[record.id] = at
         hits.sort(key=_by_score)

@@ -47,7 +47,8 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether it may take away or replace something, rather than only add to it."""
 
     def run(self, memory: Memory) -> Result:
-        raise NotImplementedError
+        """What the tool does. Each has its own."""
+        raise NotImplementedError(f"the tool {self.name} has no `run`")
 
     @staticmethod
     def refused(fault: Fault) -> Result:
