@@ -35,7 +35,7 @@ from recollect.stores.folders import (
 from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Edge, Memories
-from recollect.stores.sqlite.opening import BUSY_SECONDS, DiskError, MovedError, create, moves
+from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create, moves
 from recollect.stores.sqlite.transaction import Writing
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _FILES_EACH = 8
 """That one place keeps open: two for each connection, and one that they share."""
-_TRIES, _FAILURES = 100, 5
+_TRIES = 100
 """How often a read begins anew."""
 
 
@@ -151,21 +151,14 @@ class SqliteFolder:
         try:
             handle = self._recent(place)
             return nothing if handle is None else read(handle)
-        except (MovedError, DiskError):
+        except MovedError:
             pass
-        failures = 0
         for _ in range(_TRIES):
             handle = self._existing(place)
             try:
                 return nothing if handle is None else read(handle)
             except MovedError:
                 continue
-            except DiskError as error:  # a failing disk goes on failing; files that were taken away do not
-                failures += 1
-                if failures == _FAILURES or handle is None or handle.inside:
-                    raise StoreError(str(error)) from error
-                self.discard(place, handle)
-                time.sleep(0.005)
         raise MovedError
 
     # Memories
@@ -225,17 +218,14 @@ class SqliteFolder:
     ) -> Iterator[Record]:
         """Goes on where it was if the file was closed for others meanwhile."""
         last: Record | None = None
-        given = failures = 0
+        given = 0
         while handle := self._existing(place):
             try:
                 for record in handle.scan(where, order, edge, limit):
                     last, given = record, given + 1
                     yield record
                 return
-            except (MovedError, DiskError) as error:
-                failures += isinstance(error, DiskError)
-                if failures == _FAILURES:
-                    raise StoreError(str(error)) from error
+            except MovedError:
                 if last is not None:
                     edge = Edge(After.of(last))
                 limit, given = limit and limit - given, 0

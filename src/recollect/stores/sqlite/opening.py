@@ -43,10 +43,6 @@ class MovedError(ConcurrencyError):
         super().__init__(f"{problem}; trying again is safe")
 
 
-class DiskError(StoreError):
-    """The disk failed, or the files were taken away and made anew just while they were read."""
-
-
 def schema_of(connection: Any) -> int:
     return connection.pragma("user_version")
 
@@ -246,5 +242,5 @@ def translate(error: apsw.Error, path: str) -> StoreError | ConflictError:
     if isinstance(error, apsw.IOError):
         if getattr(error, "extendedresult", 0) in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE):
             return DiskFullError(f"{path} could not be written: disk full or file size limit reached ({error})")
-        return DiskError(f"{path}: the disk failed ({error})")
+        return StoreError(f"{path}: the disk failed ({error})")
     return StoreError(f"{path}: {error}")
