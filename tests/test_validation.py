@@ -205,7 +205,7 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("field", "value", "kept"), ACCEPTED, ids=range(len(ACCEPTED)))
 def test_a_value_within_the_limits_comes_back_as_it_went(memory: Memory, field: str, value: Any, kept: Any) -> None:
-    stored = memory.remember_many([{"content": "fine", field: value}])[0]
+    stored = memory.remember_many([{"content": "fine", field: value, "again": True}])[0]
     assert getattr(stored, field) == kept
     assert memory.get(stored.id) == stored
 
@@ -227,7 +227,7 @@ def test_an_embedding_is_kept_as_float32(memory: Memory) -> None:
 @pytest.mark.parametrize("name", ["bogus", "Content", "id", "", 5, "\ud800", "x" * 500])
 def test_an_unknown_field_is_named(memory: Memory, name: Any) -> None:
     before = counts(memory)
-    with pytest.raises(InputError, match="is not a field of a memory; known: channel, content") as caught:
+    with pytest.raises(InputError, match="is not a field of a memory; known: again, channel, content") as caught:
         memory.remember_many([{"content": "fine"}, {"content": "fine", name: "x"}])
     assert caught.value.field[:4] == str(name)[:4].replace("\ud800", "\\ud8")
     assert counts(memory) == before

@@ -205,12 +205,16 @@ class Memory:
         shared: bool = False,
         embedding: Sequence[float] | None = None,
         embedding_model: str | None = None,
+        again: bool = False,
     ) -> Record:
         """Store text or JSON; durable when this returns, or else its `saved` is False.
 
         Importance, kind, expiry and lifetime come from the preset's rules where they are not given. The tier says who
         sees it: the channel if there is one, else the workspace. What an agent stores is its own unless it is
         `shared`: then all agents see it. Credentials are refused with SecretError.
+
+        A text that was stored before, outside a conversation, is one memory: that one is returned, with a higher
+        `access_count` and with the tags that are new. `again=True` stores another.
         """
         return remember.remember(
             self._view,
@@ -233,8 +237,10 @@ class Memory:
                     "shared": shared or None,
                     "embedding": embedding,
                     "embedding_model": embedding_model,
+                    "again": again or None,
                 }
             ],
+            once=True,
         )[0]
 
     def remember_many(self, items: Iterable[Mapping[str, Any] | str]) -> builtins.list[Record]:

@@ -709,7 +709,7 @@ def test_doctor_is_content_with_a_good_memory(run: Run, stored: list[Record]) ->
 
 
 def test_doctor_fails_on_errors_only(run: Run, stored: list[Record]) -> None:
-    run("remember", "Alice prefers tabs")
+    run("remember", "Alice prefers tabs", "--again")
     warned = run("doctor").stdout
     assert "1 warning" in warned
     assert "doubles  1" in warned

@@ -29,6 +29,7 @@ from recollect.record import ROLES, TIERS, Record, utc_now
 @click.option("--meta", "--metadata", "meta", multiple=True, metavar="KEY=VALUE", help="Metadata; repeat for more.")
 @click.option("--ref", "--reference", "refs", multiple=True, metavar="ID", help="A memory it refers to; repeatable.")
 @click.option("--tier", type=click.Choice(TIERS), metavar="TIER", help=f"How far it is seen: {', '.join(TIERS)}.")
+@click.option("--again", is_flag=True, help="Store it even if it is there already.")
 @click.option("--shared", is_flag=True, help="With --agent: for all agents, not only this one.")
 @click.option("--content-json", is_flag=True, help="TEXT is JSON and is kept as such.")
 @click.option("--lines", is_flag=True, help="From stdin, one memory a line.")
@@ -38,7 +39,8 @@ from recollect.record import ROLES, TIERS, Record, utc_now
 def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool, **given: Any) -> None:
     """Store a memory. TEXT may be - for stdin, or be piped in.
 
-    With --lines and --jsonl all lines are stored, or none if one is refused. Credentials are never stored.
+    A text that is there already is not stored again, but counted. With --lines and --jsonl all lines are stored, or
+    none if one is refused. What looks like a credential is refused.
 
     \b
     Example:
@@ -63,14 +65,14 @@ def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool,
     elif target.json:
         output.emit(stored)
     else:
-        output.say("Remembered ", *headline(stored))
+        output.say("Known already: " if stored.access_count else "Remembered ", *headline(stored))
         if verbose:
             _print_reasons(stored, preset, judged=given["importance"] is None)
 
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
     fields = {name: given[name] for name in ("kind", "importance", "tags", "role", "source", "tier")}
-    fields["shared"] = given["shared"] or None
+    fields |= {"shared": given["shared"] or None, "again": given["again"] or None}
     fields["expires_at"] = times.future(given["expires"], "expires")
     fields["metadata"] = meta_pairs(given["meta"])
     return fields

@@ -122,6 +122,30 @@ class KeepingClaims:
             store.put(PLACE, [record, sample("two", id=record.id)])
         assert list(store.scan(where())) == []
 
+    def test_texts_are_found_to_the_letter_unless_they_are_of_a_conversation_or_out_of_use(self, store: Store) -> None:
+        same = ["tea at four", "Tea at four", "tea at four ", "tea", "a\x00b", "größe", {"tea": [1, 2]}]
+        kept = keep(store, *map(sample, same), sample("tea at four"), sample("tea at four", workspace="other"))
+        keep(store, sample("tea at four", conversation="c"), sample("tea at four", archived_at=NOW))
+        keep(store, sample("tea at four", superseded_by="f" * 32))
+        (expired,) = keep(store, sample("tea at four", expires_at=NOW - SECOND))
+        assert store.with_texts(PLACE, ["tea at four"]) == [kept[0], kept[7], expired]
+        for record in kept[1:7]:
+            assert store.with_texts(PLACE, ["nothing", record.text]) == [record]
+        assert store.with_texts(PLACE, []) == []
+        assert store.with_texts(OTHER, ["tea at four"]) == [kept[8]]
+        delete(store, kept[0])
+        update(store, replace(kept[7], archived_at=NOW))
+        assert store.with_texts(PLACE, ["tea at four"]) == [expired]
+
+    def test_a_transaction_finds_its_own_texts_until_it_is_taken_back(self, store: Store) -> None:
+        (old,) = keep(store, sample("tea"))
+        with failing(store, PLACE):
+            (new,) = store.put(PLACE, [sample("tea")])
+            assert store.with_texts(PLACE, ["tea"]) == [old, new]
+            store.delete(PLACE, [old.id])
+            assert store.with_texts(PLACE, ["tea"]) == [new]
+        assert store.with_texts(PLACE, ["tea"]) == [old]
+
     def test_get_gives_those_that_exist_in_whatever_state(self, store: Store) -> None:
         states = [{}, {"expires_at": NOW - SECOND}, {"archived_at": NOW}, {"superseded_by": "f" * 32}]
         kept = keep(store, *(sample("a", **state) for state in states), sample("not asked for"))[:-1]

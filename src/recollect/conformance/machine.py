@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -275,6 +276,20 @@ class StoreMachine(RuleBasedStateMachine):
                 for ident in matching_ids(shortlist, query):
                     (record,) = (r for r in self.of(shortlist.place) if r.id == ident)
                     assert wish.matches(record)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), inside=st.booleans())
+    def with_texts(self, data: st.DataObject, inside: bool) -> None:
+        texts = [record.text for record in self.pick(data)]
+        for place in {Place.of(record) for record in self.model.values()}:
+            wanted = [
+                record
+                for record in self.of(place)
+                if record.text in texts and record.address.conversation is None
+                if record.archived_at is None and record.superseded_by is None
+            ]
+            with self.store.transaction(place) if inside else nullcontext():
+                assert self.store.with_texts(place, [*texts, "a text that nobody has", *texts]) == wanted
 
     @rule(place=places, model=st.sampled_from("mn"), dimensions=st.integers(1, 2), most=st.integers(0, 4))
     def lacking(self, place: Place, model: str, dimensions: int, most: int) -> None:

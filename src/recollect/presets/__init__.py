@@ -31,6 +31,8 @@ class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tags: Annotated[int, msgspec.Meta(ge=0)] | None = None
     any_tags: bool = False
     """Whether a tag may be any short text, rather than letters, digits and dots between levels."""
+    once: bool = True
+    """Whether a text that is there already, outside a conversation, is not stored again."""
     account_kinds: tuple[str, ...] = ()
     """The only kinds that the tier `account` holds, and without vectors; none for all kinds."""
 

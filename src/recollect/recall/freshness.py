@@ -9,32 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.text.speakers import prefix
+from recollect.text.words import NEGATION, WORD, stem, stems
 
 _EMPTY = frozenset(
     """a an the is are was were be been am do does did has have had of in on at to for with by as and or it its this
     that there what which who whom whose where when why how will would can could""".split()
 )
 """Words that are no value: "in Graz" and "at the Graz office" differ in nothing but "office"."""
-
-_PERSONS = {
-    "@me": "i me my mine i'm i've",
-    "@you": "you your yours",
-    "@he": "he him his",
-    "@she": "she her hers",
-    "@we": "we us our ours",
-    "@they": "they them their",
-}
-"""One word for a person in every case: "my" car and the car "I" drive have the same owner."""
-
-_NOT = re.compile(r"\b(not|no|never|none|without|cannot)\b|n['’]t\b", re.IGNORECASE)
-"""A sentence and its negation may have the same words otherwise."""
 
 _OPPOSITES = """on/off open/closed enable/disable allowed/forbidden active/inactive start/stop started/stopped
 like/dislike love/hate true/false available/unavailable accept/reject yes/no"""
@@ -83,10 +71,6 @@ _FRAMES = {
 }
 """What a question asks for, and what tells that it has changed, though it says so in words of its own."""
 
-_ENDINGS = ("ing", "ied", "ies", "ed", "es", "s", "e")
-"""Taken off, so that "sits" and "sitting" are one word. Longer ones first."""
-
-_WORD = re.compile(r"\d[\d.,:/-]*\d|[^\W_]+(?:['’][^\W_]+)*")
 _SENTENCE = re.compile(r"(?<=\w\w\w[.!?])\s+")
 """Not behind "Dr."."""
 _CAPITALIZED = re.compile(r"(?<=\s)[^\W\d_]\w+")
@@ -136,7 +120,7 @@ class _Said:
 
     @property
     def negated(self) -> bool:
-        return self._has(_NOT)
+        return self._has(NEGATION)
 
     @property
     def adds(self) -> bool:
@@ -227,7 +211,7 @@ def _of_another(old: _Said, new: _Said, question: _Question) -> bool:
 
 def _possessors(sentence: str, until: int) -> set[str]:
     found = _POSSESSOR.finditer(sentence)
-    return {_token((one[1] or one[2]).lower()) for one in found if one.start() <= max(until, 0)}
+    return {stem((one[1] or one[2]).lower()) for one in found if one.start() <= max(until, 0)}
 
 
 def _tells_of_a_change(old: _Said, new: _Said, question: _Question) -> bool:
@@ -271,56 +255,35 @@ def _replaces(old: _Said, new: _Said, question: _Question) -> bool:
 
 
 def _question(query: str) -> _Question:
-    names = {_token(word.lower()) for word in _CAPITALIZED.findall(query) if word[0].isupper()}
-    every = _tokens(query)
+    names = {stem(word.lower()) for word in _CAPITALIZED.findall(query) if word[0].isupper()}
+    every = frozenset(stems(query))
     words = every - _EMPTY
     persons = names | {word for word in words if word[0] == "@"}
-    spelled = [word for word in _WORD.findall(query.lower()) if _token(word) in words - persons]
+    spelled = [word for word in WORD.findall(query.lower()) if stem(word) in words - persons]
     return _Question(words, names, persons, every, [word[:5] for word in spelled], " or " in query)
 
 
 def _said(text: str, question: _Question) -> _Said:
     found = prefix(text)
     name, start = found or ("", 0)
-    sentences = [(_tokens(sentence), sentence) for sentence in _SENTENCE.split(text[start:])]
+    sentences = [(frozenset(stems(sentence)), sentence) for sentence in _SENTENCE.split(text[start:])]
     words, sentence = max(sentences, key=lambda pair: len(question.words & pair[0]))
-    speaker = _tokens(name)
+    speaker = frozenset(stems(name))
     return _Said(words | speaker, speaker, sentence, len(sentences) == 1 and len(text) <= _PLAIN and not speaker)
-
-
-def _tokens(text: str) -> frozenset[str]:
-    return frozenset(map(_token, _WORD.findall(text.lower())))
-
-
-@lru_cache(maxsize=20_000)
-def _token(word: str) -> str:
-    word = word.replace("’", "'")
-    if person := _persons().get(word):
-        return person
-    word = word.removesuffix("'s")
-    for end in _ENDINGS:
-        if word.endswith(end) and len(word) - len(end) >= 3:
-            return word[: -len(end)]
-    return word
-
-
-@cache
-def _persons() -> dict[str, str]:
-    return {word: person for person, words in _PERSONS.items() for word in words.split()}
 
 
 @cache
 def _left() -> frozenset[str]:
-    return frozenset(map(_token, _LEFT.split()))
+    return frozenset(map(stem, _LEFT.split()))
 
 
 @cache
 def _frames() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     return tuple(
-        (frozenset(map(_token, asked.split())), frozenset(map(_token, told.split()))) for asked, told in _FRAMES.items()
+        (frozenset(map(stem, asked.split())), frozenset(map(stem, told.split()))) for asked, told in _FRAMES.items()
     )
 
 
 @cache
 def _opposites() -> frozenset[frozenset[str]]:
-    return frozenset(frozenset(map(_token, pair.split("/"))) for pair in _OPPOSITES.split())
+    return frozenset(frozenset(map(stem, pair.split("/"))) for pair in _OPPOSITES.split())

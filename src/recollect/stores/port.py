@@ -127,6 +127,13 @@ class Memories(Protocol):
         """Those that exist there, in whatever state, in no particular order, with embeddings."""
         ...
 
+    def with_texts(self, place: Place, texts: Sequence[str]) -> list[Record]:
+        """Those in no conversation whose text is one of these to the letter, unless they are archived or superseded.
+
+        In the order of storing, with embeddings.
+        """
+        ...
+
     def update(self, place: Place, records: Sequence[Record]) -> None:
         """Replace the fields that may change of records that exist. Content, address, times and vector stay."""
         ...

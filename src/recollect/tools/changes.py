@@ -10,7 +10,21 @@ from recollect import ids
 from recollect.errors import InputError
 from recollect.facets.scratchpad import SHELF
 from recollect.memory import Memory
-from recollect.tools.base import COUNT, NUMBER, TEXT, TIME, Arguments, Id, Kind, Result, Tag, many, perhaps, returns
+from recollect.tools.base import (
+    COUNT,
+    NUMBER,
+    TEXT,
+    TIME,
+    YES,
+    Arguments,
+    Id,
+    Kind,
+    Result,
+    Tag,
+    many,
+    perhaps,
+    returns,
+)
 from recollect.tools.verbs import told_kind
 
 _Content = Annotated[str, Meta(min_length=1, max_length=10_000, description="What to remember: one fact.")]
@@ -22,7 +36,7 @@ _Importance = Annotated[
     Annotated[float, Meta(ge=0.0, le=1.0)] | None,
     Meta(description="How much it matters, from 0 to 1. Leave it out to have it judged from the words."),
 ]
-_STORED = returns(id=TEXT, kind=TEXT, importance=NUMBER, expires_at=perhaps(TIME))
+_STORED = returns(id=TEXT, kind=TEXT, importance=NUMBER, expires_at=perhaps(TIME), known_already=YES)
 
 
 class Remember(Arguments, frozen=True):
@@ -63,6 +77,7 @@ class Remember(Arguments, frozen=True):
             "kind": stored.kind,
             "importance": round(stored.importance, 4),
             "expires_at": stored.expires_at,
+            "known_already": stored.access_count > 0,
         }
 
 

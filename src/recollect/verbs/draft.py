@@ -36,6 +36,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "tier": lambda value: validation.choice(value, "tier", Tier),
     "lifetime": lambda value: validation.choice(value, "lifetime", Lifetime),
     "shared": lambda value: validation.flag(value, "shared"),
+    "again": lambda value: validation.flag(value, "again"),
     "embedding": validation.embedding,
     "embedding_model": lambda value: validation.label(value, "embedding_model"),
 }

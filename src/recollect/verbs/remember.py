@@ -11,6 +11,7 @@ from recollect import validation
 from recollect.errors import AccessError, InputError, SizeLimitError
 from recollect.record import Record, new_id
 from recollect.stores.port import Place, by_place
+from recollect.verbs import repeats
 from recollect.verbs.draft import draft, signed
 from recollect.verbs.quota import keep_quota, make_room, relieve
 from recollect.view import View
@@ -21,23 +22,32 @@ def remember(
     items: Iterable[Mapping[str, Any] | str],
     *,
     shared: bool = False,
+    once: bool = False,
     unless: Callable[[], bool] | None = None,
 ) -> list[Record]:
     """All are checked before the first is stored, and stored together or not at all.
 
-    `shared` is for what belongs to no agent, whoever writes it. `unless` is asked while nobody else can write there;
-    if it says so, nothing is stored.
+    `shared` is for what belongs to no agent, whoever writes it. With `once`, what is there already outside a
+    conversation is not stored again, unless the item says so. `unless` is asked while nobody else can write there; if
+    it says so, nothing is stored.
     """
     try:
         view.screen_address()
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
-        records = [signed(draft(_fields(item), address, preset, now), view.address.agent) for item in items]
+        given = [_fields(item) for item in items]
+        records = [signed(draft(fields, address, preset, now), view.address.agent) for fields in given]
         quota = view.quota  # read before anything is stored: a setting in a file may be wrong, and refuses this then
     except (InputError, AccessError) as error:
         view.refused("remember", error)
         raise
     groups = by_place(records)
-    stored = _store(view, groups, unless)
+    once = once and preset.remember.once
+    said = {
+        record.id: fields
+        for record, fields in zip(records, given, strict=True)
+        if once and record.address.conversation is None and not fields.get("again")
+    }
+    stored = _store(view, groups, said, unless)
     if stored is None:
         return []
     if quota is not None:
@@ -53,22 +63,28 @@ def remember_many(view: View, items: Any) -> list[Record]:
         if isinstance(items, Mapping):
             raise InputError("items", "must be a list of texts or dicts, not one dict")
         items = validation.sequence(items, "items")
-    return remember(view, items)
+    return remember(view, items, once=True)
 
 
 def _store(
-    view: View, groups: Mapping[Place, Sequence[Record]], unless: Callable[[], bool] | None
+    view: View,
+    groups: Mapping[Place, Sequence[Record]],
+    said: Mapping[str, repeats.Said],
+    unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
     try:
-        return _put(view, groups, unless)
+        return _put(view, groups, said, unless)
     except SizeLimitError as error:
         if not error.may_compact or sum(make_room(view, place) for place in groups) <= 0:
             raise
-        return _put(view, groups, unless)
+        return _put(view, groups, said, unless)
 
 
 def _put(
-    view: View, groups: Mapping[Place, Sequence[Record]], unless: Callable[[], bool] | None
+    view: View,
+    groups: Mapping[Place, Sequence[Record]],
+    said: Mapping[str, repeats.Said],
+    unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
     """What was stored, by the id that it was drafted with; None if it was not to be."""
     stored: dict[str, Record] = {}
@@ -77,11 +93,34 @@ def _put(
         if unless is not None and unless():
             return None
         for place, records in groups.items():
-            kept = view.store.put(place, records)
-            message = f"remembered a {kept[0].kind}" if len(kept) == 1 else f"remembered {len(kept):,} memories"
-            view.log(place, "remember", message, part_of=whole, created=[record.id for record in kept])
-            stored.update(zip((record.id for record in records), kept, strict=True))
+            told = repeats.sort(view, place, records, said)
+            kept = list(view.store.put(place, list(told.new.values())))
+            if told.changed:
+                view.store.update(place, list(told.changed.values()))
+            view.log(
+                place,
+                "remember",
+                _message(kept, told.changed),
+                told.before,
+                part_of=whole,
+                created=[record.id for record in kept],
+                changed=list(told.changed) or None,
+            )
+            stored |= zip(told.new, kept, strict=True)
+            stored |= told.changed
+            stored |= {draft: stored[known] for draft, known in told.known_as.items()}
     return stored
+
+
+def _message(new: Sequence[Record], again: Mapping[str, Record]) -> str:
+    """What the audit log says of it."""
+
+    def what(records: Sequence[Record]) -> str:
+        return f"a {records[0].kind}" if len(records) == 1 else f"{len(records):,} memories"
+
+    parts = [f"remembered {what(new)}"] if new else []
+    parts += [f"{'' if new else 'remembered '}{what(list(again.values()))} again"] if again else []
+    return " and ".join(parts)
 
 
 def _fields(item: Mapping[str, Any] | str) -> Mapping[str, Any]:

@@ -248,6 +248,7 @@ class Call:
         metadata = {"model": str(model)} if model is not None else {}
         return {
             "content": turn.text,
+            "again": True,  # a turn is one of many, whatever its words
             "kind": self._options.kind,
             "role": turn.role,
             "source": self.shape.source,

@@ -144,6 +144,21 @@ class Book:
         record = self.record(row, vector=False)
         return record.text if record else ""
 
+    def with_texts(self, texts: frozenset[str]) -> list[Record]:
+        """Of what is in no conversation and still counts. In the order of storing."""
+        state, staged = self.reader.state, self.mine()
+        if state.by_text is None:
+            state.by_text = {}
+            for row in list(state.rows.values()):
+                state.note_text(row, self.text(row))
+        named = [ident for text in texts for ident in state.by_text.get(hash(text), ())]
+        rows = [row for ident in {*named, *(staged.rows if staged else ())} if (row := self.row(ident))]
+        rows = [row for row in rows if row.record.archived_at is None and row.record.superseded_by is None]
+        records = [record for row in rows if (record := self.record(row))]
+        wanted = {one.id for one in records if one.address.conversation is None and one.text in texts}
+        order = {row.record.id: at for at, row in enumerate(self.rows())} if len(wanted) > 1 else {}
+        return sorted((one for one in records if one.id in wanted), key=lambda one: order.get(one.id, 0))
+
     def matching(self, where: Filter, order: Order, resume: Resume | None = None) -> list[Record]:
         """Without content, in order. Equals are in the order of storing, and the newest in its exact reverse."""
         meets = where.meets()

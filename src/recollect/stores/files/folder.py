@@ -154,6 +154,10 @@ class FileFolder:
 
         return book.read(read)
 
+    def with_texts(self, place: Place, texts: Sequence[str]) -> list[Record]:
+        book = self.book(place)
+        return book.read(lambda: book.with_texts(frozenset(texts)))
+
     def update(self, place: Place, records: Sequence[Record]) -> None:
         with self._in(place) as changes:
             changes.update(records)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import SchemaError
-from recollect.record import SCHEMA_VERSION, Record
+from recollect.record import SCHEMA_VERSION, Record, render
 from recollect.stores.files.files import Line
 from recollect.stores.files.fileset import CHANGES, SHELVES, TOMBSTONES, VECTORS
 from recollect.stores.files.formats import Format
@@ -72,6 +73,8 @@ class State:
         """In the order of storing."""
         self.kinds: Counter[str] = Counter()
         """How many there are of each."""
+        self.by_text: dict[int, list[str]] | None = None
+        """Ids by the hash of a text, of what is in no conversation; some may be gone. Made when it is first needed."""
         self.tombs: dict[str, int] = {}
         self.things: dict[tuple[str, str], Thing] = {}
         """By shelf and key, in the order in which they were first kept."""
@@ -124,8 +127,15 @@ class State:
             return
         self.lose(record.id)  # one that was deleted and stored again comes last
         held = (self.format.content(line.data),) if line.start == PENDING else None
-        self.rows[record.id] = Row(record, version, line.start, line.end, self.lines, held=held)
+        row = self.rows[record.id] = Row(record, version, line.start, line.end, self.lines, held=held)
         self.kinds[record.kind] += 1
+        if self.by_text is not None:
+            with suppress(*UNREADABLE):  # found out when it is read
+                self.note_text(row, render(record.content or self.format.content(line.data)))
+
+    def note_text(self, row: Row, text: str) -> None:
+        if self.by_text is not None and row.record.address.conversation is None:
+            self.by_text.setdefault(hash(text), []).append(row.record.id)
 
     def lose(self, ident: str) -> None:
         if (row := self.rows.pop(ident, None)) is not None:

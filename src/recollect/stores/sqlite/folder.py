@@ -178,6 +178,9 @@ class SqliteFolder:
                 return handle.get(ids)
         return self._read(place, lambda handle: handle.get(ids), [])
 
+    def with_texts(self, place: Place, texts: Sequence[str]) -> list[Record]:
+        return self._read(place, lambda handle: handle.with_texts(texts), [])
+
     def update(self, place: Place, records: Sequence[Record]) -> None:
         with Writing(self, (place,)) as handle:
             handle.update(records)

@@ -16,7 +16,17 @@ from recollect.stores.port import After, By, Damage, Order, Place
 from recollect.stores.sqlite.audit import AuditTable
 from recollect.stores.sqlite.database import UNREADABLE, Database
 from recollect.stores.sqlite.opening import MovedError
-from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_changes, to_record, to_row
+from recollect.stores.sqlite.rows import (
+    INSERT,
+    SELECT,
+    UPDATE,
+    condition,
+    indexed,
+    text_key,
+    to_changes,
+    to_record,
+    to_row,
+)
 from recollect.stores.sqlite.shelves import ShelfTable
 from recollect.stores.touches import Touched, Touches
 
@@ -32,6 +42,9 @@ _WITH_EMBEDDING = f"""SELECT {SELECT}, (SELECT vector FROM embeddings e WHERE e.
 _GET = f"{_WITH_EMBEDDING} WHERE m.id = ?"
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
+_NAME = "INSERT INTO texts (key, seq) VALUES (?, ?)"
+_NAMED = f"""{_WITH_EMBEDDING} WHERE m.seq IN (SELECT seq FROM texts WHERE key IN ({{}})) AND m.text IN ({{}})
+    AND m.superseded_by IS NULL AND m.archived_at IS NULL ORDER BY m.seq"""
 _EMBED = "INSERT OR REPLACE INTO embeddings (seq, model, vector) VALUES (?, ?, ?)"
 _EMBED_ID = "INSERT OR REPLACE INTO embeddings (seq, model, vector) SELECT seq, ?, ? FROM memories WHERE id = ?"
 _TOUCH = "UPDATE memories SET access_count = access_count + ?, accessed_at = max(accessed_at, ?) WHERE id = ?"
@@ -88,6 +101,8 @@ class Memories(Database):
             raise _exists(record.id) from None
         seq = self.writer.last_insert_rowid()
         execute(_INDEX, (seq, indexed(row)))
+        if record.address.conversation is None:
+            execute(_NAME, (text_key(record.text), seq))
         if record.embedding is not None:
             execute(_EMBED, (seq, record.embedding_model, record.embedding))
 
@@ -103,6 +118,7 @@ class Memories(Database):
                 raise _exists(ident) from None
             raise self.problem(apsw.CorruptError(str(error))) from error
         many(_INDEX, [(row[0], indexed(row)) for row in rows])
+        many(_NAME, [(text_key(r.text), seq) for seq, r in enumerate(records, first) if r.address.conversation is None])
         if embeddings := [
             (seq, record.embedding_model, record.embedding)
             for seq, record in enumerate(records, first)
@@ -122,11 +138,12 @@ class Memories(Database):
     def delete(self, ids: Sequence[str]) -> None:
         execute = self.writer.execute
         for ident in ids:
-            row = execute("SELECT seq, coalesce(segmented, text) FROM memories WHERE id = ?", (ident,)).fetchone()
+            row = execute("SELECT seq, coalesce(segmented, text), text FROM memories WHERE id = ?", (ident,)).fetchone()
             if row is None:
                 raise _missing(ident)
-            seq, words = row
+            seq, words, text = row
             execute(_UNINDEX, (seq, words))
+            execute("DELETE FROM texts WHERE key = ? AND seq = ?", (text_key(text), seq))
             execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
             execute("DELETE FROM memories WHERE seq = ?", (seq,))
         self.touches.drop(ids)
@@ -139,6 +156,13 @@ class Memories(Database):
         for at in range(0, len(ids), SOME):
             some = ids[at : at + SOME]
             rows += self.rows(f"{_WITH_EMBEDDING} WHERE m.id IN ({marks(some)})", some)
+        return [self._record(row) for row in rows]
+
+    def with_texts(self, texts: Sequence[str]) -> list[Record]:
+        rows: list[tuple[Any, ...]] = []
+        for at in range(0, len(texts), SOME):
+            some = texts[at : at + SOME]
+            rows += self.rows(_NAMED.format(marks(some), marks(some)), (*map(text_key, some), *some))
         return [self._record(row) for row in rows]
 
     def scan(self, where: Filter, order: Order, edge: Edge | None, limit: int | None) -> Iterator[Record]:

@@ -25,6 +25,7 @@ from recollect.errors import (
     UnreadableError,
 )
 from recollect.record import new_id
+from recollect.stores.sqlite.rows import text_key
 
 BUSY_SECONDS = 10.0
 APPLICATION_ID = 0x7265636C  # "recl"
@@ -49,6 +50,7 @@ def schema_of(connection: Any) -> int:
 
 def migrate(connection: Any) -> None:
     """Each migration and its number in one transaction; a second process waits and finds it done."""
+    connection.create_scalar_function("text_key", text_key, 1, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number, script in enumerate(_MIGRATIONS, 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -113,6 +114,11 @@ def _to_record(place, row):
 """,
 )
 """From the columns of SELECT, then the embedding and its model."""
+
+
+def text_key(text: str) -> int:
+    """The number that a text is found by, the same in every process."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
 
 
 def indexed(row: tuple[Any, ...]) -> str:

@@ -1,0 +1,79 @@
+"""What is told again is one memory: the one that is there, with the count of how often it was told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.record import Record
+from recollect.stores.port import Place
+from recollect.validation import MAX_REFERENCES, MAX_TAGS
+from recollect.view import View
+
+Said = Mapping[str, Any]
+"""What a caller gave for a memory, by the names of `remember`'s arguments."""
+_APART = ("kind", "role", "source", "lifetime", "created_at", "expires_at", "embedding", "embedding_model")
+"""What two memories of the same text differ in, where the caller names it."""
+
+
+class Sorted(msgspec.Struct):
+    """Drafts of one place, told apart by whether the place knows them."""
+
+    new: dict[str, Record]
+    """To be stored, by id."""
+    changed: dict[str, Record]
+    """Memories that were told again, as they are now, by id."""
+    before: list[Record]
+    """The same as they were."""
+    known_as: dict[str, str]
+    """The id of a draft that is not stored → that of the memory it repeats."""
+
+
+def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, Said]) -> Sorted:
+    """Called while nobody else can write there. A draft of which nothing is in `said` is new, whatever is there."""
+    texts = list(dict.fromkeys(draft.text for draft in drafts if draft.id in said))
+    now, there = view.now(), view.store.with_texts(place, texts) if texts else []
+    known: dict[str, dict[str, Record]] = {text: {} for text in texts}
+    for record in there:
+        if record.state(now) == "live":
+            known[record.text][record.id] = record
+    new, changed, known_as = dict[str, Record](), dict[str, Record](), dict[str, str]()
+    most = min(view.preset.remember.max_tags or MAX_TAGS, MAX_TAGS)
+    for draft in drafts:
+        twins = known[draft.text] if draft.id in said else {}
+        told = (_told(twin, draft, said[draft.id], most, now) for twin in reversed(twins.values()))
+        again = next((twin for twin in told if twin is not None), None)
+        if again is None:
+            twins[draft.id] = new[draft.id] = draft
+            continue
+        known_as[draft.id] = again.id
+        twins[again.id] = (new if again.id in new else changed)[again.id] = again
+    return Sorted(new, changed, [record for record in there if record.id in changed], known_as)
+
+
+def _told(twin: Record, draft: Record, said: Said, most_tags: int, now: datetime) -> Record | None:
+    """A memory that is there, told once more; None if what is said now is something else."""
+    if (twin.address, twin.tier, twin.content) != (draft.address, draft.tier, draft.content):
+        return None
+    if any(said.get(field) is not None and getattr(twin, field) != getattr(draft, field) for field in _APART):
+        return None
+    if any(key not in twin.metadata or twin.metadata[key] != value for key, value in draft.metadata.items()):
+        return None
+    tags = tuple(dict.fromkeys((*twin.tags, *draft.tags)))
+    references = tuple(dict.fromkeys((*twin.references, *draft.references)))
+    if len(tags) > most_tags or len(references) > MAX_REFERENCES:
+        return None
+    until = [at for at in (twin.expires_at, draft.expires_at) if at is not None]
+    return replace(
+        twin,
+        tags=tags,
+        references=references,
+        importance=twin.importance if said.get("importance") is None else max(twin.importance, draft.importance),
+        expires_at=max(until) if len(until) == 2 else None,
+        access_count=twin.access_count + 1,
+        accessed_at=max(twin.accessed_at, now),
+    )
