@@ -323,7 +323,7 @@ def test_without_onnxruntime_it_says_what_to_install(installed: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
 
     assert available() is None
-    with pytest.raises(ModelError, match=r"pip install 'recollect\[local\]'"):
+    with pytest.raises(ModelError, match=r"pip install onnxruntime"):
         open_embedder("local")
 
 

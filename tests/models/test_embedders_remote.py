@@ -545,5 +545,5 @@ def test_options_out_of_range_are_refused(options: dict[str, int]) -> None:
 def test_without_httpx_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "httpx", None)
 
-    with pytest.raises(ModelError, match=r"pip install 'recollect\[remote\]'"):
+    with pytest.raises(ModelError, match=r"pip install httpx"):
         open_embedder("https://host/v1#m")

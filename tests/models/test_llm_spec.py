@@ -142,7 +142,7 @@ def test_without_httpx_it_says_what_to_install_when_it_is_asked(monkeypatch: pyt
     llm = llm_for("openai:m")
 
     assert llm is not None
-    with pytest.raises(ModelError, match=r"pip install 'recollect\[remote\]'"):
+    with pytest.raises(ModelError, match=r"pip install httpx"):
         llm.complete(QUESTION)
 
 

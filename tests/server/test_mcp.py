@@ -763,7 +763,7 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, monkeypatch: py
     done = CliRunner().invoke(cli, ["mcp", "--store", str(tmp_path / "memory")])
 
     assert done.exit_code == 1
-    assert "pip install 'recollect[mcp]'" in done.stderr
+    assert "pip install '.[mcp]'" in done.stderr
 
 
 def test_whoever_starts_it_by_hand_is_told_what_it_waits_for(tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
         if not _ORIGIN.fullmatch(origin):
             raise InputError("allow_origin", "must be as browsers send it, such as http://localhost:3000")
     if find_spec("mcp") is None:
-        raise click.ClickException("the MCP server needs the package mcp; run `pip install 'recollect[mcp]'`")
+        raise click.ClickException(
+            "the MCP server needs the package mcp; run `pip install '.[mcp]'` in a clone of recollect"
+        )
     store, home = target.find()
     starting = home is not None and not read_only and not home.there(target.location)
     listening = None if where is None else _listen(*where)

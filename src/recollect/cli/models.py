@@ -74,7 +74,7 @@ def pull(target: Target, name: str, source: str | None) -> None:
         output.say("Installed ", (name, STRONG), f" ({text.size(model.size)}, {model.licence}) from {done.source}")
         output.say(("In ", QUIET), done.path)
     if find_spec("onnxruntime") is None:
-        output.note("To use it, onnxruntime is needed: pip install 'recollect[local]'")
+        output.note("To use it, onnxruntime is needed: pip install onnxruntime")
 
 
 @click.command("list", cls=Leaf)

@@ -89,7 +89,7 @@ class Endpoint:
         self._service = service
         self._timeout, self._retries, self._sleep = timeout, retries, sleep
         if find_spec("httpx") is None:
-            raise ModelError("httpx is not installed; run `pip install 'recollect[remote]'`")
+            raise ModelError("httpx is not installed; run `pip install httpx`")
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
         forking.watch(self)

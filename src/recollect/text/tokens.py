@@ -140,7 +140,7 @@ def counter(model: str | None = None) -> Count:
     if "claude" in name:
         return _claude
     if find_spec("tiktoken") is None:
-        _log.info("tokens are estimated: tiktoken is not installed (`pip install recollect[tokens]`)")
+        _log.info("tokens are estimated: tiktoken is not installed (`pip install tiktoken`)")
         return estimate
     encoding = _encoding_name(name.rpartition("/")[2])
     try:

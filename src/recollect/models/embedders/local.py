@@ -238,7 +238,7 @@ def _check(folder: Path) -> None:
         if not (folder / name).is_file():
             raise ModelError(f"there is no {folder / name}; run `recollect models pull`, or give a model's folder")
     if find_spec("onnxruntime") is None:
-        raise ModelError("onnxruntime is not installed; run `pip install 'recollect[local]'`")
+        raise ModelError("onnxruntime is not installed; run `pip install onnxruntime`")
 
 
 def _cores() -> int:
