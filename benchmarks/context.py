@@ -74,7 +74,7 @@ def block() -> None:
     talks = [[*turns, {"role": "user", "content": question}] for question in asked]
     with tempfile.TemporaryDirectory() as folder, Memory(folder, embedder="none") as memory:
         memory.remember_many({"content": text, "conversation": f"c{at // 20}"} for at, text in enumerate(texts))
-        for name, budget in (("all of it", None), ("older turns condensed", 4000)):
+        for name, budget in (("all of it", None), ("older turns summarised", 4000)):
             recall: list[float] = []
             context: list[float] = []
             for question, talk in zip(asked, talks, strict=True):

@@ -72,7 +72,7 @@ class Memory:
         `embedder` makes vectors: `local`, `local:FOLDER`, `https://host/v1#model`, `none`, or an Embedder.
 
         Without one it is RECOLLECT_EMBEDDER, else the local model if `recollect models pull` has installed it.
-        `llm` condenses what is long: `openai:MODEL`, `anthropic:MODEL`, `https://host/v1#model`, or an Llm; without
+        `llm` summarises what is long: `openai:MODEL`, `anthropic:MODEL`, `https://host/v1#model`, or an Llm; without
         one it is RECOLLECT_LLM, else rules of our own that need no model.
         `skills` is a folder, or several, in which every SKILL.md is read now, for all tenants. `sources` are what
         `consult` asks besides the memories and the audit log.
@@ -319,7 +319,7 @@ class Memory:
         """The messages with what is remembered put in, as the preset's `[context]` says, and a report.
 
         Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. `budget` is the
-        number of tokens that all of it may have: beyond it older turns are condensed, then fewer memories are shown.
+        number of tokens that all of it may have: beyond it older turns are summarised, then fewer memories are shown.
         `query` is what to look for instead of the user's last message. `participants` are the others in a group.
         `count` counts tokens: `recollect.text.tokens.estimate` unless told otherwise, or its exact `counter(model)`.
         """

@@ -712,7 +712,7 @@ def test_doctor_fails_on_errors_only(run: Run, stored: list[Record]) -> None:
     run("remember", "Alice prefers tabs", "--again")
     warned = run("doctor").stdout
     assert "1 warning" in warned
-    assert "doubles  1" in warned
+    assert "duplicates  1" in warned
 
     Path("loose.toml").write_text("[secrets]\nenabled = false\n")
     secret = json.loads(run("remember", f"key {SECRET}", "--preset", "./loose.toml", "--json").stdout)

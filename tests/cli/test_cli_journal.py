@@ -47,7 +47,7 @@ def test_old_entries_are_marked_and_condensed_once() -> None:
     (core,) = ask("consolidate")
     assert core["content"] == f"From my journal, {long_ago.date()}:\nmet Alice"
     assert ask("consolidate") == []
-    assert run("consolidate") == "Nothing to condense.\n"
+    assert run("consolidate") == "Nothing to summarise.\n"
 
 
 def test_where_there_is_nothing_it_says_so() -> None:

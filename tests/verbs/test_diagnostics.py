@@ -167,11 +167,11 @@ def test_the_doctor_finds_what_could_be_better(tmp_path: Path, clock: Clock) -> 
     with Memory(tmp_path / "memory", preset="atlas", clock=clock) as memory:
         memory.remember_many(["an owl", "an owl", {"content": "ok thanks", "kind": "fact"}])
         memory.remember("weak", kind="fact", importance=0.11)
-        assert finding(memory, "doubles").count == 1
+        assert finding(memory, "duplicates").count == 1
         assert finding(memory, "unimportant").count == 2
         clock.now += timedelta(weeks=5)
         assert finding(memory, "expired").count == 2
-        assert finding(memory, "doubles") is None
+        assert finding(memory, "duplicates") is None
         assert finding(memory, "decayed").examples
         assert finding(memory, "never recalled").count == 2
         assert memory.doctor().ok

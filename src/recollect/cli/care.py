@@ -162,7 +162,7 @@ def stats(target: Target) -> None:
 @click.command(cls=Leaf)
 @scoped
 def doctor(target: Target) -> None:
-    """Look for damage, secrets, doubles and what is stale. Exits with 1 if something is wrong.
+    """Look for damage, secrets, duplicates and what is stale. Exits with 1 if something is wrong.
 
     \b
     Example:
@@ -210,7 +210,7 @@ def _print_finding(finding: Finding) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @scoped
 def maintain(target: Target, early: bool, dry_run: bool) -> None:
-    """Archive what has faded, as the preset says.
+    """Archive what has decayed, as the preset says.
 
     Also drops what it takes to undo changes older than 30 days.
 

@@ -118,7 +118,7 @@ def prompt(target: Target) -> None:
 @click.command(cls=Leaf)
 @scoped
 def consolidate(target: Target) -> None:
-    """Condense what has left the prompt into a core memory, once. The entries stay.
+    """Summarise what has left the prompt into a core memory, once. The entries stay.
 
     \b
     Example:
@@ -130,7 +130,7 @@ def consolidate(target: Target) -> None:
         output.emit(made)
         return
     if not made:
-        output.say("Nothing to condense.")
+        output.say("Nothing to summarise.")
     for record in made:
         output.say("Remembered ", *headline(record))
         output.say((f"from {text.count(len(record.references), 'entry', 'entries')}", QUIET), indent=2)

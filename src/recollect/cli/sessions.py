@@ -356,7 +356,7 @@ def drop(target: Target, session: str, reason: str | None, yes: bool) -> None:
 @click.argument("session", metavar="ID")
 @scoped
 def compact(target: Target, session: str) -> None:
-    """Remove what was deleted, and what has faded, from the disk for good.
+    """Remove what was deleted, and what has decayed, from the disk for good.
 
     Damaged lines go, too: to keep what is in them, copy the file before.
 
@@ -368,9 +368,9 @@ def compact(target: Target, session: str) -> None:
         before = memory.sessions.stats(session)
         freed = memory.sessions.compact(session)
         left = memory.sessions.load(session).total_entries
-    # Whether a damaged line was counted as an entry is not known, so what has faded is not either.
-    faded = 0 if before.corrupt else max(before.entries - left, 0)
-    told = ((before.deleted, "deleted"), (faded, "faded"), (len(before.corrupt), "damaged"))
+    # Whether a damaged line was counted as an entry is not known, so what has decayed is not either.
+    decayed = 0 if before.corrupt else max(before.entries - left, 0)
+    told = ((before.deleted, "deleted"), (decayed, "decayed"), (len(before.corrupt), "damaged"))
     if target.json:
         gone = {how: number for number, how in told}
         output.emit({"session": session, "freed_bytes": freed, "entries": left, **gone})

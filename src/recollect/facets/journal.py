@@ -109,9 +109,9 @@ class Journal:
         return "\n\n".join(part.text for part in private(self._view, zone)) or None
 
     def consolidate(self) -> list[Record]:
-        """Condense what has left the window into a core memory that refers to it. The entries themselves stay.
+        """Summarise what has left the window into a core memory that refers to it. The entries themselves stay.
 
-        Each entry is condensed once. There is one new memory, or none; more for more than 256 entries.
+        Each entry is summarised once. There is one new memory, or none; more for more than 256 entries.
         """
         from recollect.models.llm import condense
 

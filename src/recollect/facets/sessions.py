@@ -219,7 +219,7 @@ class Sessions:
         return msgspec.json.format(_encode(whole), indent=2).decode()
 
     def compact(self, session_id: str) -> int:
-        """Remove what was deleted and what has faded, for good. Returns the bytes freed."""
+        """Remove what was deleted and what has decayed, for good. Returns the bytes freed."""
         return jobs.compact(self._at(session_id))
 
     def rebuild_index(self, session_id: str) -> int:

@@ -145,7 +145,7 @@ _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
     "corrupt": ("error", "export what is left and import it into a new folder"),
     "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
     "secrets": ("error", "forget them with --erase, and change the credentials"),
-    "doubles": ("warning", "forget all but one of each"),
+    "duplicates": ("warning", "forget all but one of each"),
     "decayed": ("info", "maintain archives them"),
     "expired": ("info", "they are not recalled any more; forget them if they must not be kept"),
     "unimportant": ("info", "eligible for early cleanup: maintain --early archives them"),
@@ -184,7 +184,7 @@ def doctor(view: View) -> Health:
         if state != "live":
             continue
         if texts.setdefault(content_hash(record.text), record.id) != record.id:
-            found["doubles"].append(record.id)
+            found["duplicates"].append(record.id)
         if decayed(retention, record, decay, now):
             found["decayed"].append(record.id)
         if early(retention, record):
