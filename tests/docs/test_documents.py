@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+_LINK = re.compile(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def blocks(document: Path) -> list[tuple[str, str]]:
@@ -62,8 +64,21 @@ def check_shown(printed: str, shown: str, command: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    for target in _LINK.findall(document.read_text()):
-        assert (document.parent / target).exists(), target
+    for target, section in _LINK.findall(document.read_text()):
+        there = document.parent / target if target else document
+        assert there.exists(), target
+        assert not section or section in sections(there), f"{target}#{section}"
+
+
+def sections(document: Path) -> set[str]:
+    """The names under which the headings of a document are reached, as GitHub makes them."""
+    found: set[str] = set()
+    seen: Counter[str] = Counter()
+    for heading in _HEADING.findall(document.read_text()):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.add(f"{name}-{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return found
 
 
 def test_the_readme_begins_with_a_recall_that_works() -> None:
