@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import InputError, NotFoundError
+from recollect.text.short import FULL, LEAST
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
 
-_FULL = 32
-_LEAST = 4
 _EVERYTHING = 1_000_000
 _ALL_ENTRIES = 10_000
 _LISTED = 4
@@ -24,7 +23,7 @@ def resolve(memory: Memory, given: str) -> str:
 
 def resolve_all(memory: Memory, given: Sequence[str]) -> list[str]:
     words = [_plain(word) for word in given]
-    if all(len(word) == _FULL or _is_there(memory, word) for word in words):
+    if all(len(word) == FULL or _is_there(memory, word) for word in words):
         return words
     known = [record.id for record in memory.list(state=None, limit=_EVERYTHING)]
     return [_only(word, known, "id", "memory") for word in words]
@@ -42,7 +41,7 @@ def _is_there(memory: Memory, word: str) -> bool:
 def resolve_ever(memory: Memory, given: str) -> str:
     """As `resolve`, and memories that only the audit log still knows."""
     word = _plain(given)
-    if len(word) == _FULL:
+    if len(word) == FULL:
         return word
     known = [record.id for record in memory.list(state=None, limit=_EVERYTHING)]
     named = [ident for entry in memory.audit.search(limit=_ALL_ENTRIES) for ident in _named(entry.meta)]
@@ -52,7 +51,7 @@ def resolve_ever(memory: Memory, given: str) -> str:
 def resolve_change(memory: Memory, given: str) -> str:
     """The id of a change in the audit log."""
     word = _plain(given)
-    if len(word) == _FULL:
+    if len(word) == FULL:
         return word
     return _only(word, [entry.id for entry in memory.audit.search(limit=_ALL_ENTRIES)], "change", "change")
 
@@ -60,7 +59,7 @@ def resolve_change(memory: Memory, given: str) -> str:
 def _plain(given: str) -> str:
     """A UUID may be written with hyphens and capitals; some stores have ids of their own, which are left alone."""
     bare = given.replace("-", "").lower()
-    return bare if len(bare) == _FULL else given
+    return bare if len(bare) == FULL else given
 
 
 def _named(meta: dict[str, Any]) -> Iterable[str]:
@@ -71,8 +70,8 @@ def _named(meta: dict[str, Any]) -> Iterable[str]:
 def _only(word: str, known: Sequence[str], field: str, noun: str) -> str:
     if word in known:
         return word
-    if len(word) < _LEAST:
-        raise InputError(field, f"there is no {noun} {word!r}; of an id give at least {_LEAST} characters")
+    if len(word) < LEAST:
+        raise InputError(field, f"there is no {noun} {word!r}; of an id give at least {LEAST} characters")
     low = word.lower()
     found = list(dict.fromkeys(ident for ident in known if ident.startswith(low) or ident.endswith(low)))
     if not found:

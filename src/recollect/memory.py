@@ -311,6 +311,7 @@ class Memory:
         query: str | None = None,
         limit: int | None = None,
         min_relevance: float | None = None,
+        ids: bool = True,
         participants: Iterable[str] = (),
         skills: Iterable[str] = (),
         zone: tzinfo = UTC,
@@ -320,7 +321,8 @@ class Memory:
 
         Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. `budget` is the
         number of tokens that all of it may have: beyond it older turns are summarised, then fewer memories are shown.
-        `query` is what to look for instead of the user's last message. `participants` are the others in a group.
+        `query` is what to look for instead of the user's last message. `ids=False` shows memories without their short
+        ids, where no tool could use them. `participants` are the others in a group.
         `count` counts tokens: `recollect.text.tokens.estimate` unless told otherwise, or its exact `counter(model)`.
         """
         from recollect.context.build import context
@@ -333,6 +335,7 @@ class Memory:
             query=query,
             limit=limit,
             min_relevance=min_relevance,
+            ids=ids,
             participants=participants,
             skills=skills,
             zone=zone,

@@ -81,6 +81,13 @@ def test_what_was_told_in_one_call_is_in_the_next_request(client: Any, server: M
     assert set(server.bodies[1]) == {"model", "messages"}
 
 
+def test_no_ids_are_put_in_where_no_tool_takes_them(client: Any, memory: Memory) -> None:
+    memory.remember(DOG, created_at="2026-01-02T03:04:05Z")
+    say(client, ASKED)
+    assert f"- (2026-01-02) {DOG}" in client.recollect.last.text.splitlines()
+    assert client.recollect.last.memories == (memory.list(role=None)[-1].id,)
+
+
 def test_what_was_told_is_in_the_next_request_of_an_async_client(server: ModelServer, memory: Memory) -> None:
     async def work(client: Any) -> None:
         await client.chat.completions.create(model="m", messages=[user(DOG)])

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from recollect import InputError, Memory
+from recollect import InputError, Memory, tools
 from recollect.context import Context, without
+from recollect.ids import resolve
 from recollect.text.tokens import estimate
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -46,7 +47,7 @@ def tokens(made: Context) -> int:
     return sum(share.tokens for share in made.report.sections)
 
 
-def test_a_block_shows_each_memory_with_id_date_and_source(memory: Memory) -> None:
+def test_a_block_shows_each_memory_with_a_short_id_its_day_and_where_it_is_from(memory: Memory) -> None:
     kept = memory.remember("Alice prefers tabs", source="chat", created_at="2026-01-02T03:04:05Z")
 
     made = memory.context([{"role": "system", "content": "You are Bob."}, user("What does Alice prefer?")])
@@ -56,9 +57,53 @@ def test_a_block_shows_each_memory_with_id_date_and_source(memory: Memory) -> No
     lines = made.messages[1]["content"].split("\n")
     assert (lines[0], lines[-1]) == ("<memories>", "</memories>")
     assert "data" in lines[1]
-    assert lines[2:-1] == [f"- ({kept.id}, 2026-01-02, chat) Alice prefers tabs"]
+    assert lines[2:-1] == [f"- ({kept.id[-4:]} 20260102 chat) Alice prefers tabs"]
     assert made.memories == (kept.id,)
     assert made.text == made.messages[1]["content"]
+
+
+def origins(made: Context) -> list[str]:
+    return [line[3:].partition(")")[0] for line in made.text.splitlines() if line.startswith("- (")]
+
+
+@pytest.mark.parametrize(
+    ("about", "most"), [({}, 12), ({"role": "user", "source": "openai"}, 12), ({"source": "chat"}, 13)]
+)
+def test_where_a_memory_is_from_costs_twelve_tokens(memory: Memory, about: dict[str, Any], most: int) -> None:
+    memory.remember_many([{"content": f"Alice prefers tabs in the file {number}", **about} for number in range(100)])
+    made = memory.context([user("Which tabs does Alice prefer?")], limit=100, count=lambda text: len(text) // 400)
+    lines = [line for line in made.text.splitlines() if line.startswith("- (")]
+    costs = [estimate(line) - estimate(line.partition(") ")[2]) for line in lines]
+    assert len(costs) > 90
+    # Digits that alternate with letters cost more.
+    assert sum(costs) / len(costs) <= most
+    assert max(costs) <= most + 5
+
+
+def test_without_ids_a_memory_has_its_day(memory: Memory) -> None:
+    kept = memory.remember("Alice prefers tabs", source="chat", created_at="2026-01-02T03:04:05Z")
+    made = memory.context([user("What does Alice prefer?")], ids=False)
+    assert origins(made) == ["2026-01-02 chat"]
+    assert "id" not in made.text.splitlines()[1].split()
+    assert made.memories == (kept.id,)
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", None])
+def test_who_said_it_is_told_unless_it_was_the_user(memory: Memory, role: Any) -> None:
+    memory.remember("Alice prefers tabs", role=role, source="openai", created_at="2026-01-02T03:04:05Z")
+    (origin,) = origins(memory.context([user("What does Alice prefer?")], ids=False))
+    assert origin == {"user": "2026-01-02", "assistant": "2026-01-02 assistant", None: "2026-01-02 openai"}[role]
+
+
+@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+def test_tools_take_the_ids_that_are_shown(tmp_path: Path, store: str) -> None:
+    with Memory(f"{store}:{tmp_path}") as memory:
+        memory.remember_many([f"Alice prefers tabs in the file {number}" for number in range(10)])
+        made = memory.context([user("Which tabs does Alice prefer?")])
+        shown = [origin.split()[0] for origin in origins(made)]
+        assert [resolve(memory, short) for short in shown] == list(made.memories)
+        tools.call(memory, "forget", {"id": shown[0]})
+        assert made.memories[0] not in {record.id for record in memory.list()}
 
 
 def test_nothing_is_added_where_nothing_is_remembered(memory: Memory) -> None:
@@ -258,7 +303,7 @@ def test_what_is_no_conversation_is_refused(memory: Memory, talk: Any, field: st
     assert refused.value.field == field
 
 
-@pytest.mark.parametrize("options", [{"budget": 0}, {"limit": 0}, {"system": 7}, {"participants": [""]}])
+@pytest.mark.parametrize("options", [{"budget": 0}, {"ids": 1}, {"limit": 0}, {"system": 7}, {"participants": [""]}])
 def test_a_bad_option_is_refused_by_name(memory: Memory, options: dict[str, Any]) -> None:
     with pytest.raises(InputError) as refused:
         memory.context([user("hi")], **options)

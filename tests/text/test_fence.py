@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.text.echo import unechoed
 from recollect.text.fence import CLOSE, OPEN, blocks, inside, unrepeated, without
 
 HIDDEN = ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u0301", "\x00"]
@@ -203,3 +204,14 @@ def test_the_blocks_of_a_text_are_found(change: str) -> None:
     assert first.endswith(CLOSE)
     assert second.startswith(OPEN)
     assert list(blocks("no fence")) == []
+
+
+@pytest.mark.parametrize("origin", ["da72f 20261116", "da72f 20261116 chat", "2026-11-16", "2026-11-16 user", "m-1"])
+def test_a_short_memory_is_known_by_its_id_or_day(origin: str) -> None:
+    line = f"- ({origin}) Likes tea"
+    block = f"{OPEN}\nWhat you remember.\n{line}\n{CLOSE}"
+
+    assert unrepeated(f"Yes.\n> {line}\nSo be it.", [block]) == "Yes.\nSo be it."
+    assert unechoed(f"I recall {line}, and more than that.", [block]) == "I recall … , and more than that."
+    assert unrepeated("- Likes tea", [block]) == "- Likes tea"
+    assert unechoed("Alice likes tea, as you said.", [block]) == "Alice likes tea, as you said."

@@ -22,6 +22,8 @@ class Request(msgspec.Struct, frozen=True):
     budget: int | None = None
     limit: int | None = None
     min_relevance: float | None = None
+    ids: bool = True
+    """Whether memories are shown with their ids, for tools that take them."""
     zone: tzinfo = UTC
     participants: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ class _Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Block(_Style, frozen=True, tag_field="style", tag="block"):
-    """One fenced block of what the last message brings to mind, each memory with its id, date and source."""
+    """One fenced block of what the last message brings to mind, each memory with its id and day."""
 
     tokens: Count = 1000
     memories: Count = 10

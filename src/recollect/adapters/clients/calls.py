@@ -182,7 +182,7 @@ class Call:
         shape, chosen = self.shape, self._options
         # An empty prompt says that the form is not OpenAI's.
         prompt = None if shape.system is None else plain(given(self._arguments, shape.system)) or ""
-        made = chosen.memory.context(self._messages, system=prompt, budget=chosen.budget, query=chosen.query)
+        made = chosen.memory.context(self._messages, system=prompt, budget=chosen.budget, query=chosen.query, ids=False)
         self._wrapping.last = made
         self._context = made.text
         messages = made.messages
