@@ -141,11 +141,21 @@ def test_other_files_are_not_skills(tmp_path: Path, folder: Path) -> None:
 
 def texts(memory: Memory, **options: object) -> list[str]:
     made = memory.context([{"role": "user", "content": "hi"}], **options)  # type: ignore[arg-type]
-    return [one["content"] for one in made.messages if one["role"] == "system"]
+    return [text for one in made.messages if one["role"] == "system" for text in one["content"].split("\n\n")]
 
 
-@pytest.mark.parametrize("preset", ["recollect", "atlas", "aegis", "ledger"])
-def test_every_preset_puts_skills_right_after_the_system_prompt(tmp_path: Path, folder: Path, preset: str) -> None:
+def test_skills_are_joined_to_the_system_prompt(tmp_path: Path, folder: Path) -> None:
+    skill(folder, "For everyone")
+    made = Memory(tmp_path / "memory", skills=folder)
+    asked = {"role": "user", "content": "hi"}
+    told = made.context([{"role": "system", "content": "SYSTEM"}, asked])
+    assert told.messages == [{"role": "system", "content": "SYSTEM\n\nFor everyone"}, asked]
+
+
+@pytest.mark.parametrize("preset", ["inklings", "atlas", "aegis", "ledger"])
+def test_the_documents_presets_put_skills_right_after_the_system_prompt(
+    tmp_path: Path, folder: Path, preset: str
+) -> None:
     skill(folder, "For everyone")
     skill(folder / "cfo", "Only for the cfo")
     made = Memory(tmp_path / "memory", preset=preset, skills=folder)

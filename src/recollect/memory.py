@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from recollect.facets.moments import Moments
     from recollect.models.embedders.base import Embedder
     from recollect.models.llm import Llm
+    from recollect.policies.injection import Placing, SystemMessages
     from recollect.recall.consult import Consulted
     from recollect.text.tokens import Count
 
@@ -312,6 +313,8 @@ class Memory:
         limit: int | None = None,
         min_relevance: float | None = None,
         ids: bool = True,
+        place: Placing | None = None,
+        system_messages: SystemMessages | None = None,
         participants: Iterable[str] = (),
         skills: Iterable[str] = (),
         zone: tzinfo = UTC,
@@ -322,7 +325,8 @@ class Memory:
         Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. `budget` is the
         number of tokens that all of it may have: beyond it older turns are summarised, then fewer memories are shown.
         `query` is what to look for instead of the user's last message. `ids=False` shows memories without their short
-        ids, where no tool could use them. `participants` are the others in a group.
+        ids, where no tool could use them. `place` is where memories go: `system`, `before_last` or `last_user`;
+        `system_messages="one"` is for models that take only one. `participants` are the others in a group.
         `count` counts tokens: `recollect.text.tokens.estimate` unless told otherwise, or its exact `counter(model)`.
         """
         from recollect.context.build import context
@@ -336,6 +340,8 @@ class Memory:
             limit=limit,
             min_relevance=min_relevance,
             ids=ids,
+            place=place,
+            system_messages=system_messages,
             participants=participants,
             skills=skills,
             zone=zone,

@@ -52,14 +52,13 @@ def test_a_block_shows_each_memory_with_a_short_id_its_day_and_where_it_is_from(
 
     made = memory.context([{"role": "system", "content": "You are Bob."}, user("What does Alice prefer?")])
 
-    assert [message["role"] for message in made.messages] == ["system", "system", "user"]
-    assert made.messages[0]["content"] == "You are Bob."
-    lines = made.messages[1]["content"].split("\n")
+    assert made.messages[0] == {"role": "system", "content": "You are Bob."}
+    assert made.messages[1:] == [user(f"{made.text}\n\nWhat does Alice prefer?")]
+    lines = made.text.split("\n")
     assert (lines[0], lines[-1]) == ("<memories>", "</memories>")
     assert "data" in lines[1]
     assert lines[2:-1] == [f"- ({kept.id[-4:]} 20260102 chat) Alice prefers tabs"]
     assert made.memories == (kept.id,)
-    assert made.text == made.messages[1]["content"]
 
 
 def origins(made: Context) -> list[str]:
@@ -195,7 +194,8 @@ def test_older_turns_are_condensed_before_a_memory_is_dropped(memory: Memory) ->
 
     assert talk == before
     assert made.memories == (kept.id,)
-    assert made.messages[-21:] == talk[-21:]  # twenty, and what the first of them answers
+    assert made.messages[-21:-1] == talk[-21:-1]  # twenty, and what the first of them answers
+    assert made.messages[-1]["content"] == f"{made.text}\n\nWhat does Alice prefer?"
     summary = made.messages[-22]
     assert summary["role"] == "system"
     assert summary["content"].startswith("Summary of 60 earlier turns:")
@@ -243,8 +243,8 @@ def test_anthropic_gets_memory_in_its_system(memory: Memory) -> None:
     memory.remember("Alice prefers tabs")
     talk = [user("What does Alice prefer?")]
 
-    text = memory.context(talk, system="You are Bob.")
-    blocks = memory.context(talk, system=[{"type": "text", "text": "You are Bob."}])
+    text = memory.context(talk, system="You are Bob.", place="system")
+    blocks = memory.context(talk, system=[{"type": "text", "text": "You are Bob."}], place="system")
 
     assert text.messages == blocks.messages == talk
     assert text.system.startswith("You are Bob.\n\n<memories>\n")
@@ -263,7 +263,12 @@ def test_anthropics_results_stay_with_their_calls_and_the_summary_is_the_users(m
 
     assert made.messages[0]["role"] == "user"
     used = {part["id"] for one in made.messages for part in one["content"] if one["role"] == "assistant"}
-    given = {part["tool_use_id"] for one in made.messages[1:] for part in one["content"] if one["role"] == "user"}
+    given = {
+        part["tool_use_id"]
+        for one in made.messages[1:]
+        for part in one["content"]
+        if one["role"] == "user" and one != user("go")
+    }
     assert used == given
 
 

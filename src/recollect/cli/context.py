@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 
@@ -12,6 +12,7 @@ from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
 from recollect.errors import InputError
+from recollect.policies.injection import Placing
 
 if TYPE_CHECKING:
     from recollect.context import Report
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 @click.option("--system", metavar="TEXT", help="The system prompt, where it is not among the messages.")
 @click.option("--budget", "-b", type=int, metavar="TOKENS", help="All of it may have so many.")
 @click.option("--limit", "-n", type=int, help="At most this many memories.  [default: the preset's]")
+@click.option("--min-relevance", type=float, metavar="0–1", help="Only memories that are as relevant as that.")
+@click.option("--place", type=click.Choice(get_args(Placing)), help="Where memories go.  [default: the preset's]")
 @click.option("--participant", "participants", multiple=True, metavar="NAME", help="Somebody else in the group.")
 @scoped
 def context(
@@ -32,6 +35,8 @@ def context(
     system: str | None,
     budget: int | None,
     limit: int | None,
+    min_relevance: float | None,
+    place: Placing | None,
     participants: tuple[str, ...],
 ) -> None:
     """Show what a model would be told, and where the tokens go.
@@ -46,7 +51,15 @@ def context(
     """
     talk = _talk(message, messages)
     with target.open() as memory:
-        made = memory.context(talk, system=system, budget=budget, limit=limit, participants=participants)
+        made = memory.context(
+            talk,
+            system=system,
+            budget=budget,
+            limit=limit,
+            min_relevance=min_relevance,
+            place=place,
+            participants=participants,
+        )
     if target.json:
         output.emit(made)
         return
@@ -73,6 +86,7 @@ def _print_report(report: Report) -> None:
     output.say(("total  ", QUIET), (total, STRONG))
     for one in report.left_out:
         name = f"{text.short(one.id)}, " if one.id else ""
-        output.say((f"left out of {one.section}: {name}{one.why} ({one.tokens:,} tokens)", QUIET))
+        size = f" ({one.tokens:,} tokens)" if one.tokens else ""
+        output.say((f"left out of {one.section}: {name}{one.why}{size}", QUIET))
     if report.over:
         output.say((f"{report.over:,} tokens over the budget: what is left may not be cut", CAREFUL))

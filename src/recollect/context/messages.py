@@ -42,6 +42,11 @@ class Unit(NamedTuple):
     def text(self) -> str:
         return "\n".join(filter(None, map(text_of, self.messages)))
 
+    @property
+    def asks(self) -> bool:
+        """Whether it begins with what the user said. In Anthropic's form results of tools are the user's, too."""
+        return self.role == "user" and not _gives(self.messages[0])
+
     def tokens(self, count: Count) -> int:
         return sum(tokens_of(message, count) for message in self.messages)
 

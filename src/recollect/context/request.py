@@ -8,6 +8,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from recollect.context.messages import Talk
+from recollect.policies.injection import Placing, SystemMessages
 from recollect.record import Record
 from recollect.text.tokens import Count
 from recollect.view import View
@@ -24,6 +25,8 @@ class Request(msgspec.Struct, frozen=True):
     min_relevance: float | None = None
     ids: bool = True
     """Whether memories are shown with their ids, for tools that take them."""
+    place: Placing = "system"
+    system_messages: SystemMessages = "many"
     zone: tzinfo = UTC
     participants: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()

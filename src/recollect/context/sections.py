@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from recollect.text.fence import CLOSE, DATA, OPEN, harmless
 from recollect.text.tokens import Count
 
 Where = Literal["prompt", "block", "each"]
@@ -32,6 +33,10 @@ class Section(msgspec.Struct, frozen=True):
     """How many are cut at once."""
     oldest_first: bool = False
     """Whether the first are cut before the last."""
+    stays: bool = False
+    """In the system prompt wherever memories go: it is no memory."""
+    late: bool = False
+    """Not in the system prompt, but with the user's last message."""
 
     def texts(self) -> list[str]:
         """One for each message."""
@@ -42,6 +47,14 @@ class Section(msgspec.Struct, frozen=True):
 
     def tokens(self, count: Count) -> int:
         return sum(map(count, self.texts()))
+
+    def moved(self) -> Section:
+        """With the user's last message. It has a fence there, so that it is not taken for what the user says."""
+        if self.where == "each" or self.tail == CLOSE:
+            return msgspec.structs.replace(self, late=True)
+        head = "\n".join(filter(None, (OPEN, DATA, self.head)))
+        items = tuple(item._replace(text=harmless(item.text)) for item in self.items)
+        return msgspec.structs.replace(self, late=True, head=head, tail=CLOSE, items=items)
 
     def cut(self, number: int) -> tuple[Section, tuple[Item, ...]]:
         """With so many items, and those that had to go."""
@@ -101,15 +114,19 @@ class Report(msgspec.Struct, frozen=True):
         of = f" of {self.budget:,}" if self.budget is not None else ""
         lines = [f"{self.tokens:,}{of} tokens"]
         lines += [f"  {one.name}: {one.tokens:,} tokens, {one.items} items" for one in self.sections]
-        lines += [f"  left out of {one.section}: {one.why} ({one.tokens:,} tokens)" for one in self.left_out]
+        lines += [f"  left out of {one.section}: {one.why}{_size(one)}" for one in self.left_out]
         return "\n".join(lines)
+
+
+def _size(one: LeftOut) -> str:
+    return f" ({one.tokens:,} tokens)" if one.tokens else ""
 
 
 class Context(msgspec.Struct, frozen=True):
     """What to send to the model."""
 
     messages: list[dict[str, Any]]
-    """With what is remembered; for Anthropic's clients that is in `system`."""
+    """With what is remembered, unless its place is Anthropic's `system`."""
     report: Report
     system: Any = None
     """Anthropic's `system`: text, or blocks if it was given as blocks. None for OpenAI's clients."""

@@ -8,6 +8,10 @@ import msgspec
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Maybe = Annotated[int, msgspec.Meta(ge=0)]
+Placing = Literal["system", "before_last", "last_user"]
+"""Where memories go: to the system prompt, before the user's last message, or into it."""
+SystemMessages = Literal["many", "joined", "one"]
+"""What is put in has system messages of its own, or is joined to the caller's last, or to all of the caller's."""
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,11 +26,17 @@ class _Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     turns: Turns = Turns()
     audit: bool = False
     """Whether the audit log is told of what was left out to fit."""
+    place: Placing = "system"
+    system_messages: SystemMessages = "many"
 
 
 class Block(_Style, frozen=True, tag_field="style", tag="block"):
     """One fenced block of what the last message brings to mind, each memory with its id and day."""
 
+    place: Placing = "last_user"
+    """Late, because providers keep what they have read of a prompt up to where it first differs; and in the user's
+    message, because some models take neither a second system message nor two messages of the user in a row."""
+    system_messages: SystemMessages = "joined"
     tokens: Count = 1000
     memories: Count = 10
 

@@ -30,7 +30,7 @@ def draft(request: Request, style: Block) -> Drafted:
     short = _short(request, hits)
     said = {content_hash(text) for text in request.talk.said}
     items: list[Item] = []
-    left: list[LeftOut] = []
+    left: list[LeftOut] = [] if hits or not hits.report else [LeftOut("memories", hits.report, 0)]
     kept: list[Record] = []
     for hit in hits:
         record = hit.memory

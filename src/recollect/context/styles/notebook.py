@@ -41,7 +41,7 @@ def draft(request: Request, style: Notes) -> Drafted:
     view = request.view
     if injection := view.settings(view.place).injection:
         style = replace(style, **injection)
-    guidance = (Section("guidance", (Item(GUIDANCE),), where="prompt"),) if style.guidance else ()
+    guidance = (Section("guidance", (Item(GUIDANCE),), where="prompt", stays=True),) if style.guidance else ()
     limit = style.max_inject_count if request.limit is None else min(request.limit, style.max_inject_count)
     if style.inject_mode == "off" or not limit or not style.max_inject_chars:
         return Drafted(guidance)

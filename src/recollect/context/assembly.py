@@ -1,0 +1,271 @@
+"""Sections and conversation put together, cut in a fixed order where they do not fit, and counted as they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from recollect.context.messages import SYSTEM, Message, Unit, result_of, tokens_of
+from recollect.context.request import Request
+from recollect.context.sections import Context, Item, LeftOut, Report, Section, Share
+from recollect.text.fence import CLOSE, OPEN, inside
+
+if TYPE_CHECKING:
+    from recollect.models.llm import Condensed
+
+_SUMMARIES = 64
+_FRAME_TOKENS = 8
+"""What a summary costs besides its own: a message around it, or empty lines before it."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Older turns as one message."""
+
+    text: str
+    by: str
+
+
+class Assembly:
+    def __init__(self, request: Request, sections: list[Section], left_out: list[LeftOut], prompt: str) -> None:
+        talk = request.talk
+        self._request = request
+        self._anthropic = talk.style == "anthropic"
+        self._sections = sections
+        self._left_out = left_out
+        self._given = list(talk.system)
+        self._units = list(talk.units)
+        if request.system_messages == "one" and not self._anthropic:
+            self._gather()
+        self._prompt = prompt if not self._given else ""
+        self._sizes = {id(one): tokens_of(one, request.count) for unit in self._units for one in unit.messages}
+        self._older: list[Unit] = []
+        self._summary: Summary | None = None
+
+    def _gather(self) -> None:
+        """All that the system says into the first message."""
+        said = [one for unit in self._units if unit.role in SYSTEM for one in unit.messages]
+        self._units = [unit for unit in self._units if unit.role not in SYSTEM]
+        if all_said := [*self._given, *said]:
+            contents = [one.get("content") or "" for one in all_said]
+            self._given = [{**all_said[0], "content": _appended(contents[0], contents[1:])}]
+
+    def context(self) -> Context:
+        self._fit()
+        messages, system = self._sent()
+        report = self._report()
+        self._audit(report)
+        return Context(
+            [dict(message) for message in messages],
+            report,
+            system,
+            tuple(item.id for section in self._sections for item in section.items if item.id is not None),
+            "\n\n".join(text for section in self._sections for text in section.texts()),
+        )
+
+    # Fitting
+
+    def _tokens(self) -> int:
+        """Of all that is sent, as it is sent."""
+        messages, system = self._sent()
+        count, sizes = self._request.count, self._sizes
+        total = sum(sizes[id(one)] if id(one) in sizes else tokens_of(one, count) for one in messages)
+        return total + (tokens_of({"role": "system", "content": system}, count) if system else 0)
+
+    def _fit(self) -> None:
+        """Older turns first, then what each section may do without, in order, and what is said of the turns last."""
+        budget, before = self._request.budget, self._tokens()
+        if budget is None or before <= budget:
+            return
+        self._condense(budget)
+        cut: list[LeftOut] = []
+        left = self._tokens()
+        removed = before - left
+        for number, section in enumerate(self._sections):
+            while section.fewest is not None and len(section.items) > section.fewest and left > budget:
+                section, gone = section.cut(max(section.fewest, len(section.items) - section.step))
+                self._sections[number] = section
+                before, left = left, self._tokens()
+                cut += self._cut(section.name, gone, before - left)
+        if left > budget and self._summary is not None:
+            summary, self._summary = self._summary, None
+            if (bare := self._tokens()) <= budget:
+                removed += left - bare
+            else:
+                self._summary = summary
+        if self._older:
+            how = "became one message" if self._summary else "were left out"
+            self._left_out.append(LeftOut("turns", f"{len(self._older)} earlier turns {how}", removed))
+        self._left_out += cut
+
+    def _cut(self, section: str, gone: Sequence[Item], removed: int) -> list[LeftOut]:
+        """What went at once, with the tokens of each and of what held it."""
+        why, sizes = (
+            f"beyond the budget of {self._request.budget:,} tokens",
+            [self._request.count(one.text) for one in gone],
+        )
+        sizes[-1] += removed - sum(sizes)
+        return [LeftOut(section, why, size, item.id) for size, item in zip(sizes, gone, strict=True)]
+
+    def _condense(self, budget: int) -> None:
+        """All but the latest turns into one message. What the system says among them stays."""
+        rules = self._request.view.preset.context.turns
+        start = max(len(self._units) - rules.keep, 0)
+        asked = self._asked_before(start)
+        older = [unit for unit in self._units[:start] if unit.role not in SYSTEM and unit is not asked]
+        if not older:
+            return
+        count, gone = self._request.count, {id(unit) for unit in older}
+        self._older = older
+        self._units = [unit for unit in self._units if id(unit) not in gone]
+        before = sum(unit.tokens(count) for unit in older)
+        # At most half as long as what it stands for, its frame included; and no longer than there is room for it,
+        # because it says less than a memory.
+        frame = count(_summary(len(older), ""))
+        room = min(rules.summary_tokens, before // 2 - frame, budget - self._tokens() - frame - _FRAME_TOKENS)
+        note = Summary(f"{len(older)} earlier turns were left out.", "local")
+        for summary in (self._told(older, room) if room > 0 else None, note):
+            if summary is not None and count(summary.text) < before:
+                self._summary = summary
+                return
+
+    def _asked_before(self, start: int) -> Unit | None:
+        """What the turns that stay begin with, where they would begin with an answer: what was asked."""
+        if start == 0 or start >= len(self._units) or self._units[start].asks:
+            return None
+        return next((unit for unit in reversed(self._units[:start]) if unit.asks), None)
+
+    def _told(self, older: Sequence[Unit], tokens: int) -> Summary | None:
+        """What these turns said, unless that is nothing."""
+        said = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
+        made, model = _short(self._request, said, tokens), self._request.view.llm
+        by = model.name if model is not None and made.by == "model" else made.by
+        return Summary(_summary(len(older), made.text), by) if made.text else None
+
+    # Putting together
+
+    def _sent(self) -> tuple[list[Message], Any]:
+        """Messages, and Anthropic's `system`."""
+        before, system = self._before()
+        late = self._texts(late=True)
+        asked = next((unit for unit in reversed(self._units) if unit.asks), None) if late else None
+        messages = before
+        for unit in self._units:
+            if unit is asked:
+                messages += self._with(late, unit)
+            else:
+                messages += unit.messages
+        return messages, system
+
+    def _texts(self, late: bool, *where: str) -> list[str]:
+        """What sections say, of those that go to one place."""
+        return [
+            text
+            for section in self._sections
+            if section.late == late and (not where or section.where in where)
+            for text in section.texts()
+        ]
+
+    def _before(self) -> tuple[list[Message], Any]:
+        """What comes before the conversation: messages for OpenAI's clients, `system` for Anthropic's."""
+        joined, apart = self._texts(False, "prompt"), self._texts(False, "block", "each")
+        given = list(self._given)
+        summary = [self._summary.text] if self._summary else []
+        if self._anthropic:
+            system = _appended(given[0]["content"] if given else self._prompt, [*joined, *apart])
+            # Anthropic's conversations know no system messages.
+            return [{"role": "user", "content": text} for text in summary], system
+        if self._request.system_messages != "many":
+            joined, apart, summary = [*joined, *apart, *summary], [], []
+        if not given and (self._prompt or joined):
+            given = [{"role": "system", "content": self._prompt}]
+        if joined:
+            given[-1] = {**given[-1], "content": _appended(given[-1].get("content") or "", joined)}
+        return [*given, *({"role": "system", "content": text} for text in [*apart, *summary])], None
+
+    def _with(self, late: Sequence[str], unit: Unit) -> list[Message]:
+        """What the user said, after what is remembered."""
+        first, *rest = unit.messages
+        said = "\n\n".join(late)
+        if self._request.place == "before_last":
+            return [{"role": "user", "content": said}, first, *rest]
+        return [{**first, "content": _joined(said, first.get("content") or "")}, *rest]
+
+    def _report(self) -> Report:
+        count = self._request.count
+        given = [text for unit in self._units for one in unit.messages if (text := result_of(one))]
+        results = sum(map(count, given))
+        turns = sum(self._sizes[id(one)] for unit in self._units for one in unit.messages) - results
+        system = Unit(tuple(self._given)).tokens(count) + count(self._prompt)
+        summary = [Share("summary", count(self._summary.text), 1)] if self._summary else []
+        shares = [
+            Share("system", system, len(self._given) or int(bool(self._prompt))),
+            *(Share(one.name, one.tokens(count), len(one.items)) for one in self._sections),
+            *summary,
+            Share("turns", turns, len(self._units)),
+            Share("tool results", results, len(given)),
+        ]
+        total = self._tokens()
+        used = _whole([share for share in shares if share.items], total)
+        by = self._summary.by if self._summary else None
+        return Report(self._request.budget, total, tuple(used), tuple(self._left_out), by)
+
+    def _audit(self, report: Report) -> None:
+        view = self._request.view
+        cut = [one for one in report.left_out if one.tokens]
+        if view.preset.context.audit and cut:
+            sources = list(dict.fromkeys(one.section for one in cut))
+            message = f"context truncated: {report.removed:,} tokens removed from {', '.join(sources)}"
+            view.log(view.place, "warn", message, tokens=report.removed, sources=sources, budget=report.budget)
+
+
+def _whole(shares: list[Share], total: int) -> list[Share]:
+    """Shares that add up: what holds texts together is the conversation's."""
+    rest = total - sum(share.tokens for share in shares)
+    at = next((number for number, share in enumerate(shares) if share.name == "turns"), 0)
+    return [
+        msgspec.structs.replace(share, tokens=share.tokens + rest) if number == at else share
+        for number, share in enumerate(shares)
+    ]
+
+
+def _summary(turns: int, text: str) -> str:
+    """Fenced, because what users said must not gain the rank of the message that it is now in."""
+    return f"Summary of {turns} earlier turns:\n{OPEN}\n{inside(text)}\n{CLOSE}"
+
+
+def _short(request: Request, said: Sequence[str], tokens: int) -> Condensed:
+    """Once for the same turns: a model may be asked many times while a conversation stands still."""
+    from recollect.models.llm import condense
+
+    view, known = request.view, request.view.memo("summaries")
+    name = view.llm.name if view.llm is not None else ""
+    key = sha256("\0".join([name, str(tokens), *said]).encode("utf-8", "surrogatepass")).digest()
+    made = known.get((key, request.count))
+    if made is None:
+        made = condense(view.llm, said, tokens, count=request.count)
+        if not made.problem:
+            while len(known) >= _SUMMARIES:
+                known.pop(next(iter(known)), None)
+            known[key, request.count] = made
+    return made
+
+
+def _appended(content: Any, further: Sequence[Any]) -> Any:
+    """One content after another, in a new object."""
+    for more in further:
+        content = _joined(content, more)
+    return content
+
+
+def _joined(one: Any, other: Any) -> Any:
+    """Text and text with an empty line between them; parts where either has parts."""
+    if isinstance(one, str) and isinstance(other, str):
+        return "\n\n".join(filter(None, (one, other)))
+    parts = [*(one if not isinstance(one, str) else ()), *(other if not isinstance(other, str) else ())]
+    # The Responses API has names of its own for parts.
+    kind = "input_text" if any(str(part.get("type")).startswith("input_") for part in parts) else "text"
+    texts = [[{"type": kind, "text": side}] if isinstance(side, str) and side else side for side in (one, other)]
+    return [part for side in texts for part in side]
