@@ -20,7 +20,7 @@ def test_all_is_what_the_package_defines() -> None:
         and not isinstance(value, ModuleType)
         and getattr(value, "__module__", "").startswith("recollect")
     }
-    assert set(recollect.__all__) == defined | {"AsyncMemory", "wrap"}
+    assert set(recollect.__all__) == defined | {"AsyncMemory", "wrap", "wrapping"}
     assert recollect.__all__ == sorted(recollect.__all__)
     for name in recollect.__all__:
         assert getattr(recollect, name).__name__ == name

@@ -28,7 +28,7 @@ from recollect.recall.query import Query
 from recollect.record import Address, Record
 
 if TYPE_CHECKING:
-    from recollect.adapters.clients.wrapping import wrap
+    from recollect.adapters.clients.wrapping import wrap, wrapping
     from recollect.aio import AsyncMemory
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "UnreadableError",
     "UnsavedWarning",
     "wrap",
+    "wrapping",
 ]
 
 __version__ = "0.1.0"
@@ -66,6 +67,6 @@ def __getattr__(name: str) -> Any:
     # asyncio costs more to import than all of recollect, and most programs never await.
     if name == "AsyncMemory":
         return import_module("recollect.aio").AsyncMemory
-    if name == "wrap":
-        return import_module("recollect.adapters.clients.wrapping").wrap
+    if name in ("wrap", "wrapping"):
+        return getattr(import_module("recollect.adapters.clients.wrapping"), name)
     raise AttributeError(f"module 'recollect' has no attribute {name!r}")

@@ -23,6 +23,11 @@ ASKED = "What is my dog called?"
 SECRET = "my key is sk-proj-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9fG1hJ3"
 
 
+def in_system(client: Any, memory: Any, **options: Any) -> Any:
+    """Memory in the system prompt, apart from what the user says, which this server repeats."""
+    return recollect.wrap(client, memory, place="system", **options)
+
+
 def user(content: Any) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
@@ -41,7 +46,7 @@ def plain(server: ModelServer) -> Iterator[anthropic.Anthropic]:
 
 @pytest.fixture
 def client(plain: anthropic.Anthropic, memory: Memory) -> Any:
-    return recollect.wrap(plain, memory)
+    return in_system(plain, memory)
 
 
 def asking(*messages: Any, **options: Any) -> dict[str, Any]:
@@ -54,7 +59,7 @@ def awaited(server: ModelServer, memory: Any, work: Any) -> Any:
 
     async def main() -> Any:
         plain = anthropic.AsyncAnthropic(base_url=server.url, api_key="any", max_retries=0)
-        async with recollect.wrap(plain, memory) as client:
+        async with in_system(plain, memory) as client:
             return await work(client)
 
     return asyncio.run(main())
@@ -94,7 +99,7 @@ def test_the_presets_put_memory_in_as_they_do(tmp_path: Path, plain: anthropic.A
     for preset, mark in marks.items():
         with Memory(tmp_path / preset, preset=preset) as memory:
             memory.remember(DOG)
-            recollect.wrap(plain, memory).messages.create(**asking(ASKED))
+            in_system(plain, memory).messages.create(**asking(ASKED))
         assert mark in server.bodies[-1]["system"], preset
         assert DOG in server.bodies[-1]["system"], preset
         assert server.bodies[-1]["messages"] == [user(ASKED)]
@@ -104,7 +109,7 @@ def test_a_preset_has_a_prompt_for_who_gives_none(
     tmp_path: Path, plain: anthropic.Anthropic, server: ModelServer
 ) -> None:
     with Memory(tmp_path / "journal", preset="journal") as memory:
-        client = recollect.wrap(plain, memory.at(agent="Atlas"))
+        client = in_system(plain, memory.at(agent="Atlas"))
         client.messages.create(**asking(ASKED))
         client.messages.create(**asking("And now?", system="Be kind"))
     assert server.bodies[0]["system"].startswith("You are Atlas.")
@@ -229,7 +234,7 @@ def test_what_came_of_a_stream_is_kept_if_it_is_closed_early(client: Any, memory
 
 
 def test_a_stream_that_is_let_go_is_kept_when_the_client_closes(plain: anthropic.Anthropic, memory: Memory) -> None:
-    with recollect.wrap(plain, memory) as client:
+    with in_system(plain, memory) as client:
         stream = client.messages.create(**asking(DOG), stream=True)
         [next(stream) for _ in range(4)]
         del stream

@@ -29,6 +29,11 @@ ASKED = "What is my dog called?"
 SECRET = "my key is sk-proj-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9fG1hJ3"
 
 
+def in_system(client: Any, memory: Any, **options: Any) -> Any:
+    """Memory in the system prompt, apart from what the user says, which this server repeats."""
+    return recollect.wrap(client, memory, place="system", **options)
+
+
 def user(text: Any) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
@@ -47,7 +52,7 @@ def plain(server: ModelServer) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture
 def client(plain: openai.OpenAI, memory: Memory) -> Any:
-    return recollect.wrap(plain, memory)
+    return in_system(plain, memory)
 
 
 def say(client: Any, text: Any, **options: Any) -> Any:
@@ -59,7 +64,7 @@ def awaited(server: ModelServer, memory: Any, work: Any, **options: Any) -> Any:
 
     async def main() -> Any:
         plain = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
-        async with recollect.wrap(plain, memory, **options) as client:
+        async with in_system(plain, memory, **options) as client:
             return await work(client)
 
     return asyncio.run(main())
@@ -99,7 +104,7 @@ def test_what_was_told_is_in_the_next_request_of_an_async_client(server: ModelSe
 
 
 def test_a_budget_condenses_older_turns(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
-    client = recollect.wrap(plain, memory, budget=1000)
+    client = in_system(plain, memory, budget=1000)
     talk = [user(f"number {n} " + "word " * 40) if n % 2 else {"role": "assistant", "content": "ok"} for n in range(60)]
     client.chat.completions.create(model="m", messages=[*talk, user(ASKED)])
     assert len(server.bodies[0]["messages"]) < len(talk)
@@ -111,7 +116,7 @@ def test_the_presets_put_memory_in_as_they_do(tmp_path: Path, plain: openai.Open
     for preset, mark in marks.items():
         with Memory(tmp_path / preset, preset=preset) as memory:
             memory.remember(DOG)
-            say(recollect.wrap(plain, memory), ASKED)
+            say(in_system(plain, memory), ASKED)
         assert mark in injected(server.bodies[-1]), preset
         assert DOG in injected(server.bodies[-1]), preset
 
@@ -120,7 +125,7 @@ def test_a_preset_that_puts_nothing_in_sends_what_the_caller_sends(
     tmp_path: Path, plain: openai.OpenAI, server: ModelServer
 ) -> None:
     with Memory(tmp_path / "ledger", preset="ledger") as memory:
-        client = recollect.wrap(plain, memory.at(conversation="s1"))
+        client = in_system(plain, memory.at(conversation="s1"))
         say(client, DOG)
         say(client, ASKED)
         assert server.bodies[1]["messages"] == [user(ASKED)]
@@ -163,7 +168,7 @@ def test_a_turn_is_one_write(client: Any, memory: Memory) -> None:
 
 
 def test_a_turn_is_kept_in_the_views_conversation(plain: openai.OpenAI, memory: Memory) -> None:
-    say(recollect.wrap(plain, memory.at(agent="a", conversation="c1"), kind="finding"), DOG)
+    say(in_system(plain, memory.at(agent="a", conversation="c1"), kind="finding"), DOG)
     assert {(one.address.conversation, one.address.agent, one.kind) for one in memory.list()} == {
         ("c1", "a", "finding")
     }
@@ -566,7 +571,7 @@ def test_on_request_a_memory_that_fails_raises(plain: openai.OpenAI, tmp_path: P
     with Memory(tmp_path / "sound") as memory:
         server.then(says("Noted"))
         with pytest.raises(SecretError):
-            say(recollect.wrap(plain, memory, on_error="raise"), SECRET)
+            say(in_system(plain, memory, on_error="raise"), SECRET)
         assert kept(memory) == [("assistant", "Noted")]
 
 
@@ -604,7 +609,7 @@ def test_a_call_has_options_of_its_own(client: Any, memory: Memory, server: Mode
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"sotre": False}, "'sotre' is not an option; known: memory, budget, inject"),
+        ({"sotre": False}, "'sotre' is not an option; known: memory, budget, place"),
         ({"store": "no"}, "store: must be True or False"),
         ({"memory": "m"}, "memory: must be a Memory or an AsyncMemory, not str"),
         ({"budget": 0}, "budget: 0 must be a whole number"),
@@ -664,7 +669,7 @@ def test_a_copy_of_a_wrapped_client_is_wrapped(client: Any, memory: Memory, serv
 
 def test_azures_clients_are_wrapped_too(server: ModelServer, memory: Memory) -> None:
     with openai.AzureOpenAI(azure_endpoint=server.url, api_key="any", api_version="2024-10-21") as azure:
-        client = recollect.wrap(azure, memory)
+        client = in_system(azure, memory)
         say(client, DOG)
         say(client, ASKED)
     assert DOG in injected(server.bodies[1])
@@ -707,7 +712,7 @@ def test_threads_that_say_the_same_at_once_keep_it_once(client: Any, memory: Mem
 
 
 def answering(url: str, memory: Memory) -> Any:
-    return recollect.wrap(openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0), memory)
+    return in_system(openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0), memory)
 
 
 def test_responses_are_given_memory_in_their_instructions(memory: Memory) -> None:
@@ -776,7 +781,7 @@ def test_responses_that_failed_leave_nothing(memory: Memory) -> None:
 
 def test_async_responses_are_kept(memory: Memory) -> None:
     async def main(url: str) -> None:
-        async with recollect.wrap(openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="any"), memory) as client:
+        async with in_system(openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="any"), memory) as client:
             assert (await client.responses.create(model="m", input=DOG)).output_text == "It is noted"
             async with client.responses.stream(model="m", input=ASKED) as stream:
                 assert (await stream.get_final_response()).output_text == "It is noted"
@@ -826,7 +831,7 @@ def test_an_answer_that_repeats_the_block_is_not_kept_wherever_it_is_cut(
 def test_no_block_snowballs(plain: openai.OpenAI, tmp_path: Path, server: ModelServer, preset: str) -> None:
     with Memory(tmp_path / "other", preset=preset) as memory:
         memory.remember(DOG)
-        client: Any = recollect.wrap(plain, memory)
+        client: Any = in_system(plain, memory)
         talk: list[Any] = [user(ASKED)]
         for number in range(4):
             client.chat.completions.create(model="m", messages=talk, recollect={"store": False})
@@ -864,7 +869,7 @@ def test_an_answer_that_echoes_what_was_put_in_is_not_kept(
             memory.journal.save(fact)
         else:
             memory.remember(fact)
-        client: Any = recollect.wrap(plain, memory)
+        client: Any = in_system(plain, memory)
         say(client, asked, recollect={"store": False})
         block = client.recollect.last.text
         line = next(line for line in block.splitlines() if fact in line)
@@ -884,3 +889,70 @@ def test_an_answer_that_echoes_what_was_put_in_is_not_kept(
         server.then(says(f"{line}\n\nSo I will book the train to Porto."))
         say(client, asked)
         assert [text for role, text in kept(whole) if role == "assistant"] == ["So I will book the train to Porto."]
+
+
+# Where memory goes
+
+
+def test_memory_is_put_before_what_the_user_says_and_never_kept_with_it(
+    plain: openai.OpenAI, memory: Memory, server: ModelServer
+) -> None:
+    client: Any = recollect.wrap(plain, memory)
+    server.then(says("Noted"), says("Bello"))
+    say(client, DOG)
+    say(client, [{"type": "text", "text": ASKED}])
+    block = recollect.wrapping(client).last.text  # type: ignore[union-attr]
+    assert DOG in block
+    assert server.bodies[1]["messages"] == [user([{"type": "text", "text": block}, {"type": "text", "text": ASKED}])]
+    assert kept(memory) == [("user", DOG), ("assistant", "Noted"), ("user", ASKED), ("assistant", "Bello")]
+
+
+@pytest.mark.parametrize("place", ["system", "before_last", "last_user"])
+def test_a_call_may_say_where_memory_goes(
+    plain: openai.OpenAI, memory: Memory, server: ModelServer, place: str
+) -> None:
+    memory.remember(DOG)
+    client: Any = recollect.wrap(plain, memory)
+    server.then(says("Bello"))
+    say(client, ASKED, recollect={"place": place})
+    block = client.recollect.last.text
+    sent = server.bodies[0]["messages"]
+    assert (
+        sent
+        == {
+            "system": [{"role": "system", "content": block}, user(ASKED)],
+            "before_last": [user(block), user(ASKED)],
+            "last_user": [user(f"{block}\n\n{ASKED}")],
+        }[place]
+    )
+    assert [one for one in kept(memory) if one[0]] == [("user", ASKED), ("assistant", "Bello")]
+
+
+def test_what_is_not_relevant_is_not_put_in(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
+    memory.remember(DOG)
+    client: Any = recollect.wrap(plain, memory, min_relevance=1.0)
+    server.then(says("I do not know"), says("Bello"))
+    say(client, ASKED, recollect={"store": False})
+    assert server.bodies[0]["messages"] == [user(ASKED)]
+    assert "nothing relevant" in str(client.recollect.last.report)
+    say(client, ASKED, recollect={"min_relevance": 0.0})
+    assert DOG in str(server.bodies[1]["messages"])
+
+
+def test_responses_may_be_given_memory_with_what_the_user_says(memory: Memory) -> None:
+    memory.remember(DOG)
+    with responses_server() as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="any") as plain:
+        client: Any = recollect.wrap(plain, memory)
+        client.responses.create(model="m", input=ASKED, recollect={"store": False})
+        client.responses.create(model="m", input=ASKED, recollect={"place": "last_user"})
+        bodies = [json.loads(request.body) for request in server.requests]
+    assert DOG in bodies[0]["instructions"]
+    assert bodies[0]["input"] == ASKED
+    assert "instructions" not in bodies[1] or not bodies[1]["instructions"]
+    assert bodies[1]["input"][0]["content"].endswith(f"</memories>\n\n{ASKED}")
+
+
+def test_only_a_wrapped_client_has_a_wrapping(plain: openai.OpenAI, client: Any) -> None:
+    assert recollect.wrapping(client) is client.recollect
+    with pytest.raises(InputError, match="client"):
+        recollect.wrapping(plain)

@@ -16,6 +16,7 @@ from recollect.aio import AsyncMemory
 from recollect.context import Context
 from recollect.errors import InputError, RecollectError
 from recollect.memory import Memory
+from recollect.policies.injection import Placing, SystemMessages
 
 OnError = Literal["warn", "raise"]
 
@@ -44,6 +45,11 @@ def _flag(field: str) -> Callable[[Any], bool]:
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "memory": _memory,
     "budget": lambda value: None if value is None else validation.count(value, "budget", high=100_000_000),
+    "place": lambda value: None if value is None else validation.choice(value, "place", Placing),
+    "system_messages": lambda value: (
+        None if value is None else validation.choice(value, "system_messages", SystemMessages)
+    ),
+    "min_relevance": lambda value: None if value is None else validation.importance(value, "min_relevance"),
     "inject": _flag("inject"),
     "store": _flag("store"),
     "kind": validation.kind,
@@ -55,6 +61,9 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory
     budget: int | None = None
+    place: Placing | None = None
+    system_messages: SystemMessages | None = None
+    min_relevance: float | None = None
     inject: bool = True
     store: bool = True
     kind: str = "conversation"
@@ -182,7 +191,16 @@ class Call:
         shape, chosen = self.shape, self._options
         # An empty prompt says that the form is not OpenAI's.
         prompt = None if shape.system is None else plain(given(self._arguments, shape.system)) or ""
-        made = chosen.memory.context(self._messages, system=prompt, budget=chosen.budget, query=chosen.query, ids=False)
+        made = chosen.memory.context(
+            self._messages,
+            system=prompt,
+            budget=chosen.budget,
+            query=chosen.query,
+            min_relevance=chosen.min_relevance,
+            ids=False,  # there is no tool that takes them
+            place=chosen.place or shape.place,
+            system_messages=chosen.system_messages,
+        )
         self._wrapping.last = made
         self._context = made.text
         messages = made.messages

@@ -41,8 +41,9 @@ _RESPONSES = Shape(
     "input",
     _response,
     _response_event,
-    # Not as a message: what `previous_response_id` leads to would hold the memories of every call.
     system="instructions",
+    # Not as a message: what `previous_response_id` leads to would hold the memories of every call.
+    place="system",
     text=True,
     history=("previous_response_id", "conversation"),
 )

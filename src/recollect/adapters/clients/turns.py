@@ -10,6 +10,7 @@ import msgspec
 
 from recollect.context import OPEN, blocks, unrepeated, without
 from recollect.context.messages import SYSTEM, Message, result_of, text_of
+from recollect.policies.injection import Placing
 from recollect.record import Role
 from recollect.text.echo import unechoed
 
@@ -36,6 +37,8 @@ class Shape(msgspec.Struct, frozen=True):
     """Whether the conversation may be a text alone."""
     history: tuple[str, ...] = ()
     """Arguments that name what was said before, where the server keeps it."""
+    place: Placing | None = None
+    """Where memories go unless the caller says; without it, where the preset says."""
     prefilled: bool = False
     """Whether a last message of the assistant is the beginning of its answer."""
 

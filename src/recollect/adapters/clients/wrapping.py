@@ -14,6 +14,7 @@ from recollect.adapters.clients.turns import Reply, Shape
 from recollect.aio import AsyncMemory
 from recollect.errors import InputError
 from recollect.memory import Memory
+from recollect.policies.injection import Placing, SystemMessages
 
 C = TypeVar("C")
 
@@ -27,6 +28,9 @@ def wrap(
     memory: Memory | AsyncMemory,
     *,
     budget: int | None = None,
+    place: Placing | None = None,
+    system_messages: SystemMessages | None = None,
+    min_relevance: float | None = None,
     inject: bool = True,
     store: bool = True,
     kind: str = "conversation",
@@ -37,14 +41,32 @@ def wrap(
     For the clients of the packages `openai` (chat completions, responses) and `anthropic` (messages), plain and async,
     streaming or not; all else they do is as before. What memory fails at is logged as `recollect.wrap` and never
     stops a call, unless `on_error="raise"`. A call takes options of its own: `create(…, recollect={"store": False})`,
-    or `inject`, `query`, `budget`, `kind`, `on_error`, and `memory` for another view. `wrapped.recollect.last` is what
-    the latest call was given.
+    or any of those here, `query`, and `memory` for another view. `place` and `system_messages` are those of
+    `Memory.context`, and nothing below `min_relevance` is put in. `wrapping(wrapped).last` is what the latest call was
+    given.
     """
     package, awaited = _recognised(client)
-    chosen = options(memory=memory, budget=budget, inject=inject, store=store, kind=kind, on_error=on_error)
+    chosen = options(
+        memory=memory,
+        budget=budget,
+        place=place,
+        system_messages=system_messages,
+        min_relevance=min_relevance,
+        inject=inject,
+        store=store,
+        kind=kind,
+        on_error=on_error,
+    )
     like, bind = (_AsyncClient, _awaited) if awaited else (_SyncClient, _plainly)
     made: Any = like(client, _METHODS[package], Wrapping(chosen), bind)
     return made
+
+
+def wrapping(client: object) -> Wrapping:
+    """What a wrapped client remembers with. It is `client.recollect` too, which type checkers do not know of."""
+    if isinstance(client, _Client):
+        return client.recollect
+    raise InputError("client", "must be one that `wrap` has returned")
 
 
 def _recognised(client: Any) -> tuple[str, bool]:
