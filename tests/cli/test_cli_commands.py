@@ -564,6 +564,20 @@ def test_what_is_stored_cannot_drive_the_terminal(run: Run) -> None:
         assert "alert \\x1b[31m red" in shown
 
 
+def test_a_context_has_its_memories_where_they_are_wanted(run: Run, stored: list[Record]) -> None:
+    made = {
+        place: json.loads(run("context", "What does Alice prefer?", "--place", place, "--json").stdout)["messages"]
+        for place in ("system", "before_last", "last_user")
+    }
+    assert {place: len(messages) for place, messages in made.items()} == {
+        "system": 2,
+        "before_last": 2,
+        "last_user": 1,
+    }
+    assert made["system"][0]["role"] == "system"
+    assert "nothing relevant" in run("context", "What does Alice prefer?", "--min-relevance", "1").stdout
+
+
 # Change
 
 
