@@ -270,6 +270,7 @@ class AsyncMemory(_Awaited[Memory]):
     archive = _Verb(Memory.archive)
     restore = _Verb(Memory.restore)
     diagnose = _Verb(Memory.diagnose)
+    deduplicate = _Verb(Memory.deduplicate)
     doctor = _Verb(Memory.doctor)
     verify = _Verb(Memory.verify)
     maintain = _Verb(Memory.maintain)

@@ -30,8 +30,9 @@ from recollect.stores import open_store
 from recollect.stores.audit import Entry
 from recollect.stores.port import Damage, OnDisk, Store
 from recollect.stores.sessions import Clocked
-from recollect.verbs import archive, backup, diagnose, export, forget, remember, revise, undo
+from recollect.verbs import archive, backup, deduplicate, diagnose, export, forget, remember, revise, undo
 from recollect.verbs.backup import Backup
+from recollect.verbs.deduplicate import Duplicates
 from recollect.verbs.diagnose import Diagnosis, Health, StoreStats
 from recollect.verbs.export import Imported, Progress, Target
 from recollect.verbs.forget import Forget, Receipt
@@ -437,6 +438,16 @@ class Memory:
     def diagnose(self, id: str) -> Diagnosis:
         """Why a memory is not recalled: expired, archived (and by what), superseded, forgotten or unknown."""
         return diagnose.diagnose(self._view, id)
+
+    def deduplicate(
+        self, *, dry_run: bool = False, groups: Sequence[Duplicates] | None = None
+    ) -> builtins.list[Duplicates]:
+        """Make one memory of those that say the same at the same address; the others stay as its history.
+
+        Turns of conversations are left alone. `dry_run=True` only shows what would become one; give some of that as
+        `groups` to merge no more than those. `undo` takes it back.
+        """
+        return deduplicate.deduplicate(self._view, dry_run=dry_run, groups=groups)
 
     def doctor(self) -> Health:
         """Everything that is wrong or could be better, with advice."""

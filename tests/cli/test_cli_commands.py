@@ -723,7 +723,7 @@ def test_doctor_is_content_with_a_good_memory(run: Run, stored: list[Record]) ->
 
 
 def test_doctor_fails_on_errors_only(run: Run, stored: list[Record]) -> None:
-    run("remember", "Alice prefers tabs", "--again")
+    run("remember", "Alice prefers tabs", "--kind", "preference", "--again")
     warned = run("doctor").stdout
     assert "1 warning" in warned
     assert "duplicates  1" in warned
@@ -835,3 +835,19 @@ def test_presets_are_listed(run: Run) -> None:
     shown = run("presets", "list").stdout
 
     assert all(name in shown for name in names())
+
+
+def test_doctor_merges_what_says_the_same(run: Run, stored: list[Record]) -> None:
+    run("remember", "alice prefers TABS!", "--kind", "preference")
+    shown = run("doctor", "--fix", "duplicates", "--dry-run").stdout
+    assert "keep" in shown
+    assert "merge" in shown
+    assert "Would merge 1 duplicate into 1 memory." in shown
+    assert "give --yes" in run("doctor", "--fix", "duplicates", code=2).stderr
+    assert len(json.loads(run("list", "--json").stdout)) == 4
+
+    assert json.loads(run("doctor", "--fix", "duplicates", "--yes", "--json").stdout)["merged"] == 1
+    assert len(json.loads(run("list", "--json").stdout)) == 3
+    assert run("doctor", "--fix", "duplicates").stdout == "No two memories say the same.\n"
+    run("undo")
+    assert len(json.loads(run("list", "--json").stdout)) == 4

@@ -24,7 +24,7 @@ from recollect.view import Conditions
 
 TEXT = (Path(__file__).parent.parent.parent / "docs" / "reference.md").read_text()
 LATE = {"Context": Context, "Consulted": Consulted, "Journal": Journal, "Moments": Moments}
-for _name in ("Embedder", "Llm", "Count"):
+for _name in ("Embedder", "Llm", "Count", "Placing", "SystemMessages"):
     LATE[_name] = Any  # type: ignore[assignment]
 
 

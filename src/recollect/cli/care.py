@@ -12,6 +12,7 @@ import msgspec
 
 from recollect import defaults
 from recollect.cli import batch, output, text
+from recollect.cli.forgetting import confirm
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column, Styled
 from recollect.cli.progress import progress
@@ -20,10 +21,12 @@ from recollect.cli.target import Target, scoped
 from recollect.defaults import Defaults
 from recollect.errors import InputError
 from recollect.presets import load
+from recollect.record import Record, utc_now
 from recollect.stores import split
 
 if TYPE_CHECKING:
     from recollect.maintenance.jobs import Maintained
+    from recollect.verbs.deduplicate import Duplicates
     from recollect.verbs.diagnose import Finding, Health
 
 _LOOKS = {"error": BAD, "warning": CAREFUL, "info": QUIET}
@@ -160,14 +163,21 @@ def stats(target: Target) -> None:
 
 
 @click.command(cls=Leaf)
+@click.option("--fix", type=click.Choice(["duplicates"]), help="Show memories that say the same, and make one of them.")
+@click.option("--dry-run", is_flag=True, help="With --fix: only show what would be done.")
+@click.option("--yes", "-y", is_flag=True, help="With --fix: do not ask.")
 @scoped
-def doctor(target: Target) -> None:
+def doctor(target: Target, fix: str | None, dry_run: bool, yes: bool) -> None:
     """Look for damage, secrets, duplicates and what is stale. Exits with 1 if something is wrong.
 
     \b
     Example:
       recollect doctor
+      recollect doctor --fix duplicates
     """
+    if fix is not None:
+        _fix_duplicates(target, dry_run, yes)
+        return
     with target.open(told=False) as memory:
         health = memory.doctor()
     if target.json:
@@ -176,6 +186,41 @@ def doctor(target: Target) -> None:
         _print_health(health)
     if not health.ok:
         click.get_current_context().exit(1)
+
+
+def _fix_duplicates(target: Target, dry_run: bool, yes: bool) -> None:
+    with target.open(vectors=False) as memory:
+        merged = memory.deduplicate(dry_run=True)
+        count = sum(len(group.others) for group in merged)
+        question = f"Merge {text.count(count, 'duplicate', 'duplicates')} into {text.count(len(merged))}?"
+        if merged and not dry_run:
+            if not yes:
+                confirm(question, lambda: _print_duplicates(merged), no="Nothing was merged.")
+            merged = memory.deduplicate(groups=merged)
+            count = sum(len(group.others) for group in merged)
+    if target.json:
+        told = [{"keep": g.keep.id, "merged": [r.id for r in g.others], "alike": g.alike} for g in merged]
+        output.emit({"dry_run": dry_run, "merged": count, "groups": told})
+    elif dry_run and merged:
+        _print_duplicates(merged)
+        output.say(f"Would merge {text.count(count, 'duplicate', 'duplicates')} into {text.count(len(merged))}.")
+    elif merged:
+        output.say(f"Merged {text.count(count, 'duplicate', 'duplicates')} into {text.count(len(merged))}.")
+        output.say((f"Take it back with: recollect undo{target.typed}", QUIET))
+    else:
+        output.say("No two memories say the same.")
+
+
+def _print_duplicates(groups: Sequence[Duplicates]) -> None:
+    for group in groups:
+        output.say((f"The same {group.alike}", STRONG))
+        rows: list[Sequence[Styled]] = [[("keep", GOOD), *_told(group.keep)]]
+        rows += [[("merge", CAREFUL), *_told(other)] for other in group.others]
+        output.table([Column(""), Column("id", QUIET), Column("made"), Column("memory", flexible=True)], rows)
+
+
+def _told(record: Record) -> list[Styled]:
+    return [text.short(record.id), text.ago(record.created_at, utc_now()), text.one_line(record.text)]
 
 
 def _print_health(health: Health) -> None:

@@ -91,14 +91,14 @@ def _preview(found: list[Record], quiet: bool) -> None:
     records_table(found[:_SAMPLE], with_state=True)
 
 
-def confirm(question: str, preview: Callable[[], None] | None = None) -> None:
+def confirm(question: str, preview: Callable[[], None] | None = None, no: str = "Nothing was forgotten.") -> None:
     """Ask on the terminal, and end the command on a no. Where there is nobody to ask, --yes must be given."""
     if piped():
         raise click.UsageError(f"{question} There is no terminal to ask on; give --yes to go on.")
     if preview is not None:
         preview()
     if not click.confirm(question, err=True):
-        output.note("Nothing was forgotten.")
+        output.note(no)
         click.get_current_context().exit(1)
 
 

@@ -13,11 +13,11 @@ from recollect import validation
 from recollect.audit import AuditLog
 from recollect.errors import CorruptionError
 from recollect.policies.decay import strength
-from recollect.policies.ranking import content_hash
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
 from recollect.record import Record, State, render
 from recollect.stores.audit import Entry
+from recollect.verbs import deduplicate
 from recollect.verbs.revise import successors
 from recollect.view import View
 
@@ -145,7 +145,7 @@ _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
     "corrupt": ("error", "export what is left and import it into a new folder"),
     "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
     "secrets": ("error", "forget them with --erase, and change the credentials"),
-    "duplicates": ("warning", "forget all but one of each"),
+    "duplicates": ("warning", "doctor --fix duplicates shows them, and merges them"),
     "decayed": ("info", "maintain archives them"),
     "expired": ("info", "they are not recalled any more; forget them if they must not be kept"),
     "unimportant": ("info", "eligible for early cleanup: maintain --early archives them"),
@@ -172,7 +172,7 @@ def doctor(view: View) -> Health:
     """Look at everything this view can see; what concerns the files only if it sees the whole workspace."""
     found: dict[str, list[str]] = {problem: [] for problem in _ADVICE}
     now, retention, decay = view.now(), view.preset.retention, view.decay
-    texts: dict[str, str] = {}
+    statements: list[Record] = []
     count = 0
     for record in _readable(view, found["corrupt"]):
         count += 1
@@ -183,14 +183,15 @@ def doctor(view: View) -> Health:
             found["expired"].append(record.id)
         if state != "live":
             continue
-        if texts.setdefault(content_hash(record.text), record.id) != record.id:
-            found["duplicates"].append(record.id)
+        if record.address.conversation is None and record.role is None:
+            statements.append(record)
         if decayed(retention, record, decay, now):
             found["decayed"].append(record.id)
         if early(retention, record):
             found["unimportant"].append(record.id)
         if not record.access_count and (now - record.created_at).days >= 30:
             found["never recalled"].append(record.id)
+    found["duplicates"] = [other.id for group in deduplicate.find(statements) for other in group.others]
     if view.whole and view.on_disk is not None:
         found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.on_disk.damage(place)]
     if view.whole:
