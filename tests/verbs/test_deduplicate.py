@@ -29,6 +29,11 @@ DIFFERENT = [
     ("Ann lives in Lisbon", "Ann lives in Porto"),
     ("Ann lives in Lisbon", "Ann lived in Lisbon"),
     ("she is the CEO", "she was the CEO"),
+    ("he writes C", "he writes C++"),
+    ("he writes C", "he writes C#"),
+    ("it costs $5", "it costs €5"),
+    ("it is 5", "it is -5"),
+    ("it rose by 5", "it rose by 5%"),
     ("meet at 10:30", "meet at 10:31"),
     ("トマトが好き", "トマトが嫌い"),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
+from unicodedata import category
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +28,8 @@ _CROWDED = 200
 """Memories that share their rarest word. More of them are lines of one form, each with another value."""
 _FILLERS = frozenset("a an the that so very really just also".split())
 """Words that change nothing where they are added."""
+_SIGNS = frozenset("?#%&@*/\\-_")
+"""What is no word, but tells C from C#, 5 from 5 % and a question from a statement; beside these all symbols do."""
 
 
 class Duplicates(msgspec.Struct, frozen=True):
@@ -123,7 +126,7 @@ def find(records: Iterable[Record]) -> list[Duplicates]:
         # As they are: "lived" is not "lives".
         text = record.text.strip()
         words = tuple(word for word in WORD.findall(text.casefold()) if word not in _FILLERS)
-        words = (*words, "?") if text.endswith("?") else words or (text,)
+        words = (*words, *(sign for sign in text if sign in _SIGNS or category(sign)[0] == "S")) or (text,)
         homes[record.address, record.tier, record.kind].append(_Read(record, words, _guard(text, words)))
     groups: list[Duplicates] = []
     for home in homes.values():
