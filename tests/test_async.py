@@ -12,10 +12,13 @@ import pytest
 
 from recollect import AccessError, AsyncMemory, ConflictError, InputError, Memory, NotFoundError, aio
 from recollect.audit import AuditLog
+from recollect.facets.channels import Channels
+from recollect.facets.conversations import Conversations
 from recollect.facets.journal import Journal, Whiteboard
 from recollect.facets.moments import Moments
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
+from recollect.facets.talk import Talk
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -127,7 +130,12 @@ FACETS = {
     aio.AsyncScratchpad: Scratchpad,
     aio.AsyncSessions: Sessions,
     aio.AsyncMoments: Moments,
+    aio.AsyncChannels: Channels,
+    aio.AsyncConversations: Conversations,
+    aio.AsyncTalk: Talk,
 }
+NOT_AWAITED = ("at", "conversation")
+"""What makes something else to be awaited."""
 
 
 def public(kind: type) -> dict[str, Any]:
@@ -140,13 +148,13 @@ def test_whatever_can_be_called_can_be_awaited_with_the_same_arguments(kind: typ
     assert set(plain) <= set(awaited)
     made = kind.__new__(kind)
     for name, verb in plain.items():
-        if not callable(verb) or name == "at":
-            assert isinstance(verb, property) or name == "at"
+        if not callable(verb) or name in NOT_AWAITED:
+            assert isinstance(verb, property) or name in NOT_AWAITED
             continue
         call = getattr(made, name)
         assert inspect.iscoroutinefunction(call), name
         assert call.__doc__ == verb.__doc__
-    for name in ("__init__", "at"):
+    for name in ("__init__", *NOT_AWAITED):
         if kind is aio.AsyncMemory:
             ours, theirs = (inspect.signature(getattr(one, name)).parameters for one in (kind, Memory))
             assert {n: (p.kind, p.default) for n, p in ours.items()} == {
@@ -161,6 +169,13 @@ def test_every_facet_works_awaited(tmp_path: Path) -> None:
             assert (await me.journal.save("it rained")).text == "it rained"
             assert (await me.journal.whiteboard.write("tea at four")).text == "tea at four"
             assert [entry.text for entry in await me.journal.whiteboard.entries()] == ["tea at four"]
+            await memory.channels.create("ops")
+            async with memory.at(agent="ada").conversation("tea", channel="ops") as talk:
+                await talk.say("user", "My dog is called Bello.")
+                assert (await talk.orientation()).about == "tea"
+                assert (await talk.memory.list())[0].text == "My dog is called Bello."
+            assert [one.status for one in await memory.conversations.list(channel="ops")] == ["idle"]
+            assert [one.text for one in await memory.list(role="user")] == ["My dog is called Bello."]
             await me.scratchpad.write("plan", "tea, then work")
             assert await me.scratchpad.read("plan") == "tea, then work"
             assert await memory.sessions.list()

@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 from recollect import forking
 from recollect.audit import AuditLog
+from recollect.context.orientation import OrientationDocument
+from recollect.facets.channels import Channels
+from recollect.facets.conversations import Conversation, Conversations
 from recollect.facets.journal import Journal, Whiteboard
 from recollect.facets.moments import Moments
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
+from recollect.facets.talk import Talk
 from recollect.memory import Memory
 from recollect.presets import Preset
 from recollect.record import Address, utc_now
@@ -36,7 +40,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _THREADS = 16
-_ASKING = frozenset(["recall", "context", "consult", "query", "search", "embed"])
+_ASKING = frozenset(["recall", "orient", "context", "consult", "query", "search", "embed"])
 """Verbs that may wait for a model: they have threads of their own, so that the others never wait behind them."""
 
 
@@ -92,6 +96,60 @@ class AsyncAuditLog(_Awaited[AuditLog]):
     matching = _Verb(AuditLog.matching)
     named = _Verb(AuditLog.named)
     verify = _Verb(AuditLog.verify)
+
+
+class AsyncChannels(_Awaited[Channels]):
+    """Channels, awaited."""
+
+    create = _Verb(Channels.create)
+    get = _Verb(Channels.get)
+    keep_default = _Verb(Channels.keep_default)
+    list = _Verb(Channels.list)
+
+
+class AsyncConversations(_Awaited[Conversations]):
+    """Conversations, awaited."""
+
+    archive = _Verb(Conversations.archive)
+    get = _Verb(Conversations.get)
+    idle = _Verb(Conversations.idle)
+    list = _Verb(Conversations.list)
+    observe = _Verb(Conversations.observe)
+    say = _Verb(Conversations.say)
+    start = _Verb(Conversations.start)
+
+
+class AsyncTalk(_Awaited[Talk]):
+    """A conversation that is going on, awaited: `async with memory.conversation("title") as talk:`."""
+
+    def __init__(self, made_from: Talk, owner: AsyncMemory) -> None:
+        super().__init__(made_from, owner.threads)
+        self._owner = owner
+
+    async def __aenter__(self) -> Self:
+        await self.threads.run(self.made_from.__enter__)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.threads.run(self.made_from.__exit__, kind, error, at)
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.made_from.conversation
+
+    @property
+    def memory(self) -> AsyncMemory:
+        return self._owner.at(channel=self.conversation.channel, conversation=self.conversation.id)
+
+    async def orientation(self) -> OrientationDocument:
+        """What is known about the title; it is read from disk, so it is awaited."""
+        return await self.threads.run(lambda: self.made_from.orientation)
+
+    end = _Verb(Talk.end)
+    observe = _Verb(Talk.observe)
+    say = _Verb(Talk.say)
 
 
 class AsyncWhiteboard(_Awaited[Whiteboard]):
@@ -223,6 +281,18 @@ class AsyncMemory(_Awaited[Memory]):
         return AsyncAuditLog(self.memory.audit, self.threads)
 
     @property
+    def channels(self) -> AsyncChannels:
+        return AsyncChannels(self.memory.channels, self.threads)
+
+    @property
+    def conversations(self) -> AsyncConversations:
+        return AsyncConversations(self.memory.conversations, self.threads)
+
+    def conversation(self, title: str = "", *, channel: str | None = None, budget: int = 1000) -> AsyncTalk:
+        """A conversation to be used with `async with`: at the end what matters of it is kept."""
+        return AsyncTalk(self.memory.conversation(title, channel=channel, budget=budget), self)
+
+    @property
     def journal(self) -> AsyncJournal:
         return AsyncJournal(self.memory.journal, self.threads)
 
@@ -262,6 +332,7 @@ class AsyncMemory(_Awaited[Memory]):
     recall = _Verb(Memory.recall)
     context = _Verb(Memory.context)
     consult = _Verb(Memory.consult)
+    orient = _Verb(Memory.orient)
     query = _Verb(Memory.query)
     revise = _Verb(Memory.revise)
     forget = _Verb(Memory.forget)

@@ -7,6 +7,7 @@
     ├── NotFoundError         no such memory, as far as this view can see (also a LookupError)
     ├── AccessError           a view was asked to reach outside its address
     ├── ConflictError         the change no longer fits what is stored
+    │   └── ConversationTransitionError   a conversation cannot become that from what it is
     ├── ModelError            a model is missing, cannot be reached, or gave nonsense
     └── StoreError            the store could not do it
         ├── ConcurrencyError  another process held the lock for too long
@@ -30,7 +31,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _HIDDEN = "(a value that looks like a credential)"
 _PIECE = re.compile(r"(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\S+")
@@ -96,6 +97,16 @@ class AccessError(RecollectError):
 
 class ConflictError(RecollectError):
     """The change no longer fits what is stored."""
+
+
+class ConversationTransitionError(ConflictError):
+    """A conversation is not in a state from which it could become that. Nothing was changed."""
+
+    def __init__(self, conversation: str, status: str, wanted: str, possible: Sequence[str] = ()) -> None:
+        can = " or ".join(possible) or "nothing else"
+        super().__init__(f"conversation {conversation} is {status} and cannot become {wanted}; it can become {can}")
+        self.status = status
+        self.wanted = wanted
 
 
 class ModelError(RecollectError):

@@ -40,8 +40,12 @@ from recollect.view import Conditions, View
 
 if TYPE_CHECKING:
     from recollect.context import Context
+    from recollect.context.orientation import OrientationDocument
+    from recollect.facets.channels import Channels
+    from recollect.facets.conversations import Conversations
     from recollect.facets.journal import Journal
     from recollect.facets.moments import Moments
+    from recollect.facets.talk import Talk
     from recollect.models.embedders.base import Embedder
     from recollect.models.llm import Llm
     from recollect.policies.injection import Placing, SystemMessages
@@ -161,6 +165,35 @@ class Memory:
 
         return Moments(self._view)
 
+    @property
+    def channels(self) -> Channels:
+        """The channels of the workspace."""
+        from recollect.facets.channels import Channels
+
+        return Channels(self._view)
+
+    @property
+    def conversations(self) -> Conversations:
+        """Conversations: start, list, get, idle, archive."""
+        from recollect.facets.conversations import Conversations
+
+        return Conversations(self._view)
+
+    def conversation(self, title: str = "", *, channel: str | None = None, budget: int = 1000) -> Talk:
+        """A conversation to be used with `with`: it starts there, and at the end what matters of it is kept.
+
+        `budget` is the number of tokens that its `orientation` may have.
+        """
+        from recollect.facets.talk import Talk
+
+        return Talk(self, self._view, title, channel, budget)
+
+    def orient(self, about: str = "", *, budget: int = 1000, zone: tzinfo = UTC) -> OrientationDocument:
+        """What is known about a topic, and what always matters, as one document for a system prompt."""
+        from recollect.context.orientation import orient
+
+        return orient(self._view, about, budget=budget, zone=zone)
+
     def at(
         self,
         *,
@@ -242,7 +275,7 @@ class Memory:
                     "again": again or None,
                 }
             ],
-            once=True,
+            once=None,
         )[0]
 
     def remember_many(self, items: Iterable[Mapping[str, Any] | str]) -> builtins.list[Record]:

@@ -452,7 +452,13 @@ def test_the_scratchpad_needs_a_conversation(tmp_path: Path) -> None:
 def test_remembering_recalling_and_forgetting(memory: Memory, clock: Clock) -> None:
     given = {"content": "Alice prefers tabs", "kind": "preference", "tags": ["style"], "importance": 0.9}
     stored = tools.call(memory, "remember", given)
-    assert stored == {"id": stored["id"], "kind": "preference", "importance": 0.9, "expires_at": None}
+    assert stored == {
+        "id": stored["id"],
+        "kind": "preference",
+        "importance": 0.9,
+        "expires_at": None,
+        "known_already": False,
+    }
     clock.forward(days=1)
     tools.call(memory, "remember", {"content": "Bob prefers spaces"})
     found = tools.call(memory, "recall", {"query": "Alice prefers", "limit": 1})
@@ -537,7 +543,7 @@ def test_a_memory_offers_what_its_preset_names(memory: Memory) -> None:
 
 def test_every_tool_is_described_for_a_model() -> None:
     listed = tools.all()
-    assert len({tool.name for tool in listed}) == len(listed) == 16
+    assert len({tool.name for tool in listed}) == len(listed) == 22
     for tool in listed:
         assert 20 < len(tool.description) < 1024
         assert all(part["description"] for part in tool.parameters["properties"].values())

@@ -42,6 +42,12 @@ VALID: dict[str, dict[str, Any]] = {
     "read_scratchpad": {"key": "plan"},
     "list_scratchpad": {},
     "clear_scratchpad": {"key": "plan"},
+    "start_conversation": {"subject": "herons", "channel": "general"},
+    "list_conversations": {"status": "active", "channel": "general", "contains": "h", "limit": 3},
+    "get_conversation": {"id": "c1"},
+    "idle_conversation": {"id": "c1"},
+    "archive_conversation": {"id": "c1"},
+    "observe": {"content": "a heron", "kind": "fact", "importance": 0.5, "scope": "workspace", "tags": ["a"]},
 }
 
 awkward = st.sampled_from(
@@ -104,8 +110,11 @@ def asked(memory: Memory, name: Any, arguments: Any) -> dict[str, Any]:
     return result
 
 
-def fresh(memory: Memory) -> str:
+def fresh(memory: Memory, started: bool = False) -> str:
     memory.forget(since="2000-01-01", shared=True)
+    memory.forget(conversation="c1")
+    if started:
+        memory.conversations.start("herons")
     memory.scratchpad.write("plan", 1)
     return memory.remember("a heron", tags=["a"]).id
 
@@ -154,7 +163,7 @@ def test_garbage_never_raises_and_stores_nothing(talk: Memory, name: Any, argume
 
 @pytest.mark.parametrize("name", VALID)
 def test_what_is_valid_is_done(talk: Memory, name: str) -> None:
-    ident = fresh(talk)
+    ident = fresh(talk, started=name.endswith("_conversation") and name != "start_conversation")
     arguments = {key: ident if value == "known" else value for key, value in VALID[name].items()}
     assert "error" not in asked(talk, name, arguments)
     assert {tool.name for tool in tools.all()} == VALID.keys()

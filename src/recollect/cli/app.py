@@ -46,6 +46,8 @@ _SECTIONS = {
         "migrate": "upkeep:migrate",
         "audit": "audit:audit",
         "workspaces": "workspaces:workspaces",
+        "channels": "conversations:channels",
+        "conversations": "conversations:conversations",
         "sessions": "sessions:sessions",
         "eval": "evaluate:evaluate",
     },

@@ -14,7 +14,7 @@ from recollect.policies.injection import Block, Injection
 from recollect.policies.ranking import Calibrated, Ranking
 from recollect.policies.retention import Retention
 from recollect.policies.secrets import Screen
-from recollect.record import Lifetime
+from recollect.record import Lifetime, Tier
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -60,6 +60,15 @@ class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(self.candidates, 2 * (self.limit if limit is None else limit))
 
 
+class Conversations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is kept when a conversation ends."""
+
+    tiers: dict[str, Tier] = {}
+    """Kind → how far what was found of it is visible; the workspace for all others."""
+    source: str | None = "conversation"
+    """The source of what was found."""
+
+
 class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The defaults are those of the preset `recollect`."""
 
@@ -77,6 +86,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ranking: Ranking = Calibrated()
     recall: RecallRules = RecallRules()
     context: Injection = Block()
+    conversations: Conversations = Conversations()
     tools: tuple[str, ...] = ("recall", "remember", "revise", "list", "forget", "undo")
     """What a model may call, by name."""
 

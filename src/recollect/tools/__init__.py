@@ -14,6 +14,14 @@ from recollect.policies.secrets import find
 from recollect.presets import Preset
 from recollect.tools.base import Arguments, Fault, read, schema
 from recollect.tools.changes import Forget, Remember, Revise, Undo
+from recollect.tools.conversations import (
+    ArchiveConversation,
+    GetConversation,
+    IdleConversation,
+    ListConversations,
+    Observe,
+    StartConversation,
+)
 from recollect.tools.journal import SaveToCore, SaveToJournal
 from recollect.tools.notebook import MemoryDelete, MemorySearch, MemoryStore
 from recollect.tools.scratchpad import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
@@ -58,6 +66,12 @@ _KINDS: dict[str, type[Arguments]] = {
         ReadScratchpad,
         ListScratchpad,
         ClearScratchpad,
+        StartConversation,
+        ListConversations,
+        GetConversation,
+        IdleConversation,
+        ArchiveConversation,
+        Observe,
     )
 }
 

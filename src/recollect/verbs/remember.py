@@ -22,14 +22,14 @@ def remember(
     items: Iterable[Mapping[str, Any] | str],
     *,
     shared: bool = False,
-    once: bool = False,
+    once: bool | None = False,
     unless: Callable[[], bool] | None = None,
 ) -> list[Record]:
     """All are checked before the first is stored, and stored together or not at all.
 
-    `shared` is for what belongs to no agent, whoever writes it. With `once`, what is there already outside a
-    conversation is not stored again, unless the item says so. `unless` is asked while nobody else can write there; if
-    it says so, nothing is stored.
+    `shared` is for what belongs to no agent, whoever writes it. What is there already outside a conversation is not
+    stored again where `once` is True, or the preset says so and `once` is None, unless the item insists. `unless` is
+    asked while nobody else can write there; if it says so, nothing is stored.
     """
     try:
         view.screen_address()
@@ -41,11 +41,12 @@ def remember(
         view.refused("remember", error)
         raise
     groups = by_place(records)
-    once = once and preset.remember.once
-    said = {
-        record.id: fields
+    said: dict[str, repeats.Said | None] = {
+        record.id: None if once else fields
         for record, fields in zip(records, given, strict=True)
-        if once and record.address.conversation is None and not fields.get("again")
+        if (preset.remember.once if once is None else once)
+        and record.address.conversation is None
+        and not fields.get("again")
     }
     stored = _store(view, groups, said, unless)
     if stored is None:
@@ -63,13 +64,13 @@ def remember_many(view: View, items: Any) -> list[Record]:
         if isinstance(items, Mapping):
             raise InputError("items", "must be a list of texts or dicts, not one dict")
         items = validation.sequence(items, "items")
-    return remember(view, items, once=True)
+    return remember(view, items, once=None)
 
 
 def _store(
     view: View,
     groups: Mapping[Place, Sequence[Record]],
-    said: Mapping[str, repeats.Said],
+    said: Mapping[str, repeats.Said | None],
     unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
     try:
@@ -83,7 +84,7 @@ def _store(
 def _put(
     view: View,
     groups: Mapping[Place, Sequence[Record]],
-    said: Mapping[str, repeats.Said],
+    said: Mapping[str, repeats.Said | None],
     unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
     """What was stored, by the id that it was drafted with; None if it was not to be."""

@@ -33,9 +33,13 @@ class Sorted(msgspec.Struct):
     """The id of a draft that is not stored → that of the memory it repeats."""
 
 
-def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, Said]) -> Sorted:
-    """Called while nobody else can write there. A draft of which nothing is in `said` is new, whatever is there."""
-    texts = list(dict.fromkeys(draft.text for draft in drafts if draft.id in said))
+def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, Said | None]) -> Sorted:
+    """Called while nobody else can write there. A draft that is not in `said` is new, whatever is there.
+
+    One of which None is said was read out of other words: then how its sentence ends, its kind, who said it and where
+    it is from do not matter.
+    """
+    texts = list(dict.fromkeys(text for draft in drafts if draft.id in said for text in _forms(draft, said[draft.id])))
     now, there = view.now(), view.store.with_texts(place, texts) if texts else []
     known: dict[str, dict[str, Record]] = {text: {} for text in texts}
     for record in there:
@@ -44,34 +48,46 @@ def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, 
     new, changed, known_as = dict[str, Record](), dict[str, Record](), dict[str, str]()
     most = min(view.preset.remember.max_tags or MAX_TAGS, MAX_TAGS)
     for draft in drafts:
-        twins = known[draft.text] if draft.id in said else {}
-        told = (_told(twin, draft, said[draft.id], most, now) for twin in reversed(twins.values()))
+        twins: list[Record] = []
+        if draft.id in said:
+            twins = [twin for text in _forms(draft, said[draft.id]) for twin in reversed(known[text].values())]
+        told = (_told(twin, draft, said[draft.id], most, now) for twin in twins)
         again = next((twin for twin in told if twin is not None), None)
         if again is None:
-            twins[draft.id] = new[draft.id] = draft
+            new[draft.id] = draft
+            if draft.id in said:
+                known[draft.text][draft.id] = draft
             continue
         known_as[draft.id] = again.id
-        twins[again.id] = (new if again.id in new else changed)[again.id] = again
+        known[again.text][again.id] = (new if again.id in new else changed)[again.id] = again
     return Sorted(new, changed, [record for record in there if record.id in changed], known_as)
 
 
-def _told(twin: Record, draft: Record, said: Said, most_tags: int, now: datetime) -> Record | None:
+def _forms(draft: Record, said: Said | None) -> tuple[str, ...]:
+    """The texts that a draft may be known by."""
+    if said is not None:
+        return (draft.text,)
+    bare = draft.text.rstrip(" .!")
+    return tuple(dict.fromkeys((draft.text, bare, f"{bare}.", f"{bare}!")))
+
+
+def _told(twin: Record, draft: Record, said: Said | None, most_tags: int, now: datetime) -> Record | None:
     """A memory that is there, told once more; None if what is said now is something else."""
-    if (twin.address, twin.tier, twin.content) != (draft.address, draft.tier, draft.content):
+    if (twin.address, twin.tier) != (draft.address, draft.tier) or (said and twin.content != draft.content):
         return None
+    said = said or {}
     if any(said.get(field) is not None and getattr(twin, field) != getattr(draft, field) for field in _APART):
         return None
     if any(key not in twin.metadata or twin.metadata[key] != value for key, value in draft.metadata.items()):
         return None
     tags = tuple(dict.fromkeys((*twin.tags, *draft.tags)))
-    references = tuple(dict.fromkeys((*twin.references, *draft.references)))
-    if len(tags) > most_tags or len(references) > MAX_REFERENCES:
+    if len(tags) > most_tags:
         return None
     until = [at for at in (twin.expires_at, draft.expires_at) if at is not None]
     return replace(
         twin,
         tags=tags,
-        references=references,
+        references=tuple(dict.fromkeys((*twin.references, *draft.references)))[:MAX_REFERENCES],
         importance=twin.importance if said.get("importance") is None else max(twin.importance, draft.importance),
         expires_at=max(until) if len(until) == 2 else None,
         access_count=twin.access_count + 1,

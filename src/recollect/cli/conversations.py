@@ -1,0 +1,222 @@
+"""Channels and conversations on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli import output, text
+from recollect.cli.lazy import LazyGroup, Leaf
+from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
+from recollect.cli.target import Target, scoped
+from recollect.record import utc_now
+
+if TYPE_CHECKING:
+    from recollect.facets.conversations import Conversation, Status
+
+_STATES = ("active", "idle", "archived")
+
+
+@click.group(
+    cls=LazyGroup,
+    default="list",
+    sections={"Commands": {"list": "conversations:list_channels", "create": "conversations:create_channel"}},
+)
+def channels() -> None:
+    """List the workspace's channels, or make one.
+
+    \b
+    Example:
+      recollect channels create ops "What runs where"
+    """
+
+
+@click.command("list", cls=Leaf)
+@scoped
+def list_channels(target: Target) -> None:
+    """List channels, the default one first.
+
+    \b
+    Example:
+      recollect channels
+    """
+    with target.open() as memory:
+        known = memory.channels.list()
+    if target.json:
+        output.emit(known)
+        return
+    rows: list[Sequence[Styled]] = [
+        [(one.name, STRONG), "default" if one.is_default else "", one.description or ("", QUIET)] for one in known
+    ]
+    output.table([Column("channel"), Column(""), Column("about", wrap=True)], rows)
+
+
+@click.command("create", cls=Leaf)
+@click.argument("name")
+@click.argument("description", required=False, default="")
+@scoped
+def create_channel(target: Target, name: str, description: str) -> None:
+    """Make a channel.
+
+    \b
+    Example:
+      recollect channels create ops "What runs where"
+    """
+    with target.open(create=True, vectors=False) as memory:
+        made = memory.channels.create(name, description)
+    if target.json:
+        output.emit(made)
+    else:
+        output.say("Made the channel ", (made.name, STRONG))
+
+
+@click.group(
+    cls=LazyGroup,
+    default="list",
+    sections={
+        "Commands": {
+            "list": "conversations:list_conversations",
+            "start": "conversations:start",
+            "show": "conversations:show",
+            "say": "conversations:say",
+            "idle": "conversations:idle",
+            "archive": "conversations:archive",
+        }
+    },
+)
+def conversations() -> None:
+    """Start, list and end conversations. What matters of one is kept when it ends.
+
+    \b
+    Example:
+      recollect conversations start "Planning the trip"
+      recollect conversations say 7LqW9aK2mXc "We decided to go by train"
+      recollect conversations idle 7LqW9aK2mXc
+    """
+
+
+@click.command("list", cls=Leaf)
+@click.option("--status", type=click.Choice(_STATES), help="Only those.  [default: all but archived]")
+@click.option("--in", "channel", metavar="CHANNEL", help="Only those of this channel.")
+@click.option("--contains", default="", metavar="TEXT", help="Only those with this in their title.")
+@click.option("--limit", default=20, show_default=True, help="At most so many.")
+@click.option("--after", metavar="ID", help="Go on behind this one.")
+@scoped
+def list_conversations(target: Target, status: Status | None, **given: Any) -> None:
+    """List conversations, the newest first.
+
+    \b
+    Example:
+      recollect conversations --status idle
+    """
+    with target.open() as memory:
+        known = memory.conversations.list(status=status, **given)
+    if target.json:
+        output.emit(known)
+    elif not known:
+        output.say("There are no conversations here.")
+    else:
+        now = utc_now()
+        rows: list[Sequence[Styled]] = [
+            [one.ref_code, text.ago(one.started_at, now), one.channel, one.status, one.title or ("untitled", QUIET)]
+            for one in known
+        ]
+        heads = [Column("ref", ID), Column("started"), Column("channel"), Column("status"), Column("title", wrap=True)]
+        output.table(heads, rows)
+
+
+@click.command(cls=Leaf)
+@click.argument("title", required=False, default="")
+@click.option("--in", "channel", metavar="CHANNEL", help="In this channel.  [default: general]")
+@scoped
+def start(target: Target, title: str, channel: str | None) -> None:
+    """Start a conversation.
+
+    \b
+    Example:
+      recollect conversations start "Planning the trip" --in travel
+    """
+    with target.open(create=True, vectors=False) as memory:
+        _print(target, memory.conversations.start(title, channel=channel))
+
+
+@click.command(cls=Leaf)
+@click.argument("id")
+@scoped
+def show(target: Target, id: str) -> None:
+    """Show a conversation, by its id or ref code.
+
+    \b
+    Example:
+      recollect conversations show 7LqW9aK2mXc
+    """
+    with target.open() as memory:
+        _print(target, memory.conversations.get(id))
+
+
+@click.command(cls=Leaf)
+@click.argument("id")
+@click.argument("words", metavar="TEXT")
+@click.option("--as", "role", type=click.Choice(["user", "assistant"]), default="user", show_default=True)
+@scoped
+def say(target: Target, id: str, words: str, role: Any) -> None:
+    """Add what was said to a conversation that is active.
+
+    \b
+    Example:
+      recollect conversations say 7LqW9aK2mXc "We decided to go by train"
+    """
+    with target.open(vectors=False) as memory:
+        turn = memory.conversations.say(id, role, words)
+    if target.json:
+        output.emit(turn)
+    else:
+        output.say("Added to the conversation.")
+
+
+@click.command(cls=Leaf)
+@click.argument("id")
+@scoped
+def idle(target: Target, id: str) -> None:
+    """End a conversation: what matters of it is kept, and what was for it alone is cleared.
+
+    \b
+    Example:
+      recollect conversations idle 7LqW9aK2mXc
+    """
+    with target.open(vectors=False) as memory:
+        _print(target, memory.conversations.idle(id))
+
+
+@click.command(cls=Leaf)
+@click.argument("id")
+@scoped
+def archive(target: Target, id: str) -> None:
+    """Put a conversation away. One that is active is ended first.
+
+    \b
+    Example:
+      recollect conversations archive 7LqW9aK2mXc
+    """
+    with target.open(vectors=False) as memory:
+        _print(target, memory.conversations.archive(id))
+
+
+def _print(target: Target, known: Conversation) -> None:
+    if target.json:
+        output.emit(known)
+        return
+    now = utc_now()
+    output.facts(
+        [
+            ("ref code", (known.ref_code, ID)),
+            ("id", (known.id, QUIET)),
+            ("title", known.title or None),
+            ("channel", known.channel),
+            ("status", known.status),
+            ("started", text.moment(known.started_at, now)),
+            ("ended", text.moment(known.ended_at, now) if known.ended_at else None),
+        ]
+    )

@@ -1,0 +1,97 @@
+"""Channels: rooms of a workspace, each for conversations about one topic."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+from datetime import datetime
+
+import msgspec
+
+from recollect import validation
+from recollect.errors import ConflictError, NotFoundError
+from recollect.policies.secrets import screen, screen_name
+from recollect.record import new_id
+from recollect.stores.shelves import Thing, names
+from recollect.view import View
+
+SHELF = "channels"
+DEFAULT = "general"
+_LONGEST_DESCRIPTION = 500
+
+
+class Channel(msgspec.Struct, frozen=True):
+    id: str
+    workspace_id: str
+    name: str
+    """What `at(channel=…)` takes."""
+    description: str
+    is_default: bool
+    created_at: datetime
+
+
+class Channels:
+    """The channels of the view's workspace. There is always one, `general`, for what belongs to no other."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def create(self, name: str, description: str = "") -> Channel:
+        """ConflictError where there is one of that name."""
+        view, place = self._view, self._view.place
+        with view.refusing("channels"):
+            view.screen_address()
+            screen_name(view.preset.secrets, "channel", str(name))
+            name = validation.name(name, "channel")
+            if description:
+                description = validation.label(description, "description", _LONGEST_DESCRIPTION)
+                screen(view.preset.secrets, "description", description)
+        with view.store.transaction(place):
+            if name == DEFAULT or view.store.find(place, SHELF, [name]):
+                raise ConflictError(f"there is a channel {name} already")
+            self.keep_default()
+            return self._keep(name, new_id(), description)
+
+    def list(self) -> builtins.list[Channel]:
+        """All of them, the default first."""
+        known = [_channel(thing) for thing in self._view.store.shelf(self._view.place, SHELF)]
+        if not any(channel.is_default for channel in known):  # it is written with what is first written in it
+            known.append(_channel(self._thing(DEFAULT, self._default_id(), "")))
+        bound = self._view.address.channel if "channel" in self._view.bound else None
+        seen = [channel for channel in known if bound in (None, channel.name)]
+        return sorted(seen, key=lambda channel: not channel.is_default)
+
+    def get(self, name: str) -> Channel:
+        """By its name or id. NotFoundError where there is none."""
+        for channel in self.list():
+            if name in (channel.name, channel.id):
+                return channel
+        raise NotFoundError(f"there is no channel {validation.name(name, 'channel')} in this workspace")
+
+    def keep_default(self) -> None:
+        """Write it, where it is not yet. Called in a transaction."""
+        if not self._view.store.find(self._view.place, SHELF, [DEFAULT]):
+            self._keep(DEFAULT, self._default_id(), "")
+
+    def _keep(self, name: str, ident: str, description: str) -> Channel:
+        view, thing = self._view, self._thing(name, ident, description)
+        kept = view.store.keep(view.place, thing, expect=0)
+        view.log(view.place, "channel", "made a channel", (), [thing], things_changed=names([thing]))
+        return _channel(kept)
+
+    def _thing(self, name: str, ident: str, description: str) -> Thing:
+        now, workspace = self._view.now(), self._view.address.workspace
+        body = {"id": ident, "workspace": workspace, "name": name, "description": description}
+        return Thing(SHELF, name, body, created_at=now, changed_at=now)
+
+    def _default_id(self) -> str:
+        """The same wherever it is asked for, whether it was kept yet or not."""
+        place = self._view.place
+        return hashlib.sha256(f"{place.tenant}\0{place.workspace}\0{DEFAULT}".encode()).hexdigest()[:32]
+
+
+def _channel(thing: Thing) -> Channel:
+    body = thing.body
+    return Channel(
+        body["id"], body["workspace"], body["name"], body["description"], body["name"] == DEFAULT, thing.created_at
+    )

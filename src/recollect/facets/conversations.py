@@ -1,0 +1,243 @@
+"""Conversations: each in a channel, active, then idle, then archived. What is for one only ends with it."""
+
+from __future__ import annotations
+
+import builtins
+import secrets
+import string
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect import validation
+from recollect.errors import ConflictError, ConversationTransitionError, NotFoundError
+from recollect.facets.channels import DEFAULT, Channels
+from recollect.filters import Filter
+from recollect.policies.secrets import screen
+from recollect.record import Address, Record, Tier, new_id, parse_time
+from recollect.stores.shelves import Thing, names
+from recollect.text.fence import without
+from recollect.verbs.archive import memories_text
+from recollect.verbs.persist import TURN, persist, placed, said
+from recollect.verbs.remember import remember
+from recollect.view import View
+
+SHELF, REF_CODES = "conversations", "ref_codes"
+Status = Literal["active", "idle", "archived"]
+Speaker = Literal["user", "assistant"]
+_NEXT: dict[Status, tuple[Status, ...]] = {"active": ("idle", "archived"), "idle": ("archived",), "archived": ()}
+_LETTERS = string.digits + string.ascii_letters
+_REF_CODE = 11
+_LONGEST_TITLE = 200
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    id: str
+    """What `at(conversation=…)` takes."""
+    ref_code: str
+    """Eleven letters and digits that stand for it in a link."""
+    channel_id: str
+    channel: str
+    """The name of its channel."""
+    title: str
+    status: Status
+    started_at: datetime
+    ended_at: datetime | None = None
+    agent: str | None = None
+    account: str | None = None
+
+
+class Conversations:
+    """The conversations that a view sees: its own, and those that belong to no agent or account."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def start(self, title: str = "", *, channel: str | None = None) -> Conversation:
+        """A new one, active. In the view's channel, else in the one named, else in `general`.
+
+        Where the view is bound to a conversation, that is the one that is started.
+        """
+        view, place, address = self._view, self._view.place, self._view.address
+        with view.refusing("conversations"):
+            view.screen_address()
+            if title:
+                title = validation.label(title, "title", _LONGEST_TITLE)
+                screen(view.preset.secrets, "title", title)
+        channels = Channels(view)
+        room = channels.get(channel or address.channel or DEFAULT)
+        ident, now = address.conversation or new_id(), view.now()
+        body = {"title": title, "channel_id": room.id, "channel": room.name, "status": "active", "ended_at": None}
+        with view.store.transaction(place):
+            ref = next(code for code in _ref_codes() if not view.store.find(place, REF_CODES, [code]))
+            owner = ident, address.account, address.agent
+            things = [
+                Thing(SHELF, ident, {**body, "ref_code": ref}, *owner, created_at=now, changed_at=now),
+                Thing(REF_CODES, ref, {"conversation": ident}, *owner, created_at=now, changed_at=now),
+            ]
+            if view.store.find(place, SHELF, [ident]):
+                raise ConflictError(f"conversation {ident} was started already")
+            channels.keep_default()
+            kept = [view.store.keep(place, thing, expect=0) for thing in things]
+            view.log(place, "conversation", "started a conversation", (), things, things_changed=names(things))
+        return _conversation(kept[0])
+
+    def get(self, id: str) -> Conversation:
+        """By its id or its ref code."""
+        return _conversation(self._thing(id))
+
+    def list(
+        self,
+        *,
+        status: Status | None = None,
+        channel: str | None = None,
+        contains: str = "",
+        limit: int = 100,
+        after: str | None = None,
+    ) -> builtins.list[Conversation]:
+        """The newest first, without those that are archived unless `status` says so. `after` is the last one's id."""
+        limit = validation.count(limit, "limit", high=10_000)
+        wanted: tuple[str, ...] = ("active", "idle")
+        if status is not None:
+            wanted = (validation.choice(status, "status", Status),)
+        room = None if channel is None else Channels(self._view).get(channel).id
+        bound = self._view.address.channel if "channel" in self._view.bound else None
+        behind = None if after is None else self._thing(after).key
+        found: builtins.list[Conversation] = []
+        for thing in self._view.store.shelf(
+            self._view.place, SHELF, contains=contains, newest_first=True, after=behind
+        ):
+            known = _conversation(thing)
+            if self._sees(thing) and known.status in wanted and room in (None, known.channel_id):
+                found += [known] if bound in (None, known.channel) else []
+            if len(found) == limit:
+                break
+        return found
+
+    def idle(self, id: str) -> Conversation:
+        """End one that is active: what matters of it is kept, and memories of the conversation tier are cleared."""
+        return self._become(id, "idle")
+
+    def archive(self, id: str) -> Conversation:
+        """Put one away, out of lists. One that is active ends first. Its scratchpad is kept."""
+        return self._become(id, "archived")
+
+    def say(self, id: str, role: Speaker, text: str) -> Record:
+        """Add a turn to one that is active. It is for that conversation only; what matters of it stays at its end."""
+        view, known = self._view, self.get(id)
+        inside = view.at(channel=known.channel, conversation=known.id)
+        with inside.refusing("say"):
+            said = {"content": without(validation.content(text)), "kind": TURN, "tier": "conversation"}
+            said["role"] = validation.choice(role, "role", Speaker)
+        for turn in remember(inside, [said], unless=lambda: self.get(known.id).status != "active"):
+            return turn
+        raise ConflictError(f"conversation {known.id} is {self.get(known.id).status}; nothing can be said in it")
+
+    def observe(
+        self,
+        content: str,
+        *,
+        kind: str = "fact",
+        importance: float | None = None,
+        tier: Tier | None = None,
+        tags: Iterable[str] | None = None,
+    ) -> Record:
+        """Keep something that was learnt while working. How far it is seen goes by its kind, unless `tier` says so.
+
+        It names the conversation that the view is bound to. What is known already is counted, and not stored again.
+        """
+        view = self._view
+        with view.refusing("observe"):
+            kind = validation.kind(kind)
+        given = {"content": content, "kind": kind, "importance": importance, "tags": tags, "tier": tier}
+        outside, items = placed(view, [{**given, "source": "observation"}], view.address.conversation)
+        return remember(outside, items, once=True)[0]
+
+    def _become(self, id: str, status: Status) -> Conversation:
+        view, place = self._view, self._view.place
+        known = self.get(id)
+        _check(known, status)
+        persisted: frozenset[str] = frozenset()
+        while True:
+            with view.store.transaction(place):
+                thing = self._thing(known.id)  # as it is now that nobody else can write there
+                _check(_conversation(thing), status)
+                turns = said(view, known.id) if thing.body["status"] == "active" else []
+                if persisted.issuperset(turn.id for turn in turns):
+                    return self._ended(thing, status)
+            # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
+            persist(_in(view, known), known.id, turns)
+            persisted = frozenset(turn.id for turn in turns)
+
+    def _ended(self, thing: Thing, status: Status) -> Conversation:
+        """In a transaction."""
+        view, place, now = self._view, self._view.place, self._view.now()
+        cleared = _of_it_alone(view, thing.key) if thing.body["status"] == "active" else []
+        view.store.delete(place, [record.id for record in cleared], "the conversation has ended")
+        body = {**thing.body, "status": status, "ended_at": thing.body["ended_at"] or now}
+        kept = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
+        message = f"a conversation is {status}" + (f"; cleared {memories_text(len(cleared))}" if cleared else "")
+        deleted = [record.id for record in cleared] or None
+        view.log(place, "conversation", message, cleared, [thing], deleted=deleted, things_changed=names([thing]))
+        return _conversation(kept)
+
+    def _thing(self, id: str) -> Thing:
+        view, ident = self._view, validation.name(id, "conversation")
+        if len(ident) == _REF_CODE:
+            ident = next((ref.body["conversation"] for ref in view.store.find(view.place, REF_CODES, [ident])), ident)
+        for thing in view.store.find(view.place, SHELF, [ident]):
+            if self._sees(thing):
+                return thing
+        raise NotFoundError(f"there is no conversation {ident} that this view can see")
+
+    def _sees(self, thing: Thing) -> bool:
+        address, bound = self._view.address, self._view.bound
+        return (
+            (address.agent is None or thing.agent in (None, address.agent))
+            and (address.account is None or thing.account in (None, address.account))
+            and ("conversation" not in bound or address.conversation == thing.key)
+            and ("channel" not in bound or address.channel == thing.body["channel"])
+        )
+
+
+def _in(view: View, known: Conversation) -> View:
+    """Where what stays of a conversation belongs: to whom it belongs, in its channel."""
+    owner = {"channel": known.channel, "agent": known.agent, "account": known.account}
+    return replace(view, address=replace(view.address, **owner), bound=view.bound - {"conversation"})
+
+
+def _check(known: Conversation, wanted: Status) -> None:
+    if wanted not in _NEXT[known.status]:
+        raise ConversationTransitionError(known.id, known.status, wanted, _NEXT[known.status])
+
+
+def _of_it_alone(view: View, ident: str) -> builtins.list[Record]:
+    """Whoever wrote it: it is the conversation that ends."""
+    whole = Address(view.address.tenant, view.address.workspace)
+    tiers: tuple[Tier, ...] = ("conversation",)
+    return list(view.store.scan(Filter(whole, view.now(), state=None, tiers=tiers, conversation=ident)))
+
+
+def _ref_codes() -> Iterator[str]:
+    while True:
+        yield "".join(secrets.choice(_LETTERS) for _ in range(_REF_CODE))
+
+
+def _conversation(thing: Thing) -> Conversation:
+    body = thing.body
+    ended = body["ended_at"] and parse_time(body["ended_at"], "ended_at")
+    return Conversation(
+        thing.key,
+        body["ref_code"],
+        body["channel_id"],
+        body["channel"],
+        body["title"],
+        body["status"],
+        thing.created_at,
+        ended,
+        thing.agent,
+        thing.account,
+    )

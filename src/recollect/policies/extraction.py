@@ -1,0 +1,424 @@
+"""What of a conversation is worth keeping: decisions, preferences, facts, tasks and failures, sentence by sentence.
+
+Rules for English, each with a name that explains what it took. Small talk, questions, requests to the assistant and its
+own filler are left. Of the assistant's words only decisions, promises and results count. What is not English is kept
+where it is a statement of the user: better too much than to be deaf.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from recollect.policies.importance import small_talk
+from recollect.text.fence import without
+from recollect.text.sentences import sentences
+
+Kind = Literal["decision", "preference", "fact", "task", "error"]
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One turn."""
+
+    role: str
+    text: str
+
+
+class Extracted(msgspec.Struct, frozen=True):
+    text: str
+    kind: Kind
+    role: str
+    rule: str
+    """What found it."""
+    importance: float
+    """At least this, before other rules are asked."""
+    turn: int
+    """The position of the turn."""
+
+
+WORTH: dict[Kind, float] = {"decision": 0.7, "preference": 0.6, "fact": 0.5, "task": 0.6, "error": 0.6}
+_VITAL = (
+    r"\b(allerg\w+|intoleran\w+|anaphyla\w+|diabet\w+|asthma\w*|epilep\w+|pregnan\w+|coeliac|celiac|medication|"
+    r"insulin|emergency contact)\b"
+)
+_WORTH_OF_VITAL = 0.85
+_LONGEST = 600
+"""Characters of a sentence. What is longer is a document, and no statement."""
+
+_NAME = r"[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*)*"
+_OWN = r"(?:my|our)(?: [\w'’-]+){1,5}?"
+_WHO = rf"(?:I|we|{_OWN}|{_NAME}|(?:the|this|that|these|those|his|her|their|he|she|they|it)(?: [\w'’/-]+){{0,5}}?)"
+_ADVERB = (
+    r"(?:(?:really|also|always|usually|often|actually|now|just|currently|still|already|both|never|recently|"
+    r"finally|mostly|mainly|generally|only|absolutely|definitely|much|personally|kind of|sort of|normally|"
+    r"typically|no longer) )*"
+)
+
+_QUESTION = (
+    r"\?[\"'”’)\]]*$|^(?:(?:and|so|but|also|ok(?:ay)?|hey|hi|well|then),? )*(?:who|whom|whose|what|what's|whats|"
+    r"which|where|where's|when|when's|why|how|how's|is|are|am|was|were|do|does|did|can|could|would|should|shall|"
+    r"will|may|might|have|has|had|any) (?:i|you|we|they|he|she|it|the|a|an|there|this|that|these|those|my|your|"
+    r"our|is|are|was|were|do|does|did|can|could|would|should|to|about|many|much|long|often|far|old|else|some|idea|"
+    r"thoughts|chance|one|ones|of)\b"
+)
+_REQUEST = (
+    r"^(?:(?:and|so|but|also|ok(?:ay)?|hey|hi|well|then|now|great|thanks|thank you|perfect|yes|no|sure|"
+    r"alright|right|first|next|good|cool|actually)[,.!:;]? )*"
+    r"(?:please |kindly |just |could you |can you |would you |will you |i(?:'d| would) like you to |"
+    r"i want you to |i need you to |help me (?:to )?|let's |let us |let me |go ahead|try (?:to )?|)"
+    r"(?:write|fix|explain|give|show|tell|make|create|generate|translate|summari[sz]e|list|find|search|look|"
+    r"check|compare|describe|draft|rewrite|rephrase|suggest|recommend|help|add|remove|delete|change|update|"
+    r"convert|calculate|compute|plan|think|see|continue|start|stop|open|read|run|send|book|order|print|format|"
+    r"shorten|expand|proofread|edit|review|analy[sz]e|debug|implement|refactor|test|walk|go|take|put|set|pick|"
+    r"guess|imagine|assume|consider|say|repeat|wait|hold|do|provide|include|keep it|be|use it|come|get|turn|"
+    r"move on|brainstorm|outline|name|sort|rank|answer|ask)\b"
+)
+_INSTRUCTS = (
+    r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|remember|"
+    r"for me|any ?more)\b"
+)
+"""Makes a wish that lasts out of a request."""
+_REMEMBER = (
+    r"^(?:(?:and|so|ok(?:ay)?|hey|also|oh)[,!]? )*(?:please |just |can you |could you |i want you to |"
+    r"i need you to )?"
+    r"(?:remember|note|keep in mind|don'?t forget|make a note|take a note|bear in mind|for the record|fyi|"
+    r"for your information|heads up|important)\b[,:]?"
+)
+_IDLE = (
+    r"^(?:(?:oh|ah|well|hmm+|hm|wow|ok(?:ay)?|yes|yeah|yep|no|nope|haha\w*|lol|great|thanks|thank you|sorry|"
+    r"so|and|but|right|sure|alright|cool|nice|perfect)[,.!]? )*"
+    r"(?:(?:that|this|it|you|these|those)(?:'s|'re|’s|’re| is| are| was| were| sounds?| looks?| seems?|"
+    r" makes?| works?| helps?| will| would| all| really)\b"
+    r"|i (?:see|think so|guess|agree|understand|know|wonder|hope|mean|don't know|do not know|don't think|"
+    r"thought|suppose|doubt|bet|was wondering|was thinking|was just|am not sure|'m not sure|appreciate|"
+    r"can imagine|feel|felt|could|might|may|would love to hear|would like to (?:know|hear|ask|see|understand|"
+    r"learn)|want to (?:know|ask|see|understand|learn)|need (?:help|advice|some|your|a hand|ideas)|"
+    r"have a (?:question|quick|favor|favour)|got it|got to go|have to (?:go|run)|gotta)\b"
+    r"|i['’](?:ll (?:think|let you|try|see|get back|take|check|do that|go with that|give it)|m (?:good|fine|"
+    r"ok|okay|great|back|here|ready|sorry|glad|happy|sure|not sure|just|wondering|curious|thinking|confused|"
+    r"lost|stuck|done|tired|bored|excited|looking forward|doing|so|really|afraid|sad|busy|hungry|home|off|"
+    r"on my way|trying to|asking|all ears|kidding|joking)|d (?:love to hear|like to (?:know|hear|ask|see|"
+    r"understand|learn))|ve (?:been wondering|been thinking|got to go|got a question))\b"
+    r"|i am (?:good|fine|ok|okay|great|back|here|ready|sorry|glad|happy|sure|not sure|just|wondering|curious|"
+    r"thinking|confused|lost|stuck|tired|bored|excited|looking forward)\b"
+    r"|what a\b|how (?:nice|cool|funny|weird|about)|if (?:i|we|you|it|there)\b|maybe\b|perhaps\b|imagine\b|"
+    r"there you go|never ?mind|no (?:worries|problem)|good (?:idea|point|question|morning|night|evening|luck)|"
+    r"see you|talk to you|have a (?:good|nice|great)|same here|me (?:too|neither)|not (?:really|yet|sure|"
+    r"at all)|exactly|of course|makes sense|let'?s see|let me (?:think|see|know)|hello|hi\b|hey\b|bye|thanks|"
+    r"thank you|cheers|welcome|you(?:'re| are) (?:right|welcome|amazing|the best))"
+)
+"""Says something about the talk itself, or about a passing mood."""
+
+_PREFERENCE = {
+    "likes or dislikes": (
+        rf"\b(?:{_WHO}|i|who) {_ADVERB}(?:prefers?|likes?|loves?|enjoys?|hates?|dislikes?|adores?|favou?rs?|"
+        rf"detests?|can'?t stand|cannot stand|don'?t (?:really |much )?(?:like|enjoy|care for|want|eat|drink|do)|"
+        rf"doesn'?t (?:like|enjoy|care for|want|eat|drink)|do not (?:like|enjoy|want|eat|drink)|does not (?:like|"
+        rf"enjoy|want|eat|drink)|avoids?|would rather|['’]d rather|(?:am|is|are|'m|'re|'s) (?:a (?:big |"
+        rf"huge )?fan of|not a fan of|(?:really |very )?(?:fond of|into|keen on|partial to)))\b"
+    ),
+    "a favourite": r"\bfavou?rites?\b",
+    "how to be addressed": r"^(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
+    "a lasting wish": (
+        rf"^(?:please |i want you to |i(?:'d| would) like you to |you should )?(?:always|never|from now on|"
+        rf"in future|in the future|going forward|by default|don'?t ever|stop|avoid|no more)\b|"
+        rf"^(?:please )?(?:don'?t|do not|use|keep|write|answer|reply|format|give|show|call|address|speak|talk|send|"
+        rf"put)\b.*{_INSTRUCTS}"
+    ),
+}
+_DECISION = {
+    "decided": (
+        rf"\b(?:{_WHO}|i|they|team|board|management) {_ADVERB}(?:have |has |had |'ve )?{_ADVERB}(?:decided|agreed|"
+        rf"chose|chosen|settled on|opted|resolved to|approved|signed off|green-?lit|rejected|ruled out|voted|"
+        rf"concluded|committed to)\b"
+    ),
+    "goes with": (
+        r"\b(?:we|i)(?:'re| are|'m| am|'ll| will)? (?:going to go with|going with|go with|went with|sticking with|"
+        r"stick with|picked|pick|dropping|not going to use|moving to|switching to|standardi[sz]ing on)\b|"
+        r"^(?:ok(?:ay)?,? |so,? |then,? |great,? |alright,? )*let(?:'s|’s| us) (?:go with|use|stick with|pick|"
+        r"choose|take|move to|switch to|drop|keep)\b"
+    ),
+    "a decision": (
+        r"\b(?:decision(?: is| was|:)|it(?:'s| is) (?:decided|settled|final|agreed)|was (?:decided|approved|"
+        r"rejected|agreed)|were (?:approved|rejected)|has been (?:decided|approved|rejected|agreed)|"
+        r"final answer)\b"
+    ),
+}
+_TASK = {
+    "has to be done": (
+        rf"\b(?:{_WHO}|i|you|someone|somebody) {_ADVERB}(?:need|needs|have|has|must|ought|'ve got|have got|has got|"
+        rf"got|gotta|'s got) (?:to )?(?!(?:help|advice|ideas|a|an|the|some|no|two|three|one|\d)\b)[a-z]+|\b(?:i|we|"
+        rf"{_NAME}) (?:should|must|shall) [a-z]+"
+    ),
+    "a reminder": r"\bremind me\b|\bto-?dos?\b|\bdon'?t (?:let me )?forget to\b|\baction items?\b|\bremember to\b",
+    "due": (
+        r"\b(?:due|deadline)\b|\b(?:by|before|until|no later than) (?:mon|tues|wednes|thurs|fri|satur|sun)day\b|"
+        r"\b(?:by|before) (?:tomorrow|tonight|next week|the end of|end of|noon|\d)"
+    ),
+    "plans to": (
+        rf"\b(?:i|we|{_NAME})(?:'m|'re|'s| am| are| is) (?:going to|planning to|about to|supposed to|meant to)\b|"
+        rf"\b(?:i|we|{_NAME})(?:'ll| will) [a-z]+ .*\b(?:tomorrow|tonight|next|on (?:mon|tues|wednes|thurs|fri|"
+        rf"satur|sun)day|in (?:january|february|march|april|may|june|july|august|september|october|november|"
+        rf"december)|this (?:week|month|evening|afternoon|weekend))\b|\b(?:i|we) promised\b|\bi (?:plan|intend|"
+        rf"want|hope|aim) to\b"
+    ),
+}
+_FAILURE = {
+    "failed": (
+        r"\b(?:fail(?:ed|s|ing|ure)|crash(?:ed|es|ing)?|broke(?:n)?(?! up)|doesn'?t work|does not work|"
+        r"didn'?t work|did not work|don'?t work|not working|stopped working|timed? ?out|timeout|went wrong|"
+        r"went down|is down|was down|are down|(?:an?|the|this|same|get(?:s|ting)?|got|throws?|"
+        r"with) (?:[\w-]+ )?(?:error|exception|bug|outage|segfault|stack ?trace)|out of memory|oom|got lost|"
+        r"was lost|couldn'?t (?:connect|log in|open|find|reach|install|build|start|reproduce)|cannot (?:connect|"
+        r"log in|open|reach|install|build|start)|can'?t (?:connect|log in|open|reach|install|build|start)|"
+        r"corrupt(?:ed)?|data loss|regression|rolled back|had to (?:revert|roll back))\b"
+    ),
+}
+_FACT = {
+    "of oneself": (
+        rf"\b(?:i|we)(?:'m|'re| am| are| was| were) {_ADVERB}(?:not )?(?:a|an|the|one of|from|in|at|on|based|born|"
+        rf"called|named|living|working|married|engaged|divorced|single|widowed|vegetarian|vegan|allergic|"
+        rf"intolerant|lactose|gluten|diabetic|pregnant|colou?r-?blind|left-handed|right-handed|retired|"
+        rf"self-employed|unemployed|fluent|studying|learning|training|responsible|\d|twenty|thirty|forty|fifty|"
+        rf"sixty|part of|member|parents?|hiring|building|running|using|migrating|short|tall|dyslexic|deaf|blind|"
+        rf"autistic|jewish|muslim|christian|hindu|buddhist|[a-z]+(?:ese|ish|ian|can|ist|er|or|eer)\b)"
+    ),
+    "what one has and does": (
+        rf"\b(?:i|we) {_ADVERB}(?:don'?t |do not |didn'?t )?{_ADVERB}(?:have|had|own|live|lived|work|worked|study|"
+        rf"studied|speak|play|played|drive|drove|use|used|run|ran|teach|taught|grew up|moved|bought|sold|quit|left|"
+        rf"joined|started|stopped|finished|graduated|got|married|adopted|hired|fired|founded|built|make|made|"
+        rf"manage|lead|led|keep|earn|pay|paid|weigh|smoke|drink|eat|sleep|wake|get up|commute|cycle|rent|rented|"
+        rf"switched|changed|lost|won|travel|travelled|traveled|visited|booked|ordered|signed|subscribe|cancelled|"
+        rf"canceled|host|deploy|store|ship|released|launched|support|serve|sell|belong|practi[sc]e|train|attend|"
+        rf"volunteer|collect|grow|raise|breed|share|take|took|spend|stay|wear|follow|suffer|need glasses|turned|"
+        rf"retired|renamed|migrated|upgraded|replaced|passed|received|inherited|closed|opened|raised|hit|reached|"
+        rf"write|wrote|paint|cook|bake|knit|sing|dance|swim|hike|climb|run|jog|meditate|read|publish(?:ed)?)\b"
+    ),
+    "has done": (
+        rf"\b(?:i|we)(?:'ve| have) {_ADVERB}(?:been|had|got|moved|bought|sold|quit|left|joined|started|stopped|"
+        rf"finished|switched|changed|lived|worked|known|used|owned|booked|signed|adopted|become|lost|won|turned|"
+        rf"hired|closed|opened|migrated|upgraded|replaced)\b"
+    ),
+    "of what is one's own": (
+        rf"^(?:(?:and|but|so|well|oh|also|by the way|btw|actually|yes|yeah|no|"
+        rf"sorry)[,.!]? )*{_OWN}(?:'s)? {_ADVERB}(?:is|are|was|were|has|have|had|isn'?t|aren'?t|wasn'?t|will be|'s|"
+        rf"lives?|lived|works?|worked|moved|died|passed|turned|turns|started|starts|got|goes|went|comes|came|runs|"
+        rf"ran|needs?|likes?|loves?|hates?|speaks?|plays?|studies|studied|uses?|costs?|weighs?|drives?|said|says|"
+        rf"told|takes?|took|left|quit|joined|bought|sold|wants?|prefers?|eats?|sleeps?|barks?|opens?|closes?|ends?|"
+        rf"expires?|broke|crashed|arrives?|arrived|visits?|visited|teaches|called|calls|earns?|owns?|stays?|lost|"
+        rf"won|became|retired|changed|switched|married|can'?t|cannot|can|doesn'?t|does not|must|should)\b"
+    ),
+    "of somebody": (
+        rf"(?:^|[,;:] (?:and |but )?|\b(?:and|but|because|that|since|"
+        rf"while) ){_NAME}(?:'s(?: [\w-]+){{1,3}})? {_ADVERB}(?:is|are|was|has|had|isn'?t|wasn'?t|will be|lives?|"
+        rf"lived|works?|worked|moved|died|turned|turns|started|starts|got|goes|came|comes|runs|ran|needs?|speaks?|"
+        rf"plays?|studies|studied|uses?|costs?|drives?|takes?|took|left|quit|joined|bought|sold|wants?|eats?|owns?|"
+        rf"leads?|manages?|reports|sits|teaches|became|retired|married|handles?|maintains?|supports?|requires?|"
+        rf"expires?|opens?|closes?|ships?|shipped|released|acquired|hired|said|told|calls?|called|changed|switched|"
+        rf"doesn'?t|does not|can'?t|cannot)\b"
+    ),
+    "how a thing is": (
+        r"^(?:(?:and|but|so|well|oh|also|by the way|btw|actually|yes|yeah|no|sorry)[,.!]? )*(?:the|our|his|her|"
+        r"their|its|there)(?: [\w'’/#&.-]+){0,7}? (?:is|are|was|were|has|have|had|isn'?t|aren'?t|wasn'?t|costs?|"
+        r"lives?|runs?|uses?|takes?|starts?|ends?|begins?|opens?|closes?|needs?|requires?|expires?|listens?|moved|"
+        r"changed|contains?|holds?|belongs?|sits|weighs?|lasts?|arrives?|leaves?|became|supports?|depends?|"
+        r"returns?|consists?|allows?|limits?|ships?|will be|must be|stays?|means?|went up|went down|rose|fell|"
+        r"grew|increased|decreased|doubled|dropped)\b"
+    ),
+    "a change": (
+        r"\b(?:no longer|not any ?more|any ?more\b|used to|instead of|changed (?:to|from|it)|moved (?:to|from)|"
+        r"switched (?:to|from)|renamed|as of|effective|since (?:last|yesterday|january|february|march|april|may|"
+        r"june|july|august|september|october|november|december|\d))\b"
+    ),
+    "a correction": (
+        r"^(?:actually|sorry|correction|wait|no|oops|i meant|i misspoke|small correction)[,:]? (?!(?:thanks|thank|"
+        r"worries|problem|never|that's all|nothing)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
+        r"make (?:it|that)|not )"
+    ),
+    "of somebody named before": (
+        r"^(?:he|she|they|it)(?:'s|'re)? (?:is|are|was|were|has|have|had|lives?|works?|moved|likes?|loves?|hates?|"
+        r"prefers?|studies|plays?|speaks?|costs?|runs?|uses?|needs?|allergic|\d|a|an|the|called|named|born|from|"
+        r"in|vegetarian|vegan|married|expecting|starting)\b"
+    ),
+}
+_PASSING = (
+    r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?:'ve| have)? (?:just |only |also )?(?:had|ate|eat|"
+    r"went|saw|tried|was (?:looking|reading|trying|talking|about)|were (?:looking|talking|trying)|read|watched|"
+    r"got|took|slept|woke|left|started|finished|made|ran) (?!.*\b(?:job|married|divorced|degree|licen[cs]e|house|"
+    r"flat|apartment|car|dog|cat|baby|promot\w+|diagnos\w+|surgery|operation|company|hired|fired|accepted|visa|"
+    r"passport|marathon|school|university|business|smoking|drinking|therapy|treatment|medication|allerg\w+|since|"
+    r"years?|months?|every|from .* to)\b)"
+)
+_TODAY = r"\b(?:today|tonight|this morning|right now|at the moment|just now|a minute ago|earlier)\b"
+
+_PROMISE = (
+    r"\b(?:I(?:'ll| will)|I(?:'m| am) going to) (?!(?:be (?:happy|glad|here|there)|keep (?:that|this|it|all|these|"
+    r"those|your)|remember|note|do my best|try|help|explain|need|walk|assume|use|make sure|make a note|stick|"
+    r"let you know|go over|show|give|provide|start|bear|take that|adjust|stop|answer|avoid|keep in|continue|wait|"
+    r"summari[sz]e|list|suggest|look forward|say|think|describe|outline|never|always|just|gladly|definitely|"
+    r"certainly|also|do that|do so|have)\b)[a-z]+ (?!(?:that|this|it) in mind)\S+"
+)
+_RESULT = {
+    "did it": (
+        r"^(?:(?:done|ok(?:ay)?|great|good news|all set|update)[,.:!—-]+ ?)*I(?:'ve| have)? (?:now |just |"
+        r"already |successfully |also )*(?:booked|sent|created|filed|fixed|scheduled|ordered|updated|deployed|"
+        r"merged|refunded|cancelled|canceled|submitted|published|uploaded|moved|renamed|deleted|removed|restarted|"
+        r"reset|rolled back|installed|configured|added|paid|transferred|reserved|confirmed|opened|closed|assigned|"
+        r"escalated|emailed|called|registered|saved|pushed|released|migrated|reverted|found|ran|tested|verified|"
+        r"measured|reproduced|changed|set)\b"
+    ),
+    "came out": (
+        r"\b(?:root cause (?:is|was)|turned out|turns out|all tests pass(?:ed)?|tests? (?:now )?pass(?:es|ed)?|"
+        r"build (?:passed|failed|succeeded)|the (?:total|result|answer|outcome|cause|reason|refund|order|ticket|"
+        r"booking|reservation|confirmation|invoice|deployment|migration|meeting|appointment|flight|package|"
+        r"backup)(?: [\w#-]+){0,4} (?:is|was|has been|comes to|came to|will be)\b)"
+    ),
+    "decided together": (
+        r"\b(?:we(?:'ve| have)? (?:decided|agreed|settled|chose)|(?:so|then|agreed|decision)[,:] (?:we|it)(?:'ll|"
+        r" will|'s| is| go| use))\b"
+    ),
+}
+_ECHO = (
+    r"\b(?:you (?:said|told|mentioned|asked|prefer|like|love|have|are|live|work|wanted|want|need|can|could|might|"
+    r"may|should)|you(?:'re|'ve|r )|as (?:you|I) (?:said|mentioned)|based on|what I (?:remember|know)|"
+    r"I (?:remember|recall)|from (?:our|what|my)|according to|remind me)\b"
+)
+_ASKS_USER = r"\b(?:you|your)\b.*\?[\"'”’)]*$"
+_ENGLISH = (
+    r"\b(?:the|a|an|i|i'm|my|is|are|was|to|and|of|in|we|you|it|for|on|with|that|this|not|have|has|do|be|at|please|"
+    r"thanks|our|will|can|yes|no)\b"
+)
+_ASSENT = (
+    r"^(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|maybe|thanks|thank you|right|exactly|correct|fine|good|great|"
+    r"perfect|both|neither|none|nothing|sounds good|go ahead|please do|not yet|done|i don'?t know|no idea|"
+    r"never mind)\b[\s.!,]*$"
+)
+
+
+@cache
+def _find(pattern: str, any_case: bool = True) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE if any_case else 0)
+
+
+def _has(pattern: str, text: str) -> bool:
+    return _find(pattern).search(text) is not None
+
+
+@cache
+def _named(pattern: str) -> re.Pattern[str]:
+    """A pattern in which a name begins with a capital, and everything else is as it comes."""
+    return re.compile(pattern.replace(_NAME, f"(?-i:{_NAME})"), re.IGNORECASE)
+
+
+def extract(turns: Sequence[Said]) -> list[Extracted]:
+    """What is worth keeping, in order; each text once."""
+    found: dict[str, Extracted] = {}
+    for at, turn in enumerate(turns):
+        before = turns[at - 1] if at else None
+        for one in _of_turn(turn, before, at):
+            found.setdefault(one.text, one)
+    return list(found.values())
+
+
+def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
+    if turn.role not in ("user", "assistant"):
+        return
+    text = without(turn.text).replace("’", "'")
+    if turn.role == "user" and (answer := _answer(text, before)):
+        yield _made(answer, "fact", turn.role, "an answer to what was asked", at)
+        return
+    foreign = len(text.split()) > 3 and not _has(_ENGLISH, text)
+    last = ""
+    for sentence in sentences(text):
+        said = sentence.text.strip()
+        if sentence.code or len(said) > _LONGEST:
+            continue
+        judged = _foreign(said) if foreign else judge(said, turn.role)
+        if judged is not None:
+            kind, rule = judged
+            # "It" and "she" are nobody without the sentence before.
+            whole = f"{last} {said}" if last and rule == "of somebody named before" else said
+            yield _made(whole, kind, turn.role, rule, at)
+        last = said if len(said) <= _LONGEST // 2 and not said.endswith("?") else ""
+
+
+def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
+    worth = _WORTH_OF_VITAL if role == "user" and _has(_VITAL, text) else WORTH[kind]
+    return Extracted(text, kind, role, rule, worth, at)
+
+
+def _answer(text: str, before: Said | None) -> str:
+    """What was asked and what was answered, where the answer alone says nothing."""
+    said = text.strip()
+    if before is None or before.role != "assistant" or not said or len(said.split()) > 6 or said.endswith("?"):
+        return ""
+    if judge(said, "user") is not None or small_talk(said) or _has(_ASSENT, said) or _has(_REQUEST, said):
+        return ""
+    asked = [one.text.strip() for one in sentences(without(before.text))]
+    if (
+        not asked
+        or not _has(_ASKS_USER, asked[-1])
+        or _has(r"\b(?:help|can i|shall i|should i|would you like|do you want|anything else)\b", asked[-1])
+    ):
+        return ""
+    return f"{asked[-1]} {said}"
+
+
+def _foreign(said: str) -> tuple[Kind, str] | None:
+    question = said.rstrip("\"'”’)」』").endswith(("?", "？", "؟"))
+    return None if question or len(said) < 12 else ("fact", "a statement in another language")
+
+
+def judge(said: str, role: str) -> tuple[Kind, str] | None:
+    """What sort of thing a sentence says, and by which rule; None if it is not worth keeping."""
+    if role == "assistant":
+        return _of_assistant(said)
+    if _has(_REMEMBER, said) and len(said.split()) > 3 and not said.endswith("?"):
+        kind = "task" if _has(r"\b(?:forget|remember) to\b", said) else (_kind(said) or ("fact", ""))[0]
+        return kind, "asked to be remembered"
+    if small_talk(said) or _has(_QUESTION, said) or len(said.split()) < 3:
+        return None
+    if _has(r"^(?:please )?remind me\b", said):
+        return "task", "a reminder"
+    if (_has(_REQUEST, said) and not _has(_INSTRUCTS, said) and _sort(_DECISION, said) is None) or _has(_IDLE, said):
+        # "It is on Friday" is idle talk, unless it corrects something or names a thing.
+        return ("fact", "a correction") if _has(_FACT["a correction"], said) else None
+    judged = _kind(said)
+    if (
+        judged
+        and judged[0] == "fact"
+        and (_has(_PASSING, said) or (_has(_TODAY, said) and not _has(_FACT["a change"], said)))
+    ):
+        return None
+    return judged
+
+
+def _kind(said: str) -> tuple[Kind, str] | None:
+    sorts: tuple[tuple[Kind, dict[str, str]], ...] = (
+        ("decision", _DECISION),
+        ("preference", _PREFERENCE),
+        ("error", _FAILURE),
+        ("task", _TASK),
+        ("fact", _FACT),
+    )
+    for kind, rules in sorts:
+        if rule := _sort(rules, said):
+            return kind, rule
+    return None
+
+
+def _sort(rules: dict[str, str], said: str) -> str | None:
+    return next((name for name, pattern in rules.items() if _named(pattern).search(said)), None)
+
+
+def _of_assistant(said: str) -> tuple[Kind, str] | None:
+    if said.endswith("?") or len(said.split()) < 4 or _has(_ECHO, said):
+        return None
+    for name, pattern in _RESULT.items():
+        if _has(pattern, said):
+            return ("decision" if name == "decided together" else "fact"), name
+    return ("task", "a promise") if _find(_PROMISE, any_case=False).search(said) else None

@@ -1,0 +1,458 @@
+"""Channels and conversations: their states, what is cleared, what stays, whoever ends them and however often."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.common import Clock
+from support.watchdog import together
+
+from recollect import (
+    ConflictError,
+    ConversationTransitionError,
+    InputError,
+    Memory,
+    NotFoundError,
+    SecretError,
+    tools,
+)
+
+STORES = ("sqlite", "ledger", "notebook")
+
+
+@pytest.fixture(params=STORES)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"{request.param}:{tmp_path / 'm'}"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(datetime(2026, 3, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def memory(location: str, clock: Clock) -> Iterator[Memory]:
+    with Memory(location, preset="recollect", embedder="none", clock=clock) as memory:
+        yield memory
+
+
+# Channels
+
+
+@pytest.mark.clause("INK-07")
+def test_every_workspace_has_a_default_channel_and_users_make_more(memory: Memory, clock: Clock) -> None:
+    shop, home = memory.at(workspace="shop"), memory.at(workspace="home")
+    (default,) = shop.channels.list()
+    assert (default.name, default.is_default, default.workspace_id) == ("general", True, "shop")
+    assert default.created_at == clock()
+    ops = shop.channels.create("ops", "what runs where")
+    assert (ops.name, ops.description, ops.is_default) == ("ops", "what runs where", False)
+    assert shop.channels.list() == [default, ops]
+    assert shop.channels.get("ops") == shop.channels.get(ops.id) == ops
+    assert [channel.name for channel in home.channels.list()] == ["general"]
+    assert home.channels.list()[0].id != default.id
+    with pytest.raises(ConflictError, match="ops already"):
+        shop.channels.create("ops")
+    with pytest.raises(NotFoundError):
+        home.channels.get("ops")
+    with pytest.raises(InputError, match="channel"):
+        shop.channels.create("")
+    with pytest.raises(SecretError):
+        shop.channels.create("x", "the password: hunter2")
+    assert shop.channels.list() == [default, ops]
+
+
+@pytest.mark.clause("INK-07")
+def test_a_channel_has_many_conversations(memory: Memory) -> None:
+    memory.channels.create("ops")
+    ops = [memory.conversations.start(f"number {n}", channel="ops") for n in range(3)]
+    other = memory.conversations.start("elsewhere")
+    assert [one.id for one in memory.conversations.list(channel="ops")] == [one.id for one in reversed(ops)]
+    assert {one.channel_id for one in ops} == {memory.channels.get("ops").id}
+    assert memory.conversations.list(channel="general") == [other]
+    assert memory.at(channel="ops").conversations.start().channel == "ops"
+    assert [one.channel for one in memory.at(channel="ops").conversations.list()] == ["ops"] * 4
+    with pytest.raises(NotFoundError, match="no channel nowhere"):
+        memory.conversations.start("x", channel="nowhere")
+
+
+# Conversations
+
+
+@pytest.mark.clause("INK-08")
+def test_a_conversation_is_started_found_ended_and_put_away(memory: Memory, clock: Clock) -> None:
+    started = memory.conversations.start("the trip")
+    assert re.fullmatch("[0-9A-Za-z]{11}", started.ref_code)
+    assert (started.status, started.started_at, started.ended_at) == ("active", clock(), None)
+    assert memory.conversations.get(started.id) == memory.conversations.get(started.ref_code) == started
+    clock.forward(hours=1)
+    idle = memory.conversations.idle(started.ref_code)
+    assert (idle.status, idle.ended_at, idle.ref_code) == ("idle", clock(), started.ref_code)
+    assert memory.conversations.list() == [idle]
+    clock.forward(hours=1)
+    archived = memory.conversations.archive(started.id)
+    assert (archived.status, archived.ended_at) == ("archived", idle.ended_at)
+    assert memory.conversations.list() == []
+    assert memory.conversations.list(status="archived") == [archived]
+    forced = memory.conversations.archive(memory.conversations.start().id)
+    assert (forced.status, forced.ended_at) == ("archived", clock())
+
+
+@pytest.mark.clause("INK-08")
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [(["idle"], "idle"), (["archive"], "idle"), (["archive"], "archive"), (["idle", "archive"], "archive")],
+)
+def test_a_wrong_transition_is_a_typed_error_and_changes_nothing(memory: Memory, path: list[str], wanted: str) -> None:
+    started = memory.conversations.start()
+    for step in path:
+        getattr(memory.conversations, step)(started.id)
+    before = memory.conversations.get(started.id), len(memory.audit.search(""))
+    with pytest.raises(ConversationTransitionError) as caught:
+        getattr(memory.conversations, wanted)(started.id)
+    assert caught.value.status == before[0].status
+    assert (memory.conversations.get(started.id), len(memory.audit.search(""))) == before
+
+
+def test_lists_have_filters_and_pages(memory: Memory) -> None:
+    made = [memory.conversations.start(f"topic {n} {'even' if n % 2 == 0 else 'odd'}") for n in range(10)]
+    memory.conversations.idle(made[3].id)
+    newest = [one.id for one in reversed(made)]
+    assert [one.id for one in memory.conversations.list()] == newest
+    assert [one.id for one in memory.conversations.list(limit=4)] == newest[:4]
+    assert [one.id for one in memory.conversations.list(limit=4, after=newest[3])] == newest[4:8]
+    assert [one.id for one in memory.conversations.list(contains="ODD")] == newest[::2]
+    assert [one.id for one in memory.conversations.list(status="idle")] == [made[3].id]
+    with pytest.raises(InputError, match="limit"):
+        memory.conversations.list(limit=0)
+    with pytest.raises(InputError, match="status"):
+        memory.conversations.list(status="gone")  # type: ignore[arg-type]
+
+
+def test_a_view_that_is_bound_to_a_conversation_starts_that_one(memory: Memory) -> None:
+    monday = memory.at(conversation="monday")
+    assert monday.conversations.start("standup").id == "monday"
+    with pytest.raises(ConflictError, match="started already"):
+        monday.conversations.start()
+    other = memory.conversations.start()
+    with pytest.raises(NotFoundError):
+        monday.conversations.idle(other.id)
+
+
+def test_others_conversations_are_not_there(memory: Memory) -> None:
+    mine, yours = memory.at(agent="a", account="u"), memory.at(agent="b")
+    started = mine.conversations.start("secret plans")
+    for view in (yours, memory.at(account="v"), memory.at(workspace="w"), memory.at(tenant="t")):
+        assert view.conversations.list() == []
+        for verb in (view.conversations.get, view.conversations.idle, view.conversations.archive):
+            for name in (started.id, started.ref_code):
+                with pytest.raises(NotFoundError):
+                    verb(name)
+    assert memory.conversations.get(started.id).status == "active"
+
+
+# What is cleared and what stays
+
+
+@pytest.mark.clause("INK-01")
+@pytest.mark.parametrize("end", ["idle", "archive"])
+def test_what_is_for_a_conversation_alone_is_cleared_when_it_ends(memory: Memory, end: str) -> None:
+    started, other = memory.conversations.start(), memory.conversations.start()
+    inside, beside = memory.at(conversation=started.id), memory.at(conversation=other.id)
+    inside.remember("only for now", tier="conversation")
+    inside.at(agent="a").remember("mine for now", tier="conversation")
+    stays = inside.remember("for everyone")
+    theirs = beside.remember("of another", tier="conversation")
+    inside.scratchpad.write("step", 3)
+    getattr(memory.conversations, end)(started.id)
+    assert {record.id for record in memory.list(state=None)} == {stays.id, theirs.id}
+    assert inside.scratchpad.read("step") == 3
+    if end == "idle":
+        memory.conversations.archive(started.id)
+        assert inside.scratchpad.read("step") == 3
+
+
+@pytest.mark.clause("INK-11")
+def test_the_scratchpad_is_kept_on_archive(memory: Memory) -> None:
+    started = memory.conversations.start()
+    pad = memory.at(conversation=started.id).scratchpad
+    pad.write("plan", {"steps": [1, 2]})
+    memory.conversations.archive(started.id)
+    assert pad.read("plan") == {"steps": [1, 2]}
+
+
+@pytest.mark.clause("INK-01")
+def test_the_account_holds_preferences_and_procedures_only(location: str) -> None:
+    with Memory(location, preset="inklings", embedder="none") as memory:
+        with memory.conversation("trip") as talk:
+            talk.say("user", "I prefer trains over planes. Our office is in Porto. I need to call the bank by Friday.")
+            with pytest.raises(InputError, match="account"):
+                talk.observe("the office is in Porto", kind="fact", tier="account")
+        tiers = {record.kind: record.tier for record in memory.list()}
+        assert tiers == {"preference": "account", "fact": "workspace", "task": "channel"}
+        assert memory.at(workspace="elsewhere").list()[0].kind == "preference"
+
+
+def test_ending_can_be_undone(memory: Memory) -> None:
+    started = memory.conversations.start()
+    turn = memory.conversations.say(started.id, "user", "hello there")
+    memory.conversations.idle(started.id)
+    assert memory.list(state=None) == []
+    memory.undo()
+    assert memory.conversations.get(started.id).status == "active"
+    assert [record.id for record in memory.list(state=None)] == [turn.id]
+
+
+@pytest.mark.clause("INK-09")
+def test_a_workspace_that_is_forgotten_leaves_no_orphan(memory: Memory, tmp_path: Path) -> None:
+    shop = memory.at(workspace="shop")
+    shop.channels.create("quartzite")
+    started = shop.conversations.start("quartzite plans", channel="quartzite")
+    shop.conversations.say(started.id, "user", "quartzite is a rock")
+    shop.at(conversation=started.id).scratchpad.write("quartzite", 1)
+    shop.forget(workspace="shop")
+    assert [channel.name for channel in memory.at(workspace="shop").channels.list()] == ["general"]
+    assert memory.at(workspace="shop").conversations.list() == []
+    memory.close()
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and b"quartzite" in path.read_bytes()]
+    assert left == []
+
+
+def test_forgetting_a_conversation_forgets_all_of_it(memory: Memory) -> None:
+    started = memory.conversations.start("the trip")
+    memory.conversations.say(started.id, "user", "hello")
+    memory.forget(conversation=started.id)
+    assert memory.conversations.list() == []
+    with pytest.raises(NotFoundError):
+        memory.conversations.get(started.ref_code)
+
+
+# Work and persist
+
+
+@pytest.mark.clause("INK-17")
+def test_an_observation_is_stored_with_importance_and_scope_at_once(memory: Memory) -> None:
+    with memory.conversation("trip") as talk:
+        kept = talk.observe("Clara is allergic to nuts", kind="fact", importance=0.9, tags=["people.clara"])
+        assert memory.get(kept.id) == kept
+        assert (kept.importance, kept.tier, kept.tags, kept.source) == (
+            0.9,
+            "workspace",
+            ("people.clara",),
+            "observation",
+        )
+        assert kept.references == (talk.conversation.id,)
+        assert talk.observe("Clara is allergic to nuts").id == kept.id
+        told = tools.call(talk.memory, "observe", {"content": "Bob sails", "kind": "fact", "scope": "channel"})
+        assert memory.get(told["id"]).tier == "channel"
+        assert tools.call(talk.memory, "observe", {"content": "Bob sails", "scope": "channel"})["known_already"]
+        assert tools.call(talk.memory, "observe", {"content": ""})["error"]
+    assert [record.content for record in memory.list(newest_first=False)] == ["Clara is allergic to nuts", "Bob sails"]
+
+
+@pytest.mark.clause("INK-18")
+def test_the_end_catches_what_was_missed_and_stores_nothing_twice(memory: Memory) -> None:
+    with memory.conversation("trip") as talk:
+        talk.say("user", "Hi! How are you? Clara is allergic to nuts. We decided to go by train.")
+        talk.observe("Clara is allergic to nuts", kind="finding")
+        talk.say("assistant", "I'll keep that in mind. Based on what I remember: Clara is allergic to nuts.")
+    assert sorted(record.content for record in memory.list()) == [
+        "Clara is allergic to nuts",
+        "We decided to go by train.",
+    ]
+    assert talk.conversation.status == "idle"
+
+
+def test_a_thousand_conversations_that_say_the_same_leave_one_memory(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m", embedder="none") as memory:
+        for _ in range(1000):
+            with memory.conversation() as talk:
+                talk.say("user", "My dog is called Bello.")
+        (kept,) = memory.list()
+        assert kept.access_count == 999
+        assert len(kept.references) == 256
+
+
+def test_what_was_injected_is_not_stored(memory: Memory) -> None:
+    memory.remember("My dog is called Bello")
+    with memory.conversation() as talk:
+        block = talk.memory.context([{"role": "user", "content": "what is my dog called?"}]).messages[-1]["content"]
+        assert "Bello" in block
+        talk.say("user", block)
+    assert [record.content for record in memory.list()] == ["My dog is called Bello"]
+
+
+def test_what_is_refused_is_left_out_and_the_rest_stays(memory: Memory) -> None:
+    with memory.conversation() as talk:
+        talk.say("user", "My dog is called Bello.")
+        with pytest.raises(SecretError):
+            talk.say("user", "my password is hunter2")
+    assert [record.content for record in memory.list()] == ["My dog is called Bello."]
+    assert talk.conversation.status == "idle"
+
+
+def test_an_error_in_the_block_ends_it_and_goes_on(memory: Memory) -> None:
+    talk = memory.conversation("sums")
+
+    def fail() -> None:
+        with talk:
+            talk.say("user", "My dog is called Bello.")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert memory.conversations.get(talk.conversation.id).status == "idle"
+    assert len(memory.list()) == 1
+
+
+def test_nothing_is_said_in_what_has_ended(memory: Memory) -> None:
+    with memory.conversation() as talk:
+        talk.end()
+    for _ in range(2):
+        with pytest.raises(ConflictError, match="nothing can be said"):
+            talk.say("user", "too late")
+    assert memory.list(state=None) == []
+    with pytest.raises(ConflictError, match="not started yet"):
+        memory.conversation().say("user", "too early")
+
+
+# All at once
+
+
+def test_of_many_who_end_it_one_does(memory: Memory) -> None:
+    started = memory.conversations.start()
+    memory.conversations.say(started.id, "user", "My dog is called Bello.")
+    lost: list[Exception] = []
+
+    def end() -> None:
+        try:
+            memory.conversations.idle(started.id)
+        except ConversationTransitionError as error:
+            lost.append(error)
+
+    together(*([end] * 6))
+    assert len(lost) == 5
+    assert [record.content for record in memory.list(state=None)] == ["My dog is called Bello."]
+
+
+def test_what_is_said_while_it_ends_is_kept_or_refused(memory: Memory) -> None:
+    for number in range(5):
+        started = memory.conversations.start()
+        said: list[str] = []
+
+        def talk(ident: str = started.id, said: list[str] = said, number: int = number) -> None:
+            for n in range(40):
+                text = f"The code of door {number} {n} is blue."
+                try:
+                    memory.conversations.say(ident, "user", text)
+                except ConflictError:
+                    return
+                said.append(text)
+
+        def end(ident: str = started.id) -> None:
+            time.sleep(0.01)
+            memory.conversations.idle(ident)
+
+        together(talk, end)
+        assert memory.stats().tiers.get("conversation", 0) == 0
+        kept = {record.content for record in memory.list(limit=1000)}
+        assert kept >= set(said)
+
+
+def test_a_killed_process_loses_nothing_that_was_said(location: str) -> None:
+    script = f"""
+import sys, time
+from recollect import Memory
+memory = Memory({location!r}, preset="recollect", embedder="none")
+talk = memory.conversation("trip").__enter__()
+talk.say("user", "My dog is called Bello.")
+print("said", flush=True)
+time.sleep(60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "said\n"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    with Memory(location, preset="recollect", embedder="none") as memory:
+        (left,) = memory.conversations.list(status="active")
+        memory.conversations.idle(left.id)
+        assert [record.content for record in memory.list(state=None)] == ["My dog is called Bello."]
+
+
+class Life(RuleBasedStateMachine):
+    """Conversations in any order of steps, beside a model of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import tempfile
+
+        self.folder = tempfile.TemporaryDirectory()
+        self.memory = Memory(self.folder.name, embedder="none")
+        self.states: dict[str, str] = {}
+        self.turns: dict[str, int] = {}
+        self.facts: set[str] = set()
+
+    def teardown(self) -> None:
+        self.memory.close()
+        self.folder.cleanup()
+
+    @rule()
+    def start(self) -> None:
+        started = self.memory.conversations.start()
+        self.states[started.id], self.turns[started.id] = "active", 0
+
+    @rule(data=st.data(), number=st.integers(0, 3))
+    def say(self, data: st.DataObject, number: int) -> None:
+        if not self.states:
+            return
+        ident, text = data.draw(st.sampled_from(sorted(self.states))), f"The code of door {number} is blue."
+        try:
+            self.memory.conversations.say(ident, "user", text)
+            assert self.states[ident] == "active"
+            self.turns[ident] += 1
+        except ConflictError:
+            assert self.states[ident] != "active"
+
+    @rule(data=st.data(), wanted=st.sampled_from(["idle", "archive"]))
+    def end(self, data: st.DataObject, wanted: str) -> None:
+        if not self.states:
+            return
+        ident = data.draw(st.sampled_from(sorted(self.states)))
+        now: Any = self.states[ident]
+        allowed = {"active": ("idle", "archive"), "idle": ("archive",), "archived": ()}[now]
+        try:
+            getattr(self.memory.conversations, wanted)(ident)
+            assert wanted in allowed
+            self.states[ident] = "idle" if wanted == "idle" else "archived"
+            self.turns[ident] = 0
+        except ConversationTransitionError:
+            assert wanted not in allowed
+
+    @invariant()
+    def agrees(self) -> None:
+        known = {
+            one.id: one.status
+            for status in ("active", "idle", "archived")
+            for one in self.memory.conversations.list(status=status)
+        }  # type: ignore[arg-type]
+        assert known == self.states
+        assert self.memory.stats().tiers.get("conversation", 0) == sum(self.turns.values())
+        texts = [record.content for record in self.memory.list(tier="workspace")]
+        assert len(texts) == len(set(texts))
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
