@@ -556,10 +556,11 @@ def test_every_tool_is_described_for_a_model() -> None:
     writing = {tool.name for tool in listed if tool.writes}
     assert writing == {
         *("remember", "forget", "memory_store", "memory_delete", "save_to_journal", "save_to_core"),
-        *("write_scratchpad", "clear_scratchpad", "revise", "undo"),
+        *("write_scratchpad", "clear_scratchpad", "revise", "undo", "observe"),
+        *("start_conversation", "idle_conversation", "archive_conversation"),
     }
     additive = {tool.name for tool in listed if tool.writes and not tool.destructive}
-    assert additive == {"remember", "memory_store", "save_to_journal", "save_to_core"}
+    assert additive == {"remember", "memory_store", "save_to_journal", "save_to_core", "observe", "start_conversation"}
 
 
 def test_the_schema_says_the_documents_limits() -> None:

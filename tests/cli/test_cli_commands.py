@@ -131,6 +131,14 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("audit", "verify"): (),
     ("workspaces", "list"): (),
     ("workspaces", "forget"): ("default", "--yes"),
+    ("channels", "list"): (),
+    ("channels", "create"): ("ops", "what runs where"),
+    ("conversations", "list"): (),
+    ("conversations", "start"): ("planning",),
+    ("conversations", "show"): ("talk",),
+    ("conversations", "say"): ("talk", "tea at four"),
+    ("conversations", "idle"): ("talk",),
+    ("conversations", "archive"): ("talk",),
     ("backup",): ("copy",),
     ("export",): ("out.json",),
     ("import",): ("in.json",),
@@ -166,6 +174,7 @@ def test_every_command_is_asked_for_json() -> None:
 def test_every_command_prints_one_json_document(run: Run, stored: list[Record], path: tuple[str, ...]) -> None:
     with Memory("./memory") as memory:
         memory.archive(stored[1].id)
+        memory.at(conversation="talk").conversations.start("herons")
         memory.export("in.json")
     words = [stored[int(word)].id if word.isdigit() else word for word in JSON[path]]
 
@@ -838,7 +847,7 @@ def test_presets_are_listed(run: Run) -> None:
 
 
 def test_doctor_merges_what_says_the_same(run: Run, stored: list[Record]) -> None:
-    run("remember", "alice prefers TABS!", "--kind", "preference")
+    run("remember", "alice prefers tabs!", "--kind", "preference")
     shown = run("doctor", "--fix", "duplicates", "--dry-run").stdout
     assert "keep" in shown
     assert "merge" in shown
@@ -851,3 +860,17 @@ def test_doctor_merges_what_says_the_same(run: Run, stored: list[Record]) -> Non
     assert run("doctor", "--fix", "duplicates").stdout == "No two memories say the same.\n"
     run("undo")
     assert len(json.loads(run("list", "--json").stdout)) == 4
+
+
+def test_a_conversation_on_the_command_line(run: Run) -> None:
+    run("channels", "create", "travel", "where to go")
+    assert "travel" in run("channels").stdout
+    ref = json.loads(run("conversations", "start", "the trip", "--in", "travel", "--json").stdout)["ref_code"]
+    assert ref in run("conversations").stdout
+    run("conversations", "say", ref, "Hi! We decided to go by train.")
+    run("conversations", "say", ref, "I'll keep that in mind.", "--as", "assistant")
+    assert "idle" in run("conversations", "idle", ref).stdout
+    assert [record["content"] for record in json.loads(run("list", "--json").stdout)] == ["We decided to go by train."]
+    assert "cannot become idle" in run("conversations", "idle", ref, code=1).stderr
+    assert "archived" in run("conversations", "archive", ref).stdout
+    assert run("conversations").stdout == "There are no conversations here.\n"

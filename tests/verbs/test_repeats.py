@@ -70,6 +70,7 @@ OTHERS: list[dict[str, Any]] = [
     {"content": "tea at four", "created_at": "2025-01-01"},
     {"content": "tea at four", "expires_at": "2027-01-01"},
     {"content": "tea at four", "metadata": {"speaker": "Ann"}},
+    {"content": "tea at four", "metadata": {"n": True}},
     {"content": "tea at four", "tags": [f"t{n}" for n in range(64)]},
     {"content": "tea at four", "conversation": "c"},
     {"content": "tea at four", "channel": "ops"},
@@ -79,7 +80,7 @@ OTHERS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("other", OTHERS, ids=range(len(OTHERS)))
 def test_what_says_something_else_is_another(memory: Memory, other: dict[str, Any]) -> None:
-    first = memory.remember("tea at four", tags=["one"])
+    first = memory.remember("tea at four", tags=["one"], metadata={"n": 1})
     (second,) = memory.remember_many([other])
     assert second.id != first.id
     assert second.access_count == 0
@@ -139,6 +140,15 @@ def test_telling_again_can_be_undone(memory: Memory) -> None:
     assert memory.list() == []
 
 
+def test_undoing_a_repetition_keeps_the_retrievals_since(memory: Memory) -> None:
+    first = memory.remember("my dog is Bello")
+    memory.remember("my dog is Bello", tags=["x"])
+    for _ in range(5):
+        memory.recall("dog Bello")
+    memory.undo()
+    assert (memory.get(first.id).access_count, memory.get(first.id).tags) == (5, ())
+
+
 def test_the_documents_presets_keep_every_one(location: str) -> None:
     for preset in ("atlas", "aegis", "inklings", "ledger", "journal"):
         with Memory(location, preset=preset, embedder="none").at(workspace=preset) as memory:
@@ -150,6 +160,11 @@ def test_the_importance_that_is_said_counts_where_it_is_higher(memory: Memory) -
     assert memory.remember("tea at four").importance == 0.6
     assert memory.remember("tea at four", importance=0.2).importance == 0.6
     assert memory.remember("tea at four", importance=0.9).importance == 0.9
+
+
+def test_an_expiry_stays_unless_it_is_said_anew(memory: Memory, clock: Clock) -> None:
+    memory.remember("away", expires_at="2027-01-01")
+    assert memory.remember("away").expires_at == datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def test_json_is_known_by_its_content(memory: Memory) -> None:

@@ -175,6 +175,8 @@ def doctor(target: Target, fix: str | None, dry_run: bool, yes: bool) -> None:
       recollect doctor
       recollect doctor --fix duplicates
     """
+    if fix is None and (dry_run or yes):
+        raise click.UsageError("--dry-run and --yes are for --fix.")
     if fix is not None:
         _fix_duplicates(target, dry_run, yes)
         return

@@ -99,12 +99,12 @@ def conversations() -> None:
 
 @click.command("list", cls=Leaf)
 @click.option("--status", type=click.Choice(_STATES), help="Only those.  [default: all but archived]")
-@click.option("--in", "channel", metavar="CHANNEL", help="Only those of this channel.")
+@click.option("--in", "room", metavar="CHANNEL", help="Only those of this channel.")
 @click.option("--contains", default="", metavar="TEXT", help="Only those with this in their title.")
 @click.option("--limit", default=20, show_default=True, help="At most so many.")
 @click.option("--after", metavar="ID", help="Go on behind this one.")
 @scoped
-def list_conversations(target: Target, status: Status | None, **given: Any) -> None:
+def list_conversations(target: Target, status: Status | None, room: str | None, **given: Any) -> None:
     """List conversations, the newest first.
 
     \b
@@ -112,7 +112,7 @@ def list_conversations(target: Target, status: Status | None, **given: Any) -> N
       recollect conversations --status idle
     """
     with target.open() as memory:
-        known = memory.conversations.list(status=status, **given)
+        known = memory.conversations.list(status=status, channel=room, **given)
     if target.json:
         output.emit(known)
     elif not known:
@@ -129,9 +129,9 @@ def list_conversations(target: Target, status: Status | None, **given: Any) -> N
 
 @click.command(cls=Leaf)
 @click.argument("title", required=False, default="")
-@click.option("--in", "channel", metavar="CHANNEL", help="In this channel.  [default: general]")
+@click.option("--in", "room", metavar="CHANNEL", help="In this channel.  [default: general]")
 @scoped
-def start(target: Target, title: str, channel: str | None) -> None:
+def start(target: Target, title: str, room: str | None) -> None:
     """Start a conversation.
 
     \b
@@ -139,7 +139,7 @@ def start(target: Target, title: str, channel: str | None) -> None:
       recollect conversations start "Planning the trip" --in travel
     """
     with target.open(create=True, vectors=False) as memory:
-        _print(target, memory.conversations.start(title, channel=channel))
+        _print(target, memory.conversations.start(title, channel=room))
 
 
 @click.command(cls=Leaf)

@@ -14,7 +14,7 @@ from recollect.errors import ModelError
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.importance import small_talk
-from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score, content_hash
+from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.recall.relevance import relevance
 from recollect.record import Record, moved
@@ -22,6 +22,7 @@ from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
 from recollect.text.times import Asked, asked_time, point
+from recollect.text.words import normal
 from recollect.view import View
 
 if TYPE_CHECKING:
@@ -295,12 +296,12 @@ class Asking:
     def _outranked(self, record: Record, hits: Hits) -> Absence:
         everything = msgspec.structs.replace(self._question, limit=_ALL, doubles=True, min_relevance=0.0)
         ranked = Asking(self._view, everything).hits()
-        key = content_hash(record.text)
+        key = _saying(record)
         for place, hit in enumerate(ranked, 1):
             if hit.memory.id != record.id:
                 continue
             for other in hits:
-                if content_hash(other.memory.text) == key:
+                if _saying(other.memory) == key:
                     return Absence(record.id, f"it says the same as {other.memory.id}", place, hit.score)
             last = f"; the last that was recalled has {hits[-1].score:.3f}" if hits else f"; {hits.report}"
             return Absence(record.id, f"it comes {place} of {len(ranked)} with {hit.score:.3f}{last}", place, hit.score)
@@ -327,14 +328,19 @@ class Asking:
         """Each text once; and where the preset says so, of memories that mean the same only the best."""
         if self._question.doubles:
             return found
-        seen: set[str] = set()
+        seen: set[tuple[str, object]] = set()
         kept: list[Hit] = []
         for hit in found:
-            key = content_hash(hit.memory.text)
+            key = _saying(hit.memory)
             if key not in seen and not _same(hit, kept, self._rules.same_above):
                 seen.add(key)
                 kept.append(hit)
         return kept
+
+
+def _saying(record: Record) -> tuple[str, object]:
+    """Equal for those of which one is enough: the same words of the same speaker."""
+    return normal(record.text), str(record.metadata.get("speaker"))
 
 
 def recall(

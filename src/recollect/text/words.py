@@ -22,10 +22,18 @@ _PERSONS = {
 _ENDINGS = ("ing", "ied", "ies", "ed", "es", "s", "e")
 """Taken off, so that "sits" and "sitting" are one word. Longer ones first."""
 
+_CAPITALISED = re.compile(r"(?<!\S)([A-Z])(?=[a-z]{2,}(?![\w./:#@-]))")
+"""The first letter of a plain word. Other capitals matter: MW is not mW, and a link is not another."""
+
 
 def stems(text: str) -> list[str]:
     """Every word of a text in its one form, in order."""
     return list(map(stem, WORD.findall(text.lower())))
+
+
+def normal(text: str) -> str:
+    """A text without what changes nothing: spaces, capitals that begin a plain word, and how the sentence ends."""
+    return _CAPITALISED.sub(lambda letter: letter[0].lower(), " ".join(text.split())).rstrip(" .!") or text
 
 
 @lru_cache(maxsize=20_000)

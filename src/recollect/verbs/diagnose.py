@@ -183,7 +183,7 @@ def doctor(view: View) -> Health:
             found["expired"].append(record.id)
         if state != "live":
             continue
-        if record.address.conversation is None and record.role is None:
+        if record.address.conversation is None:
             statements.append(record)
         if decayed(retention, record, decay, now):
             found["decayed"].append(record.id)
@@ -191,7 +191,9 @@ def doctor(view: View) -> Health:
             found["unimportant"].append(record.id)
         if not record.access_count and (now - record.created_at).days >= 30:
             found["never recalled"].append(record.id)
-    found["duplicates"] = [other.id for group in deduplicate.find(statements) for other in group.others]
+    found["duplicates"] = [
+        other.id for group in deduplicate.find(statements, view.preset.remember.max_tags) for other in group.others
+    ]
     if view.whole and view.on_disk is not None:
         found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.on_disk.damage(place)]
     if view.whole:

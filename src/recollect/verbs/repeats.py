@@ -14,6 +14,7 @@ from recollect.stores.port import Place
 from recollect.validation import MAX_REFERENCES, MAX_TAGS
 from recollect.view import View
 
+_json = msgspec.json.Encoder(order="sorted").encode
 Said = Mapping[str, Any]
 """What a caller gave for a memory, by the names of `remember`'s arguments."""
 _APART = ("kind", "role", "source", "lifetime", "created_at", "expires_at", "embedding", "embedding_model")
@@ -78,7 +79,9 @@ def _told(twin: Record, draft: Record, said: Said | None, most_tags: int, now: d
     said = said or {}
     if any(said.get(field) is not None and getattr(twin, field) != getattr(draft, field) for field in _APART):
         return None
-    if any(key not in twin.metadata or twin.metadata[key] != value for key, value in draft.metadata.items()):
+    if any(
+        key not in twin.metadata or _json(twin.metadata[key]) != _json(value) for key, value in draft.metadata.items()
+    ):
         return None
     tags = tuple(dict.fromkeys((*twin.tags, *draft.tags)))
     if len(tags) > most_tags:
@@ -89,7 +92,7 @@ def _told(twin: Record, draft: Record, said: Said | None, most_tags: int, now: d
         tags=tags,
         references=tuple(dict.fromkeys((*twin.references, *draft.references)))[:MAX_REFERENCES],
         importance=twin.importance if said.get("importance") is None else max(twin.importance, draft.importance),
-        expires_at=max(until) if len(until) == 2 else None,
+        expires_at=max(until) if len(until) == 2 else twin.expires_at,
         access_count=twin.access_count + 1,
         accessed_at=max(twin.accessed_at, now),
     )

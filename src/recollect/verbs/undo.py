@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from recollect import validation
 from recollect.errors import ConflictError, NotFoundError
 from recollect.filters import visible
+from recollect.record import Record
 from recollect.stores.audit import Entry
 from recollect.stores.port import Before, Place
 from recollect.stores.shelves import names
@@ -44,7 +47,8 @@ def _take_back(view: View, place: Place, entry: Entry) -> Entry:
     _check_untouched(view, place, entry)
     there = {record.id for record in store.get(place, [*created, *changed, *gone])}
     store.delete(place, [ident for ident in created if ident in there])
-    store.update(place, [record for record in before.records if record.id in there])
+    now = {record.id: record for record in store.get(place, [r.id for r in before.records if r.id in there])}
+    store.update(place, [_as_before(record, now[record.id], entry) for record in before.records if record.id in there])
     if missing := [record for record in before.records if record.id not in there]:
         store.put(place, missing)
     for thing in before.things:
@@ -63,6 +67,14 @@ def _take_back(view: View, place: Place, entry: Entry) -> Entry:
         removed=created,
         things_restored=things,
     )
+
+
+def _as_before(before: Record, now: Record, entry: Entry) -> Record:
+    """Where it was told again, the retrievals since were no part of that and stay counted."""
+    if entry.action != "remember":
+        return before
+    count = max(before.access_count, now.access_count - 1)
+    return replace(before, access_count=count, accessed_at=now.accessed_at if count else before.accessed_at)
 
 
 def _undoable(view: View, places: list[Place], wanted: str | None) -> list[tuple[Place, Entry]]:
