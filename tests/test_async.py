@@ -15,6 +15,7 @@ from recollect.audit import AuditLog
 from recollect.facets.channels import Channels
 from recollect.facets.conversations import Conversations
 from recollect.facets.journal import Journal, Whiteboard
+from recollect.facets.knowledge import Knowledge
 from recollect.facets.moments import Moments
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
@@ -133,6 +134,7 @@ FACETS = {
     aio.AsyncChannels: Channels,
     aio.AsyncConversations: Conversations,
     aio.AsyncTalk: Talk,
+    aio.AsyncKnowledge: Knowledge,
 }
 NOT_AWAITED = ("at", "conversation")
 """What makes something else to be awaited."""
@@ -180,6 +182,8 @@ def test_every_facet_works_awaited(tmp_path: Path) -> None:
             assert await me.scratchpad.read("plan") == "tea, then work"
             assert await memory.sessions.list()
             assert await me.moments.task("tea") is not None
+            await memory.knowledge.add("# Tea\nis at four", status="published")
+            assert [one.title for one in await me.knowledge.search("tea")] == ["Tea"]
             assert await memory.audit.search("remember")
             assert memory.unsaved == 0
             assert len(memory.skills) == 0

@@ -19,6 +19,7 @@ from recollect.context.orientation import OrientationDocument
 from recollect.facets.channels import Channels
 from recollect.facets.conversations import Conversation, Conversations
 from recollect.facets.journal import Journal, Whiteboard
+from recollect.facets.knowledge import Knowledge
 from recollect.facets.moments import Moments
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
@@ -217,6 +218,21 @@ class AsyncSessions(_Awaited[Sessions]):
     stats = _Verb(Sessions.stats)
 
 
+class AsyncKnowledge(_Awaited[Knowledge]):
+    """The knowledge base, awaited."""
+
+    add = _Verb(Knowledge.add)
+    add_folder = _Verb(Knowledge.add_folder)
+    allow = _Verb(Knowledge.allow)
+    allowed = _Verb(Knowledge.allowed)
+    get = _Verb(Knowledge.get)
+    list = _Verb(Knowledge.list)
+    publish = _Verb(Knowledge.publish)
+    remove = _Verb(Knowledge.remove)
+    search = _Verb(Knowledge.search)
+    withdraw = _Verb(Knowledge.withdraw)
+
+
 class AsyncMoments(_Awaited[Moments]):
     """The moments of decision, awaited."""
 
@@ -303,6 +319,10 @@ class AsyncMemory(_Awaited[Memory]):
     @property
     def sessions(self) -> AsyncSessions:
         return AsyncSessions(self.memory.sessions, self.threads)
+
+    @property
+    def knowledge(self) -> AsyncKnowledge:
+        return AsyncKnowledge(self.memory.knowledge, self.threads)
 
     @property
     def moments(self) -> AsyncMoments:

@@ -9,11 +9,14 @@ from datetime import UTC, datetime, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from msgspec.structs import replace
+
 from recollect import defaults, validation
 from recollect.audit import AuditLog
 from recollect.errors import AccessError
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
+from recollect.facets.sources import own_sources
 from recollect.maintenance import jobs
 from recollect.maintenance.jobs import Maintained
 from recollect.models.vectors import Embedding, embedder_for
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from recollect.facets.channels import Channels
     from recollect.facets.conversations import Conversations
     from recollect.facets.journal import Journal
+    from recollect.facets.knowledge import Knowledge
     from recollect.facets.moments import Moments
     from recollect.facets.talk import Talk
     from recollect.models.embedders.base import Embedder
@@ -81,7 +85,8 @@ class Memory:
         `llm` summarises what is long: `openai:MODEL`, `anthropic:MODEL`, `https://host/v1#model`, or an Llm; without
         one it is RECOLLECT_LLM, else rules of our own that need no model.
         `skills` is a folder, or several, in which every SKILL.md is read now, for all tenants. `sources` are what
-        `consult` asks besides the memories and the audit log.
+        `consult` asks besides the memories, the audit log, workflows and the knowledge base; one that is called
+        `workflow` or `knowledge` is asked in place of ours.
         """
         known, further = load_skills(skills), checked(sources, ("memory", "audit"))
         where, rules, said = defaults.resolved(store, preset)
@@ -97,7 +102,7 @@ class Memory:
         if isinstance(opened, Clocked):
             opened.clock = lambda: parse_time(clock(), "clock")
         on_disk = opened if isinstance(opened, OnDisk) else None
-        self._owner = View(
+        view = View(
             opened,
             rules,
             clock,
@@ -106,8 +111,8 @@ class Memory:
             on_disk=on_disk,
             memos={},
             skills=known,
-            sources=further,
         )
+        self._owner = replace(view, sources=(*own_sources(view), *further))
         self._defaults = said.address()
         self._view = self._owner.at(**self._defaults) if self._defaults else self._owner
         # What is done to whole workspaces is not about whoever the file names.
@@ -152,6 +157,13 @@ class Memory:
     def scratchpad(self) -> Scratchpad:
         """What is being worked on, under keys, in the conversation that this view is bound to."""
         return Scratchpad(self._view)
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """The tenant's documents, which all its agents search and only the owner changes."""
+        from recollect.facets.knowledge import Knowledge
+
+        return Knowledge(self._view)
 
     @property
     def skills(self) -> Skills:

@@ -184,7 +184,8 @@ class View(msgspec.Struct, frozen=True):
 
     def workspaces(self) -> list[str]:
         """All of the tenant's that hold something."""
-        return [place.workspace for place in self.store.places(self.address.tenant) if place.workspace is not None]
+        places = self.store.places(self.address.tenant)
+        return [place.workspace for place in places if place.workspace is not None and not place.reserved]
 
     @property
     def unsaved(self) -> int:

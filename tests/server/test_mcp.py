@@ -44,6 +44,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "forget": {"id": "ID"},
     "undo": {},
     "search_my_memories": {"query": "tea"},
+    "search_atlasux_knowledge": {"query": "tea"},
     "memory_store": {"text": "the tea is green", "tags": ["drinks"]},
     "memory_search": {"query": "tea"},
     "memory_delete": {"id": "ID"},

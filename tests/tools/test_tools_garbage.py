@@ -33,6 +33,7 @@ VALID: dict[str, dict[str, Any]] = {
     "forget": {"id": "known", "reason": "asked to"},
     "undo": {},
     "search_my_memories": {"query": "heron", "limit": 2},
+    "search_atlasux_knowledge": {"query": "tea"},
     "memory_store": {"text": "a heron", "tags": ["a"], "scope": "user"},
     "memory_search": {"query": "heron", "tag": "a"},
     "memory_delete": {"id": "known"},

@@ -29,6 +29,11 @@ class Place(NamedTuple):
     tenant: str
     workspace: str | None
 
+    @property
+    def reserved(self) -> bool:
+        """Whether it is the engine's own: its name begins with a space, and no name that somebody chooses does."""
+        return self.workspace is not None and self.workspace.startswith(" ")
+
     @classmethod
     def of(cls, record: Record) -> Place:
         return cls(record.address.tenant, None if record.tier == "account" else record.address.workspace)

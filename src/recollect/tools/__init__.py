@@ -23,6 +23,7 @@ from recollect.tools.conversations import (
     StartConversation,
 )
 from recollect.tools.journal import SaveToCore, SaveToJournal
+from recollect.tools.knowledge import SearchAtlasuxKnowledge
 from recollect.tools.notebook import MemoryDelete, MemorySearch, MemoryStore
 from recollect.tools.scratchpad import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
 from recollect.tools.verbs import List, Recall, SearchMyMemories
@@ -57,6 +58,7 @@ _KINDS: dict[str, type[Arguments]] = {
         Forget,
         Undo,
         SearchMyMemories,
+        SearchAtlasuxKnowledge,
         MemoryStore,
         MemorySearch,
         MemoryDelete,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -68,7 +68,7 @@ def forget(view: View, wish: Forget) -> Receipt:
             for place, group in groups.items()
         ]
     view.memos.clear()  # this process keeps no copy either
-    note = _scrub(view, groups) if wish.erase else None
+    note = scrub(view, groups) if wish.erase else None
     if note is None and view.unsaved:
         note = "not saved yet: the disk refuses it, and it is forgotten in this process only"
     relieve(view, groups)
@@ -138,7 +138,8 @@ def _delete(
     return view.log(place, "forget", message, group, things, part_of=whole, deleted=ids, things_changed=names(things))
 
 
-def _scrub(view: View, places: dict[Place, list[Record]]) -> str | None:
+def scrub(view: View, places: Iterable[Place]) -> str | None:
+    """Leave no trace of what was deleted. Returns what keeps it from being so, if something does."""
     if view.on_disk is None:
         return None
     try:

@@ -28,7 +28,8 @@ def keep_quota(view: View, added: int) -> None:
     rooms[key] = rooms.get(key, 0) - added
     if rooms[key] >= 0:
         return
-    wheres = [_owned(view, place) for place in view.store.places(view.address.tenant) if place.workspace is not None]
+    places = [place for place in view.store.places(view.address.tenant) if place.workspace and not place.reserved]
+    wheres = [_owned(view, place) for place in places]
     counts = [view.store.count(where, ("agent",)).get((agent or "",), 0) for where in wheres]
     live = sum(counts)
     if (excess := live - quota) > 0:
@@ -74,7 +75,7 @@ def make_room(view: View, place: Place) -> int:
     if view.on_disk is None:
         return 0
     limit = view.preset.retention.compact_below
-    if limit is not None:
+    if limit is not None and not place.reserved:
         now, rank, decay = view.now(), view.preset.ranking.score, view.settings(place).decay or view.preset.decay
         every = Filter(seen_from=Address(*place), now=now, state=None)
         faded = [

@@ -1,0 +1,1 @@
+"""Documents: reading files of several formats, and cutting them into passages that can be searched."""

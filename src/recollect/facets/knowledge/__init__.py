@@ -1,0 +1,284 @@
+"""The knowledge base: documents that a tenant's agents search, and never change."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect import validation
+from recollect.errors import AccessError, InputError
+from recollect.facets.knowledge.documents import (
+    SHELF,
+    Change,
+    Document,
+    Ingested,
+    Passage,
+    Refused,
+    Status,
+    inside,
+    passages_of,
+    place_of,
+    thing_of,
+    unseen,
+)
+from recollect.facets.knowledge.ingest import Wish, ingest, set_status
+from recollect.facets.knowledge.searching import ALLOWED, allowed, ranked
+from recollect.policies.ranking import Calibrated
+from recollect.policies.secrets import screen_name
+from recollect.stores.shelves import Thing
+from recollect.verbs.archive import checked_reason
+from recollect.verbs.forget import Receipt, scrub
+from recollect.view import View
+
+if TYPE_CHECKING:
+    from recollect.documents.files import TextFormat
+
+__all__ = ["Document", "Ingested", "Knowledge", "Passage", "Refused", "Status"]
+
+_LONGEST = 500
+
+
+class Knowledge:
+    """Documents of a tenant, cut into passages and searched by meaning and words.
+
+    Documents are on a shelf, their passages are records; both in a workspace of the tenant's own that no name reaches.
+    So passages are no memories: `recall`, `stats`, `export`, `workspaces` and quotas pass them over, they never fade or
+    expire, and `consult` asks for them as the source `knowledge`. `backup`, `verify` and the vectors made in the
+    background include them. Only what is published is searched: passages of a draft are archived.
+
+    All of a tenant's views read it. An agent searches the categories it was allowed, which are all unless `allow` says
+    otherwise, and sees no drafts. Only the owner's view, bound to no agent, account, channel or conversation, writes.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._place = place_of(view)
+        self._inside = inside(view)
+
+    # Writing
+
+    def add(
+        self,
+        text: str | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        title: str | None = None,
+        category: str | None = None,
+        status: Status | None = None,
+        source: str | None = None,
+        format: TextFormat = "md",
+    ) -> Document:
+        """Add a text or a file; one that is there is read again if it has changed, and else nothing is written.
+
+        A file is known by its path and a text by its title, unless `source` names it. New ones are drafts in the
+        category `general`; what is there keeps its title, category and status where none is given.
+        `format` is that of the text: md, txt or html.
+        """
+        with self._writing():
+            if path is not None and text is None:
+                wish = self._file(Path(os.path.abspath(path)), source, title, category, status)
+            elif text is not None and path is None:
+                wish = self._text(text, format, source, title, category, status)
+            else:
+                raise InputError("text", "or path must be given, and not both")
+            return ingest(self._inside, self._place, wish)[0]
+
+    def add_folder(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        category: str | None = None,
+        status: Status | None = None,
+        name: str | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Ingested:
+        """Add every md, txt, html, pdf and docx file below a folder, each in a transaction of its own.
+
+        A second run goes on where the first ended, and reads only what has changed. Files that cannot be read, or that
+        hold a secret, are in `refused`, and the others go on. Sources are the files' paths, or `name/…` if the folder
+        has a `name`, which stays the same wherever the folder is. `progress` is called with how many files are done.
+        """
+        from recollect.documents.files import inside as files_in
+
+        with self._writing():
+            folder = Path(os.path.abspath(path))
+            files = list(files_in(folder))
+            prefix = None if name is None else validation.label(name, "name", _LONGEST)
+            self._checked("", None, category, status)
+        counts: dict[Change, int] = {"added": 0, "changed": 0, "unchanged": 0}
+        refused: list[Refused] = []
+        chunks = 0
+        for number, file in enumerate(files, 1):
+            source = str(file) if prefix is None else f"{prefix}/{file.relative_to(folder).as_posix()}"
+            try:
+                with self._writing():
+                    wish = self._file(file, source, None, category, status)
+                    document, change = ingest(self._inside, self._place, wish)
+                counts[change] += 1
+                chunks += document.chunks if change != "unchanged" else 0
+            except (InputError, OSError) as error:
+                refused.append(Refused(source, str(error)))
+            if progress is not None:
+                progress(number)
+        return Ingested(**counts, chunks=chunks, refused=tuple(refused))
+
+    def publish(self, id: str) -> Document:
+        """Have it searched from now on."""
+        with self._writing():
+            return set_status(self._inside, self._place, validation.memory_id(id), "published")
+
+    def withdraw(self, id: str) -> Document:
+        """A draft again: it stays, and is searched no more."""
+        with self._writing():
+            return set_status(self._inside, self._place, validation.memory_id(id), "draft")
+
+    def remove(self, id: str, *, reason: str | None = None) -> Receipt:
+        """Erase a document with its passages, from the disk and for good."""
+        view, place = self._inside, self._place
+        with self._writing():
+            why = None if reason is None else checked_reason(self._view, reason)
+            ident = validation.memory_id(id)
+        with view.store.transaction(place):
+            ids = passages_of(view, place, thing_of(view, place, ident))
+            if ids:
+                view.store.delete(place, ids, why or "")
+            view.store.remove(place, SHELF, [ident])
+            message = f"removed a document of {len(ids):,} passages{f': {why}' if why else ''}"
+            entry = view.log(place, "knowledge", message, document=ident)
+        note = scrub(view, [place])
+        return Receipt(view.now(), len(ids), tuple(ids), why, note is None, (entry.id,), note)
+
+    def allow(self, agent: str, categories: Iterable[str] | None) -> None:
+        """Let an agent search these categories only; none at all for an empty list, and every one again for None."""
+        view, place = self._inside, self._place
+        with self._writing():
+            screen_name(view.preset.secrets, "agent", agent if isinstance(agent, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]
+            agent = validation.name(agent, "agent")
+            names = None if categories is None else self._categories(categories)
+        with view.store.transaction(place):
+            if names is None:
+                view.store.remove(place, ALLOWED, [agent])
+            else:
+                now = view.now()
+                body = {"categories": list(names)}
+                view.store.keep(place, Thing(ALLOWED, agent, body, created_at=now, changed_at=now))
+            view.log(place, "knowledge", "changed what an agent may search", agent=agent)
+
+    # Reading
+
+    def allowed(self, agent: str) -> builtins.list[str] | None:
+        """The categories that an agent may search; None for all."""
+        return allowed(self._view, validation.name(agent, "agent"))
+
+    def list(
+        self, *, category: str | None = None, status: Status | None = None, contains: str | None = None
+    ) -> builtins.list[Document]:
+        """Documents in the order in which they were added. `contains` is a text in the title or the source."""
+        wanted = None if category is None else self._category(category)
+        state = None if status is None else validation.choice(status, "status", Status)
+        words = "" if contains is None else validation.query(contains, "contains").casefold()
+        return [
+            one
+            for one in self._seen(self._view.store.shelf(self._place, SHELF))
+            if wanted in (None, one.category)
+            and state in (None, one.status)
+            and words in f"{one.title}\n{one.source}".casefold()
+        ]
+
+    def get(self, id: str) -> Document:
+        ident = validation.memory_id(id)
+        for document in self._seen(self._view.store.find(self._place, SHELF, [ident])):
+            return document
+        raise unseen(ident)
+
+    def search(self, query: str, *, categories: Iterable[str] | None = None, limit: int = 5) -> builtins.list[Passage]:
+        """The passages of published documents that best answer a question, best first.
+
+        `categories` narrows it further, and never beyond what the agent is allowed.
+        """
+        rank = self._view.preset.ranking
+        wanted = None if categories is None else self._categories(categories)
+        return ranked(self._view, query, rank if isinstance(rank, Calibrated) else None, wanted, limit)
+
+    def _seen(self, things: Iterable[Thing]) -> builtins.list[Document]:
+        """Those that this view may know of."""
+        agent = self._view.address.agent
+        limit = None if agent is None else allowed(self._view, agent)
+        return [
+            document
+            for document in map(Document.of, things)
+            if agent is None or (document.status == "published" and (limit is None or document.category in limit))
+        ]
+
+    # Checking
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        with self._view.refusing("knowledge"):
+            self._view.screen_address("tenant")
+            if not self._view.whole:
+                inside = next(part for part in ("agent", "account", "channel", "conversation") if self._bound(part))
+                raise AccessError(f"knowledge: a view bound to the {inside} reads it; only the owner's view writes")
+            yield
+
+    def _bound(self, part: str) -> bool:
+        return part in self._view.bound
+
+    def _file(
+        self, path: Path, source: str | None, title: str | None, category: str | None, status: Status | None
+    ) -> Wish:
+        from recollect.documents.files import load
+
+        checked = self._checked(str(path) if source is None else source, title, category, status)
+        return Wish(load(path), *checked)
+
+    def _text(
+        self,
+        text: Any,
+        format: TextFormat,
+        source: str | None,
+        title: str | None,
+        category: str | None,
+        status: Status | None,
+    ) -> Wish:
+        from recollect.documents.files import MAX_BYTES, TextFormat, from_text
+
+        kind = validation.choice(format, "format", TextFormat)
+        if not isinstance(text, str):
+            raise InputError("text", f"must be text, not {type(text).__name__}")
+        if len(text) > MAX_BYTES:
+            raise InputError("text", f"{len(text):,} characters is over the limit of {MAX_BYTES:,}")
+        self._checked("", title, category, status)
+        raw = from_text(text, kind, title or source or "text")
+        known = source or title or raw.read().title[:_LONGEST]
+        if not known:
+            raise InputError("title", "must be given, since the text has no heading")
+        return Wish(raw, *self._checked(known, title, category, status))
+
+    def _checked(
+        self, source: str, title: str | None, category: str | None, status: Status | None
+    ) -> tuple[str, str | None, str | None, Status | None]:
+        rules = self._view.preset.secrets
+        for field, value in (("source", source), ("title", title)):
+            if isinstance(value, str):
+                screen_name(rules, field, value)
+        return (
+            validation.label(source, "source", _LONGEST) if source else "",
+            None if title is None else validation.label(title, "title", 200),
+            None if category is None else self._category(category),
+            None if status is None else validation.choice(status, "status", Status),
+        )
+
+    def _category(self, name: Any, field: str = "category") -> str:
+        if isinstance(name, str):
+            screen_name(self._view.preset.secrets, field, name)
+        return validation.label(name, field)
+
+    def _categories(self, names: Any) -> tuple[str, ...]:
+        return tuple(
+            dict.fromkeys(self._category(name, "categories") for name in validation.sequence(names, "categories"))
+        )

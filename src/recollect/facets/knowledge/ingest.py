@@ -1,0 +1,158 @@
+"""From a text or a file to a document with its passages. What is unchanged is not written again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from recollect.errors import InputError, SecretError
+from recollect.facets.knowledge.documents import GENERAL, KIND, SHELF, Change, Document, Status, passages_of, thing_of
+from recollect.policies.secrets import Screen, find
+from recollect.record import Address, Record, digest, new_id
+from recollect.stores.port import Place
+from recollect.stores.shelves import Thing
+from recollect.verbs.quota import relieve
+from recollect.view import View
+
+if TYPE_CHECKING:
+    from recollect.documents.blocks import Read
+    from recollect.documents.chunks import Chunk
+    from recollect.documents.files import Raw
+
+IMPORTANCE = 0.5
+
+
+class Wish(NamedTuple):
+    """A document as somebody wants it. What is None stays as it is, or is the usual."""
+
+    raw: Raw
+    source: str
+    title: str | None
+    category: str | None
+    status: Status | None
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(self.source.encode()).hexdigest()[:32]
+
+    def met_by(self, thing: Thing | None) -> bool:
+        """Whether nothing has to be read; the status may still differ."""
+        return thing is not None and (
+            thing.body["hash"] == self.raw.hash
+            and self.title in (None, thing.body["title"])
+            and self.category in (None, thing.body["category"])
+        )
+
+
+def ingest(view: View, place: Place, wish: Wish) -> tuple[Document, Change]:
+    """A reader sees the document as it was or as it is, never both and never neither.
+
+    Reading it, cutting and screening take long, and are done before anything is locked.
+    """
+    known = next(iter(view.store.find(place, SHELF, [wish.id])), None)
+    if wish.met_by(known):
+        return set_status(view, place, wish.id, wish.status), "unchanged"
+    title, chunks = _read(view, wish, known)
+    with view.store.transaction(place):
+        before = next(iter(view.store.find(place, SHELF, [wish.id])), None)
+        if wish.met_by(before):  # somebody else was quicker
+            return set_status(view, place, wish.id, wish.status), "unchanged"
+        kept = _replace(view, place, wish, title, chunks, before)
+    view.new_in(place)
+    relieve(view, [place])
+    return Document.of(kept), "added" if before is None else "changed"
+
+
+def set_status(view: View, place: Place, ident: str, status: Status | None) -> Document:
+    """Nothing is written where it is so already, or where None is wanted."""
+    if status in (None, thing_of(view, place, ident).body["status"]):
+        return Document.of(thing_of(view, place, ident))
+    now = view.now()
+    with view.store.transaction(place):
+        thing = thing_of(view, place, ident)
+        passages = view.store.get(place, thing.body["chunks"])
+        archived = now if status == "draft" else None
+        view.store.update(place, [replace(one, archived_at=archived) for one in passages])
+        changed = replace(thing, body={**thing.body, "status": status}, changed_at=now)
+        kept = view.store.keep(place, changed, expect=thing.version)
+        done = "published" if status == "published" else "withdrew"
+        view.log(place, "knowledge", f"{done} a document", document=ident)
+    return Document.of(kept)
+
+
+def _read(view: View, wish: Wish, known: Thing | None) -> tuple[str, list[Chunk]]:
+    from recollect.documents.chunks import cut
+
+    read = wish.raw.read()
+    given = wish.title or (known.body["title"] if known is not None and known.body["titled"] else None)
+    title = given or read.title[:200] or wish.raw.name
+    chunks = cut(title, read.blocks)
+    rules = view.preset.secrets
+    for text in (*(block.text for block in read.blocks), *(chunk.text for chunk in chunks)):
+        if rule := find(text, rules):
+            where = _secret_at(read, wish.raw, rules)
+            raise SecretError(f"{wish.raw.name}, {where}" if where else wish.raw.name, rule)
+    return title, chunks
+
+
+def _secret_at(read: Read, raw: Raw, rules: Screen) -> str:
+    """The line or page, and nothing of what is there."""
+    for block in read.blocks:
+        if find(block.text, rules):
+            if raw.format not in ("md", "txt"):
+                return block.at
+            first = int(block.at.removeprefix("line "))
+            lines = block.text.split("\n")
+            return next((f"line {first + at}" for at, line in enumerate(lines) if find(line, rules)), block.at)
+    return ""
+
+
+def _replace(view: View, place: Place, wish: Wish, title: str, chunks: Sequence[Chunk], before: Thing | None) -> Thing:
+    """In a transaction."""
+    now, old = view.now(), {} if before is None else before.body
+    status = wish.status or old.get("status", "draft")
+    category = wish.category or old.get("category", GENERAL)
+    address = Address(*place, conversation=wish.id)  # passages of one document stand beside each other
+    records = [_record(view, address, chunk, category, status) for chunk in chunks]
+    gone = passages_of(view, place, before)
+    if gone:
+        view.store.delete(place, gone, "replaced")
+    stored = view.store.put(place, records)
+    body = {
+        "title": title,
+        "titled": wish.title is not None or old.get("titled", False),
+        "source": wish.source,
+        "category": category,
+        "status": status,
+        "hash": wish.raw.hash,
+        "chunks": [record.id for record in stored],
+    }
+    thing = Thing(SHELF, wish.id, body, created_at=now, changed_at=now)
+    done = "added a document" if before is None else "replaced a document"
+    view.log(place, "knowledge", f"{done} of {len(stored):,} passages", document=wish.id)
+    return view.store.keep(place, thing, expect=0 if before is None else before.version)
+
+
+def _record(view: View, address: Address, chunk: Chunk, category: str, status: Status) -> Record:
+    """A passage as a record: its category is the source, and one that may not be searched is archived."""
+    now, ident = view.now(), new_id()
+    text = chunk.text
+    if not text.strip():
+        raise InputError("text", "has no text that could be searched")
+    return Record(
+        ident,
+        address,
+        "workspace",
+        KIND,
+        text,
+        IMPORTANCE,
+        now,
+        now,
+        source=category,
+        metadata={"trail": list(chunk.trail), "where": chunk.at},
+        archived_at=now if status == "draft" else None,
+        checksum=digest(ident, "workspace", KIND, None, text, now),
+    )

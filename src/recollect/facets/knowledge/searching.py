@@ -1,0 +1,75 @@
+"""Searching the knowledge base, within what an agent may search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect import validation
+from recollect.facets.knowledge.documents import KIND, SHELF, Document, Passage, inside, place_of
+from recollect.policies.decay import NoDecay
+from recollect.policies.ranking import Ranking
+from recollect.recall.consult import formula
+from recollect.recall.hits import Hit
+from recollect.recall.recall import Asking, Question
+from recollect.recall.sources import Found
+from recollect.view import View
+
+ALLOWED = "knowledge.categories"
+_AGAIN = 10
+
+
+def allowed(view: View, agent: str) -> list[str] | None:
+    """The categories that an agent may search; None for all."""
+    things = view.store.find(place_of(view), ALLOWED, [agent])
+    return list(things[0].body["categories"]) if things else None
+
+
+def ranked(
+    view: View, query: str, ranking: Ranking | None, wanted: tuple[str, ...] | None, limit: int
+) -> list[Passage]:
+    """Best first, by a formula; without one by that which weighs sources against each other."""
+    query, limit = validation.query(query), validation.count(limit, "limit", high=1000)
+    here, place, sought = inside(view), place_of(view), _sought(view, wanted)
+    # Where there is nothing, no model need be asked for the meaning of the question.
+    if sought == () or not query.strip() or next(view.store.shelf(place, SHELF, limit=1), None) is None:
+        return []
+    where = here.where(tiers=("workspace",), kinds=(KIND,), sources=sought or ())
+    rank = ranking or formula(view.preset)
+    hits = _steady(here, Question(query, [where], limit, doubles=True, ranking=rank, decay=NoDecay()))
+    keys = dict.fromkeys(hit.memory.address.conversation or "" for hit in hits)
+    known = {thing.key: Document.of(thing) for thing in view.store.find(place, SHELF, list(keys))}
+    named = [(hit, known.get(hit.memory.address.conversation or "")) for hit in hits]
+    return [Passage.of(hit, document) for hit, document in named if document is not None]
+
+
+def found(view: View, query: str, limit: int) -> list[Found]:
+    """For `consult`."""
+    return [
+        Found(
+            text=one.text,
+            similarity=next(part.value for part in one.scored.parts if part.name == "similarity"),
+            at=one.at,
+            id=one.id,
+            meta={"title": one.title, "category": one.category, "document": one.document, "where": one.where},
+        )
+        for one in ranked(view, query, None, None, limit)
+    ]
+
+
+def _sought(view: View, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The categories to search; None for all."""
+    agent = view.address.agent
+    limit = None if agent is None else allowed(view, agent)
+    if limit is None or wanted is None:
+        return wanted if limit is None else tuple(limit)
+    return tuple(name for name in wanted if name in limit)
+
+
+def _steady(view: View, question: Question) -> Sequence[Hit]:
+    """Hits of one state: what is replaced after it was found and before it is read would be missing."""
+    for _ in range(_AGAIN):
+        before = view.store.written(view.place)
+        hits = Asking(view, question).hits()
+        if view.store.written(view.place) == before:
+            return hits
+    return Asking(view, question).hits()

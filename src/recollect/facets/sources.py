@@ -1,0 +1,32 @@
+"""The facets that `consult` asks, besides the memories and the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect import forking
+from recollect.recall.sources import Found
+from recollect.record import Address
+from recollect.view import View
+
+
+class KnowledgeSource(msgspec.Struct, frozen=True):
+    """The knowledge base, as the address that asks may search it."""
+
+    view: View
+    name: str = "knowledge"
+
+    def at(self, address: Address) -> KnowledgeSource:
+        return replace(self, view=replace(self.view, address=address))
+
+    def search(self, query: str, limit: int) -> Sequence[Found]:
+        with forking.importing:
+            from recollect.facets.knowledge.searching import found
+        return found(self.view, query, limit)
+
+
+def own_sources(view: View) -> tuple[KnowledgeSource]:
+    return (KnowledgeSource(view),)
