@@ -14,6 +14,7 @@ from support.common import Clock
 from support.concepts import Concepts
 
 from recollect import AccessError, InputError, Memory, NotFoundError, SecretError, tools
+from recollect.documents.files import Raw
 from recollect.stores.port import Place
 
 GUIDE = "# Guide\n\nHow to keep lynxes.\n\n## Feeding\n\nA lynx eats twice a day.\n\n## Housing\n\nGive it a den.\n"
@@ -147,6 +148,23 @@ def test_what_has_not_changed_is_not_written_again(memory: Memory, clock: Clock)
     assert (moved.category, moved.version, moved.status) == ("zoo", 3, "published")
     assert texts(memory, "lynx", categories=["general"]) == []
     assert len(kb.list()) == 1
+
+
+def test_what_has_not_changed_is_not_even_parsed(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.md").write_text(GUIDE)
+    memory.knowledge.add(path=tmp_path / "a.md")
+    monkeypatch.setattr(Raw, "read", lambda raw: pytest.fail("it was parsed again"))
+    memory.knowledge.add(path=tmp_path / "a.md", status="published")
+    assert memory.knowledge.add_folder(tmp_path / "a.md").unchanged == 1
+    assert memory.knowledge.search("lynx eats")
+
+
+def test_memories_are_no_passages(memory: Memory) -> None:
+    memory.knowledge.add(GUIDE, status="published")
+    memory.remember("a lynx of the account", kind="knowledge", tier="account", source="general")
+    assert not any("account" in text for text in texts(memory, "lynx account", limit=9))
 
 
 def test_a_given_title_stays_and_one_of_the_document_follows_it(memory: Memory, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _SECTIONS = {
         "why": "reading:why",
         "context": "context:context",
         "journal": "journal:journal",
+        "kb": "kb:kb",
     },
     "Change and forget": {
         "revise": "writing:revise",

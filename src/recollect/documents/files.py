@@ -72,7 +72,10 @@ def from_text(text: str, format: TextFormat, name: str) -> Raw:
 
 
 def inside(folder: Path) -> Iterator[Path]:
-    """Every file below a folder that may be a document, in order. What is hidden is left out."""
+    """Every file below a folder that may be a document, in order, without what is hidden. A file is its own folder."""
+    if folder.is_file():
+        yield folder
+        return
     if not folder.is_dir():
         raise InputError("path", f"{folder} is not a folder" if folder.exists() else f"there is no folder {folder}")
     for parent, folders, names in os.walk(folder):

@@ -96,7 +96,7 @@ class Knowledge:
         name: str | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> Ingested:
-        """Add every md, txt, html, pdf and docx file below a folder, each in a transaction of its own.
+        """Add every md, txt, html, pdf and docx file below a folder, or one file, each in a transaction of its own.
 
         A second run goes on where the first ended, and reads only what has changed. Files that cannot be read, or that
         hold a secret, are in `refused`, and the others go on. Sources are the files' paths, or `name/…` if the folder
@@ -109,11 +109,12 @@ class Knowledge:
             files = list(files_in(folder))
             prefix = None if name is None else validation.label(name, "name", _LONGEST)
             self._checked("", None, category, status)
+        above = folder.parent if folder.is_file() else folder
         counts: dict[Change, int] = {"added": 0, "changed": 0, "unchanged": 0}
         refused: list[Refused] = []
         chunks = 0
         for number, file in enumerate(files, 1):
-            source = str(file) if prefix is None else f"{prefix}/{file.relative_to(folder).as_posix()}"
+            source = str(file) if prefix is None else f"{prefix}/{file.relative_to(above).as_posix()}"
             try:
                 with self._writing():
                     wish = self._file(file, source, None, category, status)
