@@ -208,6 +208,26 @@ def test_removing_erases_it_and_says_so(memory: Memory, url: str, tmp_path: Path
     assert [one.title for one in kb.search("otters swim")] == ["Otters"]
 
 
+def test_compacting_removes_what_was_replaced_and_nothing_else(memory: Memory, tmp_path: Path, clock: Clock) -> None:
+    memory.knowledge.add("# Lynxes\n\nzyxwvut sleeps", status="published")
+    memory.knowledge.add("# Lynxes\n\nit sleeps", status="published")
+    clock.forward(days=1000)
+    memory.compact()
+    memory.close()
+    assert not any(b"zyxwvut" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert texts(memory, "sleeps") == ["Lynxes\n\nit sleeps"]
+
+
+def test_a_ledger_that_makes_room_keeps_its_documents(tmp_path: Path, clock: Clock) -> None:
+    (tmp_path / "p.toml").write_text("name = 'p'\n[ranking]\nformula = 'product'\n[retention]\ncompact_below = 0.9\n")
+    with Memory(f"ledger:{tmp_path / 'm'}", preset=tmp_path / "p.toml", clock=clock, embedder="none") as memory:
+        memory.knowledge.add(GUIDE, status="published")
+        memory.remember("a lynx", importance=0.1)
+        memory.compact()
+        assert memory.list(state=None) == []
+        assert len(memory.knowledge.search("lynx")) >= 1
+
+
 def test_passages_are_no_memories(memory: Memory, tmp_path: Path) -> None:
     mine = memory.remember("the otter swims")
     memory.knowledge.add(GUIDE, status="published")

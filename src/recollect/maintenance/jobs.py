@@ -62,6 +62,8 @@ def compact(view: View) -> int:
     """Remove what was forgotten, and what has faded beyond the preset's limit, from the disk."""
     if not view.whole:
         raise AccessError("compact: only a view of the whole workspace can compact it, not one bound inside it")
-    for place in view.places:
+    reserved = [place for place in view.store.places(view.address.tenant) if place.reserved]
+    places = [*view.places, *reserved]
+    for place in places:
         view.store.forget_before(place)
-    return sum(make_room(view, place) for place in view.places)
+    return sum(make_room(view, place) for place in places)
