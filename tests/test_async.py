@@ -20,6 +20,7 @@ from recollect.facets.moments import Moments
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.facets.talk import Talk
+from recollect.facets.workflows import Workflows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -135,6 +136,7 @@ FACETS = {
     aio.AsyncConversations: Conversations,
     aio.AsyncTalk: Talk,
     aio.AsyncKnowledge: Knowledge,
+    aio.AsyncWorkflows: Workflows,
 }
 NOT_AWAITED = ("at", "conversation")
 """What makes something else to be awaited."""
@@ -182,6 +184,8 @@ def test_every_facet_works_awaited(tmp_path: Path) -> None:
             assert await me.scratchpad.read("plan") == "tea, then work"
             assert await memory.sessions.list()
             assert await me.moments.task("tea") is not None
+            step = await me.workflows.step((await me.workflows.start("tea")).id, "boil")
+            assert (await me.workflows.complete(step.id, output="hot")).status == "completed"
             await memory.knowledge.add("# Tea\nis at four", status="published")
             assert [one.title for one in await me.knowledge.search("tea")] == ["Tea"]
             assert await memory.audit.search("remember")

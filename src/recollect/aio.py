@@ -24,6 +24,7 @@ from recollect.facets.moments import Moments
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.facets.talk import Talk
+from recollect.facets.workflows import Workflows
 from recollect.memory import Memory
 from recollect.presets import Preset
 from recollect.record import Address, utc_now
@@ -248,6 +249,21 @@ class AsyncMoments(_Awaited[Moments]):
     tool = _Verb(Moments.tool)
 
 
+class AsyncWorkflows(_Awaited[Workflows]):
+    """The workflows, awaited."""
+
+    complete = _Verb(Workflows.complete)
+    fail = _Verb(Workflows.fail)
+    finish = _Verb(Workflows.finish)
+    get = _Verb(Workflows.get)
+    list = _Verb(Workflows.list)
+    remove = _Verb(Workflows.remove)
+    search = _Verb(Workflows.search)
+    start = _Verb(Workflows.start)
+    step = _Verb(Workflows.step)
+    steps = _Verb(Workflows.steps)
+
+
 class AsyncMemory(_Awaited[Memory]):
     """The same verbs, awaited."""
 
@@ -323,6 +339,10 @@ class AsyncMemory(_Awaited[Memory]):
     @property
     def knowledge(self) -> AsyncKnowledge:
         return AsyncKnowledge(self.memory.knowledge, self.threads)
+
+    @property
+    def workflows(self) -> AsyncWorkflows:
+        return AsyncWorkflows(self.memory.workflows, self.threads)
 
     @property
     def moments(self) -> AsyncMoments:

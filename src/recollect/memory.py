@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from recollect.facets.knowledge import Knowledge
     from recollect.facets.moments import Moments
     from recollect.facets.talk import Talk
+    from recollect.facets.workflows import Workflows
     from recollect.models.embedders.base import Embedder
     from recollect.models.llm import Llm
     from recollect.policies.injection import Placing, SystemMessages
@@ -164,6 +165,13 @@ class Memory:
         from recollect.facets.knowledge import Knowledge
 
         return Knowledge(self._view)
+
+    @property
+    def workflows(self) -> Workflows:
+        """The tenant's workflows and their steps, whose outputs can be searched."""
+        from recollect.facets.workflows import Workflows
+
+        return Workflows(self._view)
 
     @property
     def skills(self) -> Skills:

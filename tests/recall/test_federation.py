@@ -63,7 +63,7 @@ def texts(consulted: Consulted) -> list[str]:
 
 def test_an_unknown_or_doubtful_wish_is_refused(make: Make) -> None:
     memory = make(Fixed("wiki", list))
-    with pytest.raises(NotFoundError, match="no source kb; known: memory, audit, knowledge, wiki"):
+    with pytest.raises(NotFoundError, match="no source kb; known: memory, audit, workflow, knowledge, wiki"):
         memory.consult("owl", sources=["kb"])
     bad: list[dict[str, Any]] = [
         {"query": 7},
@@ -265,7 +265,7 @@ def test_where_no_thread_can_be_started_the_call_still_returns(make: Make, monke
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         answer = memory.consult("owl")
-    assert [one.reason for one in answer.failures] == ["RuntimeError: can't start new thread"] * 4
+    assert [one.reason for one in answer.failures] == ["RuntimeError: can't start new thread"] * 5
     assert memory.consult("owl").failures == ()
 
 

@@ -27,6 +27,7 @@ _SECTIONS = {
         "context": "context:context",
         "journal": "journal:journal",
         "kb": "kb:kb",
+        "workflows": "workflows:workflows",
     },
     "Change and forget": {
         "revise": "writing:revise",

@@ -8,9 +8,24 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import forking
-from recollect.recall.sources import Found
+from recollect.recall.sources import Found, Source
 from recollect.record import Address
 from recollect.view import View
+
+
+class WorkflowSource(msgspec.Struct, frozen=True):
+    """What completed steps of workflows have brought."""
+
+    view: View
+    name: str = "workflow"
+
+    def at(self, address: Address) -> WorkflowSource:
+        return replace(self, view=replace(self.view, address=address))
+
+    def search(self, query: str, limit: int) -> Sequence[Found]:
+        with forking.importing:
+            from recollect.facets.workflows import found
+        return found(self.view, query, limit)
 
 
 class KnowledgeSource(msgspec.Struct, frozen=True):
@@ -28,5 +43,5 @@ class KnowledgeSource(msgspec.Struct, frozen=True):
         return found(self.view, query, limit)
 
 
-def own_sources(view: View) -> tuple[KnowledgeSource]:
-    return (KnowledgeSource(view),)
+def own_sources(view: View) -> tuple[Source, ...]:
+    return WorkflowSource(view), KnowledgeSource(view)
