@@ -338,28 +338,31 @@ def test_what_the_memory_refuses_is_told_as_a_failure_to_save(gaia: Memory) -> N
 
 
 class Shelf:
-    """A source with these findings, or none today."""
+    """A source with these findings, which is asked in place of the one of its name."""
 
-    def __init__(self, name: str, *found: Found, broken: bool = False) -> None:
+    def __init__(self, name: str, *found: Found) -> None:
         self.name = name
         self._found = found
-        self._broken = broken
 
     def search(self, query: str, limit: int) -> list[Found]:
-        if self._broken:
-            raise ConnectionError("no route to the shelf")
         return list(self._found)[:limit]
 
 
 @pytest.mark.clause("ATL-08")
-def test_four_sources_are_asked_and_a_failing_one_is_reported(tmp_path: Path, clock: Clock) -> None:
-    step = Found(text="invoice 7 was sent", similarity=0.9, at=clock.now, id="step-1")
-    sources = [Shelf("workflow", step), Shelf("knowledge", broken=True)]
-    with Memory(tmp_path / "m", preset="atlas", clock=clock, sources=sources) as memory:
+def test_four_sources_are_asked_and_a_failing_one_is_reported(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object) -> None:
+        raise ConnectionError("no route to the shelf")
+
+    with Memory(tmp_path / "m", preset="atlas", clock=clock) as memory:
         me = memory.at(agent="atlas")
         own = me.remember("invoice 5 was paid late")
         memory.at(agent="binky").remember("invoice 6 is binky's")
         me.audit.record("approve", "invoice 4 approved")
+        step = me.workflows.step(me.workflows.start("billing").id, "send")
+        me.workflows.complete(step.id, output="invoice 7 was sent")
+        monkeypatch.setattr("recollect.facets.knowledge.searching.ranked", fail)
         found = tools.call(me, "search_my_memories", {"query": "invoice"})
     assert found.keys() == {"results", "failed"}
     by_source = {one["source"]: one for one in found["results"]}
@@ -368,10 +371,10 @@ def test_four_sources_are_asked_and_a_failing_one_is_reported(tmp_path: Path, cl
     assert (by_source["memory"]["content"], by_source["memory"]["id"]) == ("invoice 5 was paid late", own.id)
     assert by_source["workflow"] | {"score": 0} == {
         "source": "workflow",
-        "content": "invoice 7 was sent",
+        "content": "billing › send: invoice 7 was sent",
         "score": 0,
         "timestamp": "2026-03-01T12:00:00Z",
-        "id": "step-1",
+        "id": step.id,
     }
     assert [one["source"] for one in found["failed"]] == ["knowledge"]
     assert "no route to the shelf" in found["failed"][0]["reason"]

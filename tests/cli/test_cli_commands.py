@@ -83,7 +83,7 @@ def test_every_command_has_help_with_an_example(run: Run, path: tuple[str, ...])
     assert "Example:\n    recollect " + " ".join(path) in shown or f"recollect {path[0]}" in shown.split("Example:")[1]
 
 
-@pytest.mark.parametrize("group", ["audit", "eval", "models", "presets", "sessions", "workspaces"])
+@pytest.mark.parametrize("group", ["audit", "eval", "kb", "models", "presets", "sessions", "workflows", "workspaces"])
 def test_every_group_has_help_with_an_example(run: Run, group: str) -> None:
     assert f"Example:\n    recollect {group}" in run(group, "--help").stdout
 
@@ -162,7 +162,7 @@ ELSEWHERE = {
     ("rebuild",),
     ("migrate",),
 }
-ELSEWHERE |= {path for path in LEAVES if path[0] in ("eval", "sessions")}
+ELSEWHERE |= {path for path in LEAVES if path[0] in ("eval", "kb", "sessions", "workflows")}
 """Asked by tests named after them and by test_cli.py, in processes and folders of their own."""
 
 
