@@ -13,8 +13,9 @@ from support.command_line import SECRET
 from support.common import Clock
 from support.concepts import Concepts
 
-from recollect import AccessError, InputError, Memory, NotFoundError, SecretError, tools
+from recollect import AccessError, InputError, Memory, NotFoundError, SecretError, SizeLimitError, tools
 from recollect.documents.files import Raw
+from recollect.stores.files.ledger import Ledger
 from recollect.stores.port import Place
 
 GUIDE = "# Guide\n\nHow to keep lynxes.\n\n## Feeding\n\nA lynx eats twice a day.\n\n## Housing\n\nGive it a den.\n"
@@ -218,6 +219,15 @@ def test_compacting_removes_what_was_replaced_and_nothing_else(memory: Memory, t
     assert texts(memory, "sleeps") == ["Lynxes\n\nit sleeps"]
 
 
+def test_the_size_limit_of_a_ledgers_sessions_is_not_one_of_its_documents(tmp_path: Path) -> None:
+    with Memory(Ledger(tmp_path / "m", settings={"storage": {"max_session_size_mb": 0.02}}), preset="ledger") as memory:
+        for number in range(30):
+            memory.knowledge.add(f"# Page {number}\n\n{'The lynx sleeps. ' * 60}", status="published")
+        assert len(memory.knowledge.search("lynx", limit=50)) == 30
+        with pytest.raises(SizeLimitError):
+            memory.remember_many("The lynx sleeps. " * 60 for _ in range(30))
+
+
 def test_a_ledger_that_makes_room_keeps_its_documents(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "p.toml").write_text("name = 'p'\n[ranking]\nformula = 'product'\n[retention]\ncompact_below = 0.9\n")
     with Memory(f"ledger:{tmp_path / 'm'}", preset=tmp_path / "p.toml", clock=clock, embedder="none") as memory:
@@ -358,6 +368,29 @@ def test_a_named_folder_is_the_same_wherever_it_is(memory: Memory, tmp_path: Pat
     assert memory.knowledge.add_folder(tmp_path / "here", name="handbook").added == 1
     assert memory.knowledge.add_folder(tmp_path / "there", name="handbook").unchanged == 1
     assert [one.source for one in memory.knowledge.list()] == ["handbook/sub/a.md"]
+
+
+def test_a_knowledge_base_is_no_session_of_a_ledger(tmp_path: Path) -> None:
+    with Memory(f"ledger:{tmp_path / 'm'}", preset="ledger") as memory:
+        memory.remember("a lynx", tags=["zoo"])
+        memory.knowledge.add(GUIDE, status="published")
+        assert [one.session_id for one in memory.sessions.list()] == ["default"]
+        assert memory.sessions.metrics()["memory.entries.total"] == 1
+        assert memory.sessions.metrics()["memory.sessions.active"] == 1
+        memory.close()
+        assert not any("knowledge" in path.read_text() for path in (tmp_path / "m" / "indices").iterdir())
+
+
+def test_vectors_of_passages_are_made_with_the_rest(url: str) -> None:
+    with Memory(url, embedder="none") as memory:
+        memory.knowledge.add(GUIDE)
+        memory.remember("a dog")
+    with Memory(url, embedder=Concepts()) as memory:
+        memory.embed()
+        assert memory.embed() == memory.embed(wait=False) == 0
+        place = Place("default", " knowledge")
+        ids = memory._view.store.find(place, "knowledge", [memory.knowledge.list()[0].id])[0].body["chunks"]
+        assert all(record.embedding is not None for record in memory._view.store.get(place, ids))
 
 
 def test_what_was_added_is_there_after_closing(url: str) -> None:

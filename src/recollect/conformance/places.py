@@ -114,6 +114,16 @@ class PlaceClaims:
             assert contents(store.scan(where(Address(workspace=name)))) == [f"in workspace {name}"]
             assert contents(store.scan(where(Address(tenant=name)))) == [f"of tenant {name}"]
 
+    def test_a_name_that_begins_with_a_space_is_kept_apart(self, store: Store) -> None:
+        """Nobody can choose one: such workspaces are the engine's own."""
+        keep(store, sample("the engine's", workspace=" shop"), sample("somebody's", workspace="shop"))
+        assert {place: place.reserved for place in store.places("default")} == {
+            Place("default", " shop"): True,
+            Place("default", "shop"): False,
+        }
+        assert contents(store.scan(where(Address(workspace=" shop")))) == ["the engine's"]
+        assert contents(store.scan(where(Address(workspace="shop")))) == ["somebody's"]
+
     def test_the_same_id_may_live_in_two_places(self, store: Store) -> None:
         (here,) = keep(store, sample("here"))
         (there,) = keep(store, replace(here, address=Address(workspace="other")))

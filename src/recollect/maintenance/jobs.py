@@ -10,6 +10,7 @@ import msgspec
 from recollect.errors import AccessError, InputError, ModelError
 from recollect.policies.retention import decayed, early
 from recollect.record import moved
+from recollect.stores.port import Place
 from recollect.verbs.archive import archive
 from recollect.verbs.quota import keep_quota, make_room
 from recollect.view import View
@@ -45,25 +46,32 @@ def maintain(view: View, include_early: bool, dry_run: bool) -> Maintained:
 
 
 def embed(view: View, wait: bool, progress: Callable[[int], object] | None) -> int:
-    """Have the vectors made that are missing in the view's workspace."""
+    """Have the vectors made that are missing in the view's workspace, and in the knowledge of its tenant."""
     embedding = view.embedding
     if embedding is None:
         if not view.preset.recall.embed:
             raise InputError("preset", f"{view.preset.name} compares words only; use another preset")
         raise ModelError("there is no model; run `recollect models pull`, or give an embedder")
-    if wait:
-        return embedding.finish(view.place, progress or (lambda made: None))
-    missing = embedding.missing(view.place)
-    embedding.nudge(view.place)
-    return missing
+    places = [view.place, *_reserved(view)]
+    if not wait:
+        view.new_in(*places)
+        return sum(map(embedding.missing, places))
+    made = 0
+    for place in places:
+        made += embedding.finish(place, lambda number, before=made: progress and progress(before + number))
+    return made
 
 
 def compact(view: View) -> int:
     """Remove what was forgotten, and what has faded beyond the preset's limit, from the disk."""
     if not view.whole:
         raise AccessError("compact: only a view of the whole workspace can compact it, not one bound inside it")
-    reserved = [place for place in view.store.places(view.address.tenant) if place.reserved]
-    places = [*view.places, *reserved]
+    places = [*view.places, *_reserved(view)]
     for place in places:
         view.store.forget_before(place)
     return sum(make_room(view, place) for place in places)
+
+
+def _reserved(view: View) -> list[Place]:
+    """Places of the engine's own, which no view of a workspace has among its own."""
+    return [place for place in view.store.places(view.address.tenant) if place.reserved]

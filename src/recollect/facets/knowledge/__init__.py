@@ -21,6 +21,7 @@ from recollect.facets.knowledge.documents import (
     Status,
     inside,
     passages_of,
+    passages_text,
     place_of,
     thing_of,
     unseen,
@@ -148,7 +149,7 @@ class Knowledge:
             if ids:
                 view.store.delete(place, ids, why or "")
             view.store.remove(place, SHELF, [ident])
-            message = f"removed a document of {len(ids):,} passages{f': {why}' if why else ''}"
+            message = f"removed a document of {passages_text(len(ids))}{f': {why}' if why else ''}"
             entry = view.log(place, "knowledge", message, document=ident)
         note = scrub(view, [place])
         return Receipt(view.now(), len(ids), tuple(ids), why, note is None, (entry.id,), note)

@@ -120,5 +120,9 @@ def passages_of(view: View, place: Place, thing: Thing | None) -> list[str]:
     return [] if thing is None else [one.id for one in view.store.get(place, thing.body["chunks"])]
 
 
+def passages_text(number: int) -> str:
+    return "1 passage" if number == 1 else f"{number:,} passages"
+
+
 def unseen(ident: str) -> NotFoundError:
     return NotFoundError(f"there is no document {ident} that this view can see")

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from recollect.errors import InputError, SecretError
-from recollect.facets.knowledge.documents import GENERAL, KIND, SHELF, Change, Document, Status, passages_of, thing_of
+from recollect.facets.knowledge.documents import (
+    GENERAL,
+    KIND,
+    SHELF,
+    Change,
+    Document,
+    Status,
+    passages_of,
+    passages_text,
+    thing_of,
+)
 from recollect.policies.secrets import Screen, find
 from recollect.record import Address, Record, digest, new_id
 from recollect.stores.port import Place
@@ -132,7 +142,7 @@ def _replace(view: View, place: Place, wish: Wish, title: str, chunks: Sequence[
     }
     thing = Thing(SHELF, wish.id, body, created_at=now, changed_at=now)
     done = "added a document" if before is None else "replaced a document"
-    view.log(place, "knowledge", f"{done} of {len(stored):,} passages", document=wish.id)
+    view.log(place, "knowledge", f"{done} of {passages_text(len(stored))}", document=wish.id)
     return view.store.keep(place, thing, expect=0 if before is None else before.version)
 
 

@@ -139,6 +139,11 @@ def _over(said: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return new
 
 
+def unlimited(known: Config) -> Config:
+    """The same without a limit to the size."""
+    return msgspec.structs.replace(known, storage=msgspec.structs.replace(known.storage, max_session_size_mb=None))
+
+
 def with_half_life(given: Mapping[str, Any] | None, hours: float) -> dict[str, Any]:
     """Settings with another half-life for every type that fades, save those that have one in the settings."""
     if not hours > 0:

@@ -67,7 +67,8 @@ class LedgerLayout:
         folder = self.path(place)
         format = LedgerFormat(self.config.integrity.enable_checksums)
         fileset = FileSet(folder, os.path.join(folder, format.file), format.file)
-        book = Book(place, fileset, format, self.config, meter)
+        rules = config.unlimited(self.config) if place.reserved else self.config  # the engine's own is no session
+        book = Book(place, fileset, format, rules, meter)
         book.session = Session(book)
         if place.workspace is not None and self.holds(place):
             tell(place, logging.INFO, "session opened")
@@ -219,7 +220,7 @@ class Ledger(FileFolder):
 
     def _sum_up(self, opened: Opened) -> None:
         session, place = opened.book.session, opened.book.place
-        if session is not None and place.workspace is not None and session.summary:
+        if session is not None and _is_session(place) and session.summary:
             self._parts[place], session.summary = session.summary, None
 
     def _write_indices(self) -> None:
@@ -233,9 +234,9 @@ class Ledger(FileFolder):
 
     def metrics(self, tenant: str) -> dict[str, float]:
         counts = self.meter.read()
-        workspaces = [place for place in self.places(tenant) if place.workspace is not None]
+        workspaces = list(filter(_is_session, self.places(tenant)))
         sessions = [session for place in workspaces if (session := self.session(place))]
-        counts["memory.sessions.active"] = sum(opened.book.place.workspace is not None for opened in self.known())
+        counts["memory.sessions.active"] = sum(_is_session(opened.book.place) for opened in self.known())
         counts["memory.entries.total"] = sum(session.total_entries for session in sessions)
         counts["memory.size.bytes"] = sum(session.total_size_bytes for session in sessions)
         return counts
@@ -270,3 +271,7 @@ def _tell_closed(opened: Opened) -> None:
     with suppress(StoreError):  # who closes has no use for a folder that cannot be read
         if book.place.workspace is not None and book.fileset.exists():
             tell(book.place, logging.INFO, "session closed")
+
+
+def _is_session(place: Place) -> bool:
+    return place.workspace is not None and not place.reserved
