@@ -164,7 +164,7 @@ class Memory:
         """The tenant's documents, which all its agents search and only the owner changes."""
         from recollect.facets.knowledge import Knowledge
 
-        return Knowledge(self._view)
+        return Knowledge(self._view, self._whole.whole)
 
     @property
     def workflows(self) -> Workflows:

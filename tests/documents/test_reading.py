@@ -84,7 +84,10 @@ def test_html_is_read_by_its_structure() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["</div></script></table>", "<table><td>x", "<script>never closed", "<", "<!-- x", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["</div></script></table>", "<table><td>x", "<script>never closed", "<", "<!-- x", "", "<![foo[ x ]]>"],
+)
 def test_html_that_is_none_harms_nobody(text: str) -> None:
     assert len(html.read(text).blocks) <= 1
 
@@ -226,6 +229,16 @@ def test_a_damaged_file_is_refused(name: str, data: bytes, tmp_path: Path) -> No
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=r"is it damaged|has no text"):
         load(tmp_path / name).read()
+
+
+def test_what_a_reader_did_not_foresee_is_a_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def surprise(text: str) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(html, "read", surprise)
+    (tmp_path / "a.html").write_text("x")
+    with pytest.raises(InputError, match=r"a\.html cannot be read as html; is it damaged\? \(RecursionError\)"):
+        load(tmp_path / "a.html").read()
 
 
 def test_files_that_are_no_documents_are_refused(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.command_line import SECRET
 from support.common import Clock
@@ -127,10 +129,9 @@ def test_only_the_owner_writes(memory: Memory, bound: str) -> None:
         with pytest.raises(AccessError, match=f"knowledge: a view bound to the {bound} reads it"):
             change()
     assert memory.knowledge.list() == [added]
-    if bound == "agent":
-        assert view.list() == []
-        with pytest.raises(NotFoundError):
-            view.get(added.id)
+    assert view.list() == []
+    with pytest.raises(NotFoundError):
+        view.get(added.id)
 
 
 def test_what_has_not_changed_is_not_written_again(memory: Memory, clock: Clock) -> None:
@@ -359,6 +360,30 @@ def test_a_folder_is_added_file_by_file_and_only_what_changed_again(memory: Memo
     assert written(memory) == before
     (docs / "a.md").write_text(GUIDE + "\nMore.")
     assert memory.knowledge.add_folder(docs).changed == 1
+
+
+def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_on(memory: Memory, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# A\nx")
+    (Path(os.fsdecode(os.fsencode(docs) + b"/b\xff.md"))).write_text("# B\nx")
+    report = memory.knowledge.add_folder(docs)
+    assert report.added == 1
+    assert [one.source for one in report.refused] == [f"{docs}/b\\xff.md"]
+    assert msgspec.json.encode(report)
+
+
+def test_the_agent_of_the_stores_own_file_does_not_stop_the_owner(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "recollect.toml").write_text('agent = "ada"\n')
+    with Memory(tmp_path / "m", embedder="none") as memory:
+        added = memory.knowledge.add(GUIDE)
+        assert memory.knowledge.list() == [added]
+        memory.knowledge.publish(added.id)
+        memory.knowledge.allow("ada", ["hr"])
+        assert memory.knowledge.search("lynx") == []
+        with pytest.raises(AccessError):
+            memory.at(agent="ada").knowledge.withdraw(added.id)
 
 
 def test_a_named_folder_is_the_same_wherever_it_is(memory: Memory, tmp_path: Path) -> None:

@@ -46,7 +46,13 @@ class Raw(NamedTuple):
 
     def read(self) -> Read:
         """InputError for `path` where it cannot be read."""
-        return _READERS[self.format](self)
+        try:
+            return _READERS[self.format](self)
+        except InputError:
+            raise
+        except Exception as error:  # a file may be damaged in ways that its reader did not foresee
+            problem = f"{self.name} cannot be read as {self.format}; is it damaged? ({type(error).__name__})"
+            raise InputError("path", problem) from error
 
 
 def load(path: Path) -> Raw:
@@ -101,19 +107,15 @@ def _pdf(raw: Raw) -> Read:
         from pypdf import PdfReader
     except ImportError:
         raise _lacking(raw, "pypdf") from None
-    blocks: list[Block] = []
-    try:
-        reader = PdfReader(BytesIO(raw.data))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise InputError("path", f"{raw.name} is encrypted; save it without a password first")
-        title = str((reader.metadata and reader.metadata.title) or "").strip()
-        for number, page in enumerate(reader.pages, 1):
-            for block in plain(page.extract_text()).blocks:
-                blocks.append(block._replace(at=f"page {number}"))
-    except InputError:
-        raise
-    except Exception as error:  # a file may be damaged in ways that its reader did not foresee
-        raise _damaged(raw, error) from error
+    reader = PdfReader(BytesIO(raw.data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise InputError("path", f"{raw.name} is encrypted; save it without a password first")
+    title = str((reader.metadata and reader.metadata.title) or "").strip()
+    blocks = [
+        block._replace(at=f"page {number}")
+        for number, page in enumerate(reader.pages, 1)
+        for block in plain(page.extract_text()).blocks
+    ]
     if not blocks:
         raise InputError("path", f"{raw.name} has no text; is it a scan? Only text can be searched")
     return Read(title, blocks)
@@ -126,23 +128,19 @@ def _docx(raw: Raw) -> Read:
     except ImportError:
         raise _lacking(raw, "python-docx") from None
     blocks: list[Block] = []
-    try:
-        document = Document(BytesIO(raw.data))
-        for number, part in enumerate(document.iter_inner_content(), 1):
-            at = f"paragraph {number}"
-            if isinstance(part, Table):
-                rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in part.rows]
-                lines = [f"| {' | '.join(row)} |" for row in rows]
-                lines.insert(1, f"|{'---|' * len(rows[0])}" if rows else "")
-                blocks.append(Block("table", "\n".join(lines), at))
-            elif text := part.text.strip():
-                style = (part.style.name if part.style is not None else "") or ""
-                blocks.append(_paragraph(text, style, at))
-        title = document.core_properties.title.strip()
-    except Exception as error:
-        raise _damaged(raw, error) from error
+    document = Document(BytesIO(raw.data))
+    for number, part in enumerate(document.iter_inner_content(), 1):
+        at = f"paragraph {number}"
+        if isinstance(part, Table):
+            rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in part.rows]
+            lines = [f"| {' | '.join(row)} |" for row in rows]
+            lines.insert(1, f"|{'---|' * len(rows[0])}" if rows else "")
+            blocks.append(Block("table", "\n".join(lines), at))
+        elif text := part.text.strip():
+            style = (part.style.name if part.style is not None else "") or ""
+            blocks.append(_paragraph(text, style, at))
     heads = (block.text for block in blocks if block.kind == "heading" and block.level == 1)
-    return Read(title or next(heads, ""), blocks)
+    return Read(document.core_properties.title.strip() or next(heads, ""), blocks)
 
 
 def _paragraph(text: str, style: str, at: str) -> Block:
@@ -158,10 +156,6 @@ def _paragraph(text: str, style: str, at: str) -> Block:
 
 def _lacking(raw: Raw, package: str) -> InputError:
     return InputError("path", f"{raw.name} needs {package}; run `pip install 'recollect[knowledge]'`")
-
-
-def _damaged(raw: Raw, error: Exception) -> InputError:
-    return InputError("path", f"{raw.name} cannot be read as {raw.format}; is it damaged? ({type(error).__name__})")
 
 
 _READERS: dict[Format, Callable[[Raw], Read]] = {

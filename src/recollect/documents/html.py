@@ -38,6 +38,12 @@ class _Parser(HTMLParser):
         self._rows: list[list[str]] | None = None
         self._tables = 0
 
+    def parse_html_declaration(self, i: int) -> int:
+        try:
+            return super().parse_html_declaration(i)
+        except AssertionError:  # `<![word[`, which is nothing in HTML
+            return self.parse_bogus_comment(i)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _UNSEEN:
             self._unseen.append(tag)

@@ -51,12 +51,15 @@ class Knowledge:
     expire, and `consult` asks for them as the source `knowledge`. `backup`, `verify` and the vectors made in the
     background include them. Only what is published is searched: passages of a draft are archived.
 
-    All of a tenant's views read it. An agent searches the categories it was allowed, which are all unless `allow` says
-    otherwise, and sees no drafts. Only the owner's view, bound to no agent, account, channel or conversation, writes.
+    All of a tenant's views read what is published, an agent in the categories that it was allowed, which are all unless
+    `allow` says otherwise. Only the owner's view, bound to no agent, account, channel or conversation, sees drafts and
+    writes.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, owner: bool | None = None) -> None:
+        """`owner` says whether it is the owner's; without it the view does."""
         self._view = view
+        self._owner = view.whole if owner is None else owner
         self._place = place_of(view)
         self._inside = inside(view)
 
@@ -123,7 +126,7 @@ class Knowledge:
                 counts[change] += 1
                 chunks += document.chunks if change != "unchanged" else 0
             except (InputError, OSError) as error:
-                refused.append(Refused(source, str(error)))
+                refused.append(Refused(os.fsencode(source).decode(errors="backslashreplace"), str(error)))
             if progress is not None:
                 progress(number)
         return Ingested(**counts, chunks=chunks, refused=tuple(refused))
@@ -213,7 +216,7 @@ class Knowledge:
         return [
             document
             for document in map(Document.of, things)
-            if agent is None or (document.status == "published" and (limit is None or document.category in limit))
+            if self._owner or (document.status == "published" and (limit is None or document.category in limit))
         ]
 
     # Checking
@@ -222,13 +225,10 @@ class Knowledge:
     def _writing(self) -> Generator[None]:
         with self._view.refusing("knowledge"):
             self._view.screen_address("tenant")
-            if not self._view.whole:
-                inside = next(part for part in ("agent", "account", "channel", "conversation") if self._bound(part))
-                raise AccessError(f"knowledge: a view bound to the {inside} reads it; only the owner's view writes")
+            if not self._owner:
+                bound = [part for part in ("agent", "account", "channel", "conversation") if part in self._view.bound]
+                raise AccessError(f"knowledge: a view bound to the {bound[0]} reads it; only the owner's view writes")
             yield
-
-    def _bound(self, part: str) -> bool:
-        return part in self._view.bound
 
     def _file(
         self, path: Path, source: str | None, title: str | None, category: str | None, status: Status | None
