@@ -61,6 +61,17 @@ def test_threads_that_add_the_same_folder_add_it_once(url: str, docs: Path) -> N
         check(memory)
 
 
+@pytest.mark.clause("ATL-18")
+def test_tenants_that_add_the_same_folder_at_once_have_each_their_own(url: str, docs: Path) -> None:
+    with opened(url, embedder="none") as memory:
+        tenants = [memory.at(tenant=name) for name in ("acme", "evil")]
+        together(*(lambda one=one: one.knowledge.add_folder(docs, status="published") for one in tenants), seconds=60)
+        tenants[1].knowledge.remove(tenants[1].knowledge.list()[0].id)
+        assert [len(one.knowledge.list()) for one in tenants] == [PAGES, PAGES - 1]
+        assert [len(one.knowledge.search("lynx", limit=1000)) for one in tenants] == [PAGES, PAGES - 1]
+        assert memory.knowledge.list() == memory.knowledge.search("lynx") == []
+
+
 ADD = (
     STACKS.replace("exit=True", "exit=False")
     + """
