@@ -24,8 +24,8 @@ SECRET = "my key is sk-proj-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9fG1hJ3"
 
 
 def in_system(client: Any, memory: Any, **options: Any) -> Any:
-    """Memory in the system prompt, apart from what the user says, which this server repeats."""
-    return recollect.wrap(client, memory, place="system", **options)
+    """Memory in the system prompt, apart from what the user says, which this server repeats; all of it stored."""
+    return recollect.wrap(client, memory, **{"place": "system", "store": "turns", **options})
 
 
 def user(content: Any) -> dict[str, Any]:

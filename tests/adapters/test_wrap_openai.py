@@ -30,8 +30,8 @@ SECRET = "my key is sk-proj-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9fG1hJ3"
 
 
 def in_system(client: Any, memory: Any, **options: Any) -> Any:
-    """Memory in the system prompt, apart from what the user says, which this server repeats."""
-    return recollect.wrap(client, memory, place="system", **options)
+    """Memory in the system prompt, apart from what the user says, which this server repeats; all of it stored."""
+    return recollect.wrap(client, memory, **{"place": "system", "store": "turns", **options})
 
 
 def user(text: Any) -> dict[str, Any]:
@@ -544,7 +544,7 @@ def test_a_memory_that_fails_never_breaks_a_call(
     plain: openai.OpenAI, tmp_path: Path, caplog: pytest.LogCaptureFixture, server: ModelServer
 ) -> None:
     with Broken(tmp_path / "broken") as broken:
-        client = recollect.wrap(plain, broken)
+        client = recollect.wrap(plain, broken, store="turns")
         assert say(client, DOG).choices[0].message.content == f"You said: {DOG}"
         assert list(say(client, DOG, stream=True))
         assert server.bodies[0]["messages"] == [user(DOG)]
@@ -557,7 +557,7 @@ def test_a_memory_that_fails_never_breaks_a_call(
 
 def test_on_request_a_memory_that_fails_raises(plain: openai.OpenAI, tmp_path: Path, server: ModelServer) -> None:
     with Broken(tmp_path / "broken") as broken:
-        client = recollect.wrap(plain, broken, on_error="raise")
+        client = recollect.wrap(plain, broken, store="turns", on_error="raise")
         with pytest.raises(RuntimeError, match="a bug"):
             say(client, DOG)
         assert server.requests == []
@@ -610,7 +610,7 @@ def test_a_call_has_options_of_its_own(client: Any, memory: Memory, server: Mode
     ("options", "problem"),
     [
         ({"sotre": False}, "'sotre' is not an option; known: memory, budget, place"),
-        ({"store": "no"}, "store: must be True or False"),
+        ({"store": "no"}, "store: must be True, False, .facts. or .turns."),
         ({"memory": "m"}, "memory: must be a Memory or an AsyncMemory, not str"),
         ({"budget": 0}, "budget: 0 must be a whole number"),
         ({"on_error": "ignore"}, "on_error: 'ignore' must be one of warn, raise"),
@@ -897,7 +897,7 @@ def test_an_answer_that_echoes_what_was_put_in_is_not_kept(
 def test_memory_is_put_before_what_the_user_says_and_never_kept_with_it(
     plain: openai.OpenAI, memory: Memory, server: ModelServer
 ) -> None:
-    client: Any = recollect.wrap(plain, memory)
+    client: Any = recollect.wrap(plain, memory, store="turns")
     server.then(says("Noted"), says("Bello"))
     say(client, DOG)
     say(client, [{"type": "text", "text": ASKED}])
@@ -912,7 +912,7 @@ def test_a_call_may_say_where_memory_goes(
     plain: openai.OpenAI, memory: Memory, server: ModelServer, place: str
 ) -> None:
     memory.remember(DOG)
-    client: Any = recollect.wrap(plain, memory)
+    client: Any = recollect.wrap(plain, memory, store="turns")
     server.then(says("Bello"))
     say(client, ASKED, recollect={"place": place})
     block = client.recollect.last.text
@@ -956,3 +956,54 @@ def test_only_a_wrapped_client_has_a_wrapping(plain: openai.OpenAI, client: Any)
     assert recollect.wrapping(client) is client.recollect
     with pytest.raises(InputError, match="client"):
         recollect.wrapping(plain)
+
+
+# What matters of it
+
+
+def test_what_matters_is_kept_and_nothing_else(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
+    client: Any = recollect.wrap(plain, memory.at(conversation="monday"))
+    server.then(
+        says("Hello! How can I help?"), says("I'll keep that in mind. I've booked table 4 for Friday."), says("Bello")
+    )
+    say(client, "Hi!")
+    say(client, f"{DOG}. What should I cook?")
+    say(client, ASKED)
+    assert kept(memory) == [("user", f"{DOG}."), ("assistant", booked)]
+    dog = memory.list(role="user")[0]
+    assert (dog.kind, dog.source, dog.references) == ("fact", "openai", ("monday",))
+
+
+def test_two_hundred_turns_leave_each_fact_once(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
+    """Boilerplate, greetings, old questions and echoes of what was remembered are no memories."""
+    facts = [
+        "I'm allergic to peanuts.",
+        "My dog is called Bello.",
+        "We decided to go by train.",
+        "I moved to Vienna in May.",
+    ]
+    for number in range(20):
+        client: Any = recollect.wrap(plain, memory.at(conversation=f"c{number}"))
+        for turn in range(5):
+            server.then(says(f"Based on what I remember: {facts[turn % 4]} I'll keep that in mind!"))
+            say(client, ["Hi there!", *facts][turn] + " What do you know about me?")
+    assert sorted(text for _, text in kept(memory)) == sorted(facts)
+    assert all(one.access_count >= 19 for one in memory.list())
+    assert max(memory.list(), key=lambda one: one.importance).content == facts[0]
+    (hit, *_) = memory.recall("what am I allergic to?")
+    assert hit.memory.content == facts[0]
+
+
+def test_what_is_refused_takes_nothing_else_with_it(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
+    client: Any = recollect.wrap(plain, memory, on_error="raise")
+    server.then(says("Noted"))
+    say(client, f"{DOG}. Remember that {SECRET}.")
+    assert kept(memory) == [("user", f"{DOG}.")]
+
+
+def test_an_answer_is_kept_with_what_was_asked(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
+    client: Any = recollect.wrap(plain, memory)
+    server.then(says("Lovely!"))
+    talk = [user("I got a puppy!"), {"role": "assistant", "content": "What is your puppy called?"}, user("Bello")]
+    client.chat.completions.create(model="m", messages=talk)
+    assert ("user", "What is your puppy called? Bello") in kept(memory)

@@ -49,7 +49,12 @@ _WORTH_OF_VITAL = 0.85
 _LONGEST = 600
 """Characters of a sentence. What is longer is a document, and no statement."""
 
-_NAME = r"[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*)*"
+_NAME = (
+    r"(?!(?:You|It|He|She|They|We|I|This|That|These|Those|There|What|Who|How|If|So|And|But|The|My|Our|Your|"
+    r"His|Her|Their|"
+    r"No|Yes|Not|Ok|Okay|Well|Then|Also|Just|Now|Oh|When|Where|Why|Please|"
+    r"Thanks)\b)[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*)*"
+)
 _OWN = r"(?:my|our)(?: [\w'’-]+){1,5}?"
 _WHO = rf"(?:I|we|{_OWN}|{_NAME}|(?:the|this|that|these|those|his|her|their|he|she|they|it)(?: [\w'’/-]+){{0,5}}?)"
 _ADVERB = (
@@ -93,7 +98,8 @@ _IDLE = (
     r"so|and|but|right|sure|alright|cool|nice|perfect)[,.!]? )*"
     r"(?:(?:that|this|it|you|these|those)(?:'s|'re|’s|’re| is| are| was| were| sounds?| looks?| seems?|"
     r" makes?| works?| helps?| will| would| all| really)\b"
-    r"|i (?:see|think so|guess|agree|understand|know|wonder|hope|mean|don't know|do not know|don't think|"
+    r"|i (?:see|can't believe|'d love|would love|think so|guess|agree|understand|know|wonder|hope|mean|"
+    r"don't know|do not know|don't think|"
     r"thought|suppose|doubt|bet|was wondering|was thinking|was just|am not sure|'m not sure|appreciate|"
     r"can imagine|feel|felt|could|might|may|would love to hear|would like to (?:know|hear|ask|see|understand|"
     r"learn)|want to (?:know|ask|see|understand|learn)|need (?:help|advice|some|your|a hand|ideas)|"
@@ -132,18 +138,20 @@ _PREFERENCE = {
 }
 _DECISION = {
     "decided": (
-        rf"\b(?:{_WHO}|i|they|team|board|management) {_ADVERB}(?:have |has |had |'ve )?{_ADVERB}(?:decided|agreed|"
-        rf"chose|chosen|settled on|opted|resolved to|approved|signed off|green-?lit|rejected|ruled out|voted|"
-        rf"concluded|committed to)\b"
+        rf"\b(?:{_WHO}|i|they|team|board|management)(?:'ve|'s|'d)? {_ADVERB}(?:have |has |had )?{_ADVERB}"
+        r"(?:decided|agreed|chose|chosen|settled on|made up (?:my|our) minds?|said no to|said yes to|opted|resolved to|"
+        r"approved|signed off|green-?lit|rejected|ruled out|voted|concluded|committed to)\b"
     ),
     "goes with": (
-        r"\b(?:we|i)(?:'re| are|'m| am|'ll| will)? (?:going to go with|going with|go with|went with|sticking with|"
+        r"\b(?:we|i)(?:'re| are|'m| am|'ll| will)? (?:going to go with|going with|go with|went with|"
+        r"sticking with|taking|replacing|quitting|not going to support|"
         r"stick with|picked|pick|dropping|not going to use|moving to|switching to|standardi[sz]ing on)\b|"
         r"^(?:ok(?:ay)?,? |so,? |then,? |great,? |alright,? )*let(?:'s|’s| us) (?:go with|use|stick with|pick|"
         r"choose|take|move to|switch to|drop|keep)\b"
     ),
     "a decision": (
-        r"\b(?:decision(?: is| was|:)|it(?:'s| is) (?:decided|settled|final|agreed)|was (?:decided|approved|"
+        r"\b(?:decision(?: is| was|:)|it(?:'s| is) (?:decided|settled|final|agreed)|settled then|"
+        r"that's (?:decided|settled)|was (?:decided|approved|"
         r"rejected|agreed)|were (?:approved|rejected)|has been (?:decided|approved|rejected|agreed)|"
         r"final answer)\b"
     ),
@@ -154,7 +162,10 @@ _TASK = {
         rf"got|gotta|'s got) (?:to )?(?!(?:help|advice|ideas|a|an|the|some|no|two|three|one|\d)\b)[a-z]+|\b(?:i|we|"
         rf"{_NAME}) (?:should|must|shall) [a-z]+"
     ),
-    "a reminder": r"\bremind me\b|\bto-?dos?\b|\bdon'?t (?:let me )?forget to\b|\baction items?\b|\bremember to\b",
+    "a reminder": (
+        r"^(?:need to|gotta|have to|must|got to|outstanding:|still to do:) ?\w+|\bmustn'?t (?:miss|forget)\b|"
+        r"\bowe \w+|\bremind me\b|\bto-?dos?\b|\bdon'?t (?:let me )?forget to\b|\baction items?\b|\bremember to\b"
+    ),
     "due": (
         r"\b(?:due|deadline)\b|\b(?:by|before|until|no later than) (?:mon|tues|wednes|thurs|fri|satur|sun)day\b|"
         r"\b(?:by|before) (?:tomorrow|tonight|next week|the end of|end of|noon|\d)"
@@ -169,7 +180,9 @@ _TASK = {
 }
 _FAILURE = {
     "failed": (
-        r"\b(?:fail(?:ed|s|ing|ure)|crash(?:ed|es|ing)?|broke(?:n)?(?! up)|doesn'?t work|does not work|"
+        r"\b(?:fail(?:ed|s|ing|ure)|crash(?:ed|es|ing)?|panics?|panicked|bounced|breaks|declined|"
+        r"won't (?:start|drain|open|load|boot|turn|connect|install|build|compile)|permission denied|"
+        r"access denied|access is denied|returns \d{3}|broke(?:n)?(?! up)|doesn'?t work|does not work|"
         r"didn'?t work|did not work|don'?t work|not working|stopped working|timed? ?out|timeout|went wrong|"
         r"went down|is down|was down|are down|(?:an?|the|this|same|get(?:s|ting)?|got|throws?|"
         r"with) (?:[\w-]+ )?(?:error|exception|bug|outage|segfault|stack ?trace)|out of memory|oom|got lost|"
@@ -239,12 +252,34 @@ _FACT = {
         r"worries|problem|never|that's all|nothing)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
         r"make (?:it|that)|not )"
     ),
+    "who belongs to whom": (
+        rf"\b(?:my|our|his|her) (?:partner|wife|husband|son|daughter|sister|brother|mother|father|mum|mom|dad|boss|"
+        rf"manager|doctor|dentist|neighbou?r|friend|colleague|cat|dog|cousin|aunt|uncle|girlfriend|boyfriend|"
+        rf"landlord|vet|therapist|accountant)s?,? {_NAME}"
+    ),
+    "what one gets": (
+        r"\bi (?:often |always |usually |sometimes |badly )*get (?!(?:it|that|this|the idea|you|why|what|how|to|"
+        r"a chance|back)\b)[a-z]+"
+    ),
     "of somebody named before": (
         r"^(?:he|she|they|it)(?:'s|'re)? (?:is|are|was|were|has|have|had|lives?|works?|moved|likes?|loves?|hates?|"
         r"prefers?|studies|plays?|speaks?|costs?|runs?|uses?|needs?|allergic|\d|a|an|the|called|named|born|from|"
         r"in|vegetarian|vegan|married|expecting|starting)\b"
     ),
 }
+_GOES_ON = r"[,;:—–-] |, (?:and|but|so) | (?:and|but|because) "
+_NAMED_INSIDE = r"(?<=[a-z,;:] )(?!I\b|I'|OK\b|TV\b)[A-Z][\w'-]+"
+_VERB = (
+    r"\b(?:is|are|was|were|am|be|been|has|have|had|do|does|did|will|would|can|can't|could|must|should|may|"
+    r"might|won't|"
+    r"isn't|aren't|wasn't|hasn't|haven't|[a-z]+(?:ed|ing)|keeps?|takes?|took|gave|gives?|goes|went|comes?|"
+    r"came|says?|said|"
+    r"means?|meant|needs?|wants?|puts?|sees?|saw|makes?|made|gets?|got|leads?|led|runs?|ran|lives?|talks?|"
+    r"leaves?|left|"
+    r"signs?|starts?|ends?|costs?|pays?|paid|sends?|sent|bought|sold|hates?|loves?|likes?|owes?|drops?|loses|"
+    r"lost|grew)\b"
+    r"|\w'(?:s|re|ve|ll|m|d)\b"
+)
 _PASSING = (
     r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?:'ve| have)? (?:just |only |also )?(?:had|ate|eat|"
     r"went|saw|tried|was (?:looking|reading|trying|talking|about)|were (?:looking|talking|trying)|read|watched|"
@@ -265,33 +300,43 @@ _PROMISE = (
 _RESULT = {
     "did it": (
         r"^(?:(?:done|ok(?:ay)?|great|good news|all set|update)[,.:!—-]+ ?)*I(?:'ve| have)? (?:now |just |"
-        r"already |successfully |also )*(?:booked|sent|created|filed|fixed|scheduled|ordered|updated|deployed|"
+        r"already |successfully |also )*(?:booked|sent|put together|prepared|drafted|counted|calculated|"
+        r"credited|arranged|created|filed|fixed|scheduled|ordered|updated|deployed|"
         r"merged|refunded|cancelled|canceled|submitted|published|uploaded|moved|renamed|deleted|removed|restarted|"
         r"reset|rolled back|installed|configured|added|paid|transferred|reserved|confirmed|opened|closed|assigned|"
         r"escalated|emailed|called|registered|saved|pushed|released|migrated|reverted|found|ran|tested|verified|"
         r"measured|reproduced|changed|set)\b"
     ),
     "came out": (
-        r"\b(?:root cause (?:is|was)|turned out|turns out|all tests pass(?:ed)?|tests? (?:now )?pass(?:es|ed)?|"
+        r"\b(?:root cause (?:is|was)|(?:is|was|were) caused by|came from|finished:|failed|fails?|did not work|"
+        r"didn't work|bounced|was declined|returns \d{3}|has been (?:shipped|sent|booked|cancelled|refunded|"
+        r"approved)|were given|instead of \d|turned out|turns out|all tests pass(?:ed)?|"
+        r"tests? (?:now )?pass(?:es|ed)?|"
         r"build (?:passed|failed|succeeded)|the (?:total|result|answer|outcome|cause|reason|refund|order|ticket|"
         r"booking|reservation|confirmation|invoice|deployment|migration|meeting|appointment|flight|package|"
         r"backup)(?: [\w#-]+){0,4} (?:is|was|has been|comes to|came to|will be)\b)"
     ),
     "decided together": (
-        r"\b(?:we(?:'ve| have)? (?:decided|agreed|settled|chose)|(?:so|then|agreed|decision)[,:] (?:we|it)(?:'ll|"
+        r"\b(?:we(?:'ve| have)? (?:decided|agreed|settled|chose|picked|ruled out)|we're going with|"
+        r"it's (?:final|decided|settled)|that's (?:decided|settled)|(?:so|then|agreed|decision)[,:] (?:we|"
+        r"it)(?:'ll|"
         r" will|'s| is| go| use))\b"
     ),
 }
 _ECHO = (
-    r"\b(?:you (?:said|told|mentioned|asked|prefer|like|love|have|are|live|work|wanted|want|need|can|could|might|"
-    r"may|should)|you(?:'re|'ve|r )|as (?:you|I) (?:said|mentioned)|based on|what I (?:remember|know)|"
-    r"I (?:remember|recall)|from (?:our|what|my)|according to|remind me)\b"
+    r"^(?:(?:so|well|yes|right|ok(?:ay)?|sure|great|of course|perfect|noted|got it)[,.!:]? )*(?:you\b|"
+    r"since you|your [a-z' ]+ (?:is|are) "
+    r"(?!\S*\d))|\b(?:you (?:said|told|mentioned|asked)|as (?:you|I) (?:said|mentioned)|based on what|what I "
+    r"(?:remember|know|have)|I (?:remember|recall|have noted)|from (?:our|what|my) |according to)\b"
 )
 _ASKS_USER = r"\b(?:you|your)\b.*\?[\"'”’)]*$"
 _ENGLISH = (
-    r"\b(?:the|a|an|i|i'm|my|is|are|was|to|and|of|in|we|you|it|for|on|with|that|this|not|have|has|do|be|at|please|"
-    r"thanks|our|will|can|yes|no)\b"
+    r"\b(?:the|i|i'm|i've|my|is|are|to|and|we|we're|you|it|it's|for|with|that|this|not|have|has|don't|be|at|please|thanks|"
+    r"our|can|can't|yes|but|like|how|what|good|hi|hello|take|your|just|get|got|from|by|up|out|if|about|they|she|his|her|"
+    r"there|their|again|morning|back|need|want|still|soon|too|very|ok|okay|of|were|been|had|did|does|who|when|where|"
+    r"called|now|new|likes?|loves?|lives|works)\b"
 )
+"""Words that other languages have not: "in", "was" and "will" are German too."""
 _ASSENT = (
     r"^(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|maybe|thanks|thank you|right|exactly|correct|fine|good|great|"
     r"perfect|both|neither|none|nothing|sounds good|go ahead|please do|not yet|done|i don'?t know|no idea|"
@@ -331,7 +376,7 @@ def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
     if turn.role == "user" and (answer := _answer(text, before)):
         yield _made(answer, "fact", turn.role, "an answer to what was asked", at)
         return
-    foreign = len(text.split()) > 3 and not _has(_ENGLISH, text)
+    foreign = turn.role == "user" and len(text) > 12 and not _has(_ENGLISH, text)
     last = ""
     for sentence in sentences(text):
         said = sentence.text.strip()
@@ -384,17 +429,23 @@ def judge(said: str, role: str) -> tuple[Kind, str] | None:
         return None
     if _has(r"^(?:please )?remind me\b", said):
         return "task", "a reminder"
-    if (_has(_REQUEST, said) and not _has(_INSTRUCTS, said) and _sort(_DECISION, said) is None) or _has(_IDLE, said):
-        # "It is on Friday" is idle talk, unless it corrects something or names a thing.
-        return ("fact", "a correction") if _has(_FACT["a correction"], said) else None
-    judged = _kind(said)
-    if (
-        judged
-        and judged[0] == "fact"
-        and (_has(_PASSING, said) or (_has(_TODAY, said) and not _has(_FACT["a change"], said)))
-    ):
+    if _has(_REQUEST, said) and not _has(_INSTRUCTS, said) and _sort(_DECISION, said) is None:
         return None
-    return judged
+    if _has(_IDLE, said):
+        # "It is on Friday" is idle talk, unless it corrects something, or goes on to say more.
+        if _has(_FACT["a correction"], said):
+            return "fact", "a correction"
+        rest = _find(_GOES_ON).split(said, maxsplit=1)
+        return judge(rest[1], role) if len(rest) > 1 and len(rest[1].split()) > 4 else None
+    judged = _kind(said) or _definite(said)
+    passing = _has(_PASSING, said) or (_has(_TODAY, said) and not _has(_FACT["a change"], said))
+    return None if judged and judged[0] == "fact" and passing else judged
+
+
+def _definite(said: str) -> tuple[Kind, str] | None:
+    """A statement that names something: a number, or a name inside the sentence."""
+    named = _find(_NAMED_INSIDE, any_case=False).search(said) or any(letter.isdigit() for letter in said)
+    return ("fact", "names something") if named and len(said.split()) > 3 and _has(_VERB, said) else None
 
 
 def _kind(said: str) -> tuple[Kind, str] | None:

@@ -6,19 +6,23 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 
 from recollect import validation
-from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, given, plain, turns
+from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, given, last_of, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
 from recollect.errors import InputError, RecollectError
 from recollect.memory import Memory
+from recollect.policies.extraction import Said, extract
 from recollect.policies.injection import Placing, SystemMessages
+from recollect.verbs.persist import keep
 
 OnError = Literal["warn", "raise"]
+Storing = Literal["facts", "turns"]
+"""What matters of what was said, or all of it word for word."""
 
 _log = logging.getLogger("recollect.wrap")
 _REMEMBERED = 10_000
@@ -42,6 +46,14 @@ def _flag(field: str) -> Callable[[Any], bool]:
     return check
 
 
+def _storing(value: Any) -> Storing | None:
+    if isinstance(value, bool):
+        return "facts" if value else None
+    if value in get_args(Storing):
+        return value
+    raise InputError("store", "must be True, False, 'facts' or 'turns'")
+
+
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "memory": _memory,
     "budget": lambda value: None if value is None else validation.count(value, "budget", high=100_000_000),
@@ -51,7 +63,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     ),
     "min_relevance": lambda value: None if value is None else validation.importance(value, "min_relevance"),
     "inject": _flag("inject"),
-    "store": _flag("store"),
+    "store": _storing,
     "kind": validation.kind,
     "query": lambda value: None if value is None else validation.query(value),
     "on_error": lambda value: validation.choice(value, "on_error", OnError),
@@ -65,7 +77,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     system_messages: SystemMessages | None = None
     min_relevance: float | None = None
     inject: bool = True
-    store: bool = True
+    store: Storing | None = "facts"
     kind: str = "conversation"
     query: str | None = None
     on_error: OnError = "warn"
@@ -236,6 +248,13 @@ class Call:
         claimed = self._wrapping.claim(turns(self.shape, self._messages, reply, place, self._context))
         if not claimed:
             return
+        if self._options.store == "facts":
+            try:
+                self._keep(claimed, reply)
+            except BaseException:
+                self._wrapping.release(claimed)
+                raise
+            return
         items = [self._item(turn, partial=turn.role == "assistant" and not reply.over) for turn in claimed]
         try:
             memory.remember_many(items)
@@ -247,6 +266,16 @@ class Call:
         except BaseException:
             self._wrapping.release(claimed)
             raise
+
+    def _keep(self, claimed: Sequence[Turn], reply: Reply) -> None:
+        """What matters of it, by rules: a model of its own would cost as much again as the call."""
+        view = self._options.memory._view  # pyright: ignore[reportPrivateUsage]
+        new = {turn.role: turn.text for turn in claimed if turn.role == "user" or reply.over}
+        asked = last_of(self._messages, "assistant") if "user" in new else ""
+        said = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
+        # What was cut out of an answer, because it repeats what it was given, may have turned its meaning.
+        found = [one for one in extract(said) if one.turn and not (one.role == "assistant" and "…" in one.text)]
+        keep(view, found, view.address.conversation, [{"source": self.shape.source}] * len(found))
 
     def _store_each(self, claimed: Sequence[Turn], items: Sequence[dict[str, Any]]) -> None:
         refused: list[InputError] = []

@@ -106,6 +106,13 @@ def _said_last(messages: Sequence[Message]) -> int | None:
     return None
 
 
+def last_of(messages: Sequence[Message], role: str) -> str:
+    """The words of the last message of a role, before the user's last one."""
+    at = _said_last(messages)
+    before = messages if at is None else messages[:at]
+    return next((text_of(message) for message in reversed(before) if message.get("role") == role), "")
+
+
 def _key(place: Sequence[object], messages: Sequence[Message]) -> bytes:
     """Prompts are no part of it: many hold the time of day."""
     said = [

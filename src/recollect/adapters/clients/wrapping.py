@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from recollect.adapters.clients import anthropic, openai
-from recollect.adapters.clients.calls import Call, OnError, Wrapping, options
+from recollect.adapters.clients.calls import Call, OnError, Storing, Wrapping, options
 from recollect.adapters.clients.streams import AsyncManager, AsyncStream, Manager, Stream, threaded
 from recollect.adapters.clients.turns import Reply, Shape
 from recollect.aio import AsyncMemory
@@ -32,18 +32,18 @@ def wrap(
     system_messages: SystemMessages | None = None,
     min_relevance: float | None = None,
     inject: bool = True,
-    store: bool = True,
+    store: bool | Storing = True,
     kind: str = "conversation",
     on_error: OnError = "warn",
 ) -> C:
-    """The client, with memory: what matters is put before the model, and what was said is stored.
+    """The client, with memory: what matters is put before the model, and what matters of what was said is kept.
 
     For the clients of the packages `openai` (chat completions, responses) and `anthropic` (messages), plain and async,
     streaming or not; all else they do is as before. What memory fails at is logged as `recollect.wrap` and never
-    stops a call, unless `on_error="raise"`. A call takes options of its own: `create(…, recollect={"store": False})`,
-    or any of those here, `query`, and `memory` for another view. `place` and `system_messages` are those of
-    `Memory.context`, and nothing below `min_relevance` is put in. `wrapping(wrapped).last` is what the latest call was
-    given.
+    stops a call, unless `on_error="raise"`. `store="turns"` keeps what was said word for word, as memories of `kind`.
+    `place` and `system_messages` are those of `Memory.context`, and nothing below `min_relevance` is put in. A call
+    takes options of its own: `create(…, recollect={"store": False})`, or any of those here, `query`, and `memory` for
+    another view. `wrapping(wrapped).last` is what the latest call was given.
     """
     package, awaited = _recognised(client)
     chosen = options(

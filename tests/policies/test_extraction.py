@@ -1,0 +1,143 @@
+"""What of a conversation is kept, measured on labelled sentences and on whole transcripts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import Memory
+from recollect.policies.extraction import Said, extract, judge
+
+HERE = Path(__file__).parent
+SENTENCES = [line.split("\t") for line in (HERE / "extraction_sentences.tsv").read_text().splitlines() if line]
+TRANSCRIPTS: list[dict[str, Any]] = json.loads((HERE / "extraction_transcripts.json").read_text())
+
+
+@pytest.mark.clause("INK-18")
+def test_most_of_what_matters_is_found_and_little_else(record_property: Any) -> None:
+    """0.95 and 0.71 when the rules first met these sentences, which were written without knowing them."""
+    found = missed = wrong = 0
+    for label, role, text in SENTENCES:
+        kept = judge(text.replace("’", "'"), role) is not None
+        found += kept and label != "none"
+        wrong += kept and label == "none"
+        missed += not kept and label != "none"
+    precision, recall = found / (found + wrong), found / (found + missed)
+    record_property("precision", precision)
+    record_property("recall", recall)
+    assert len(SENTENCES) >= 300
+    assert precision >= 0.95
+    assert recall >= 0.85
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda one: one["title"])
+@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+def test_a_conversation_leaves_what_was_stated_and_changed(
+    transcript: dict[str, Any], store: str, tmp_path: Path
+) -> None:
+    with Memory(f"{store}:{tmp_path / 'm'}", preset="recollect", embedder="none") as memory:
+        for _ in range(2):  # the same again leaves nothing more
+            with memory.conversation(transcript["title"]) as talk:
+                for turn in transcript["turns"]:
+                    talk.say(turn["role"], turn["text"])
+        texts = [record.text for record in memory.list(limit=1000)]
+    assert len(texts) == len(set(texts))
+    lost = [piece for piece in transcript["keep"] if not any(piece in text for text in texts)]
+    assert len(lost) <= 1, lost
+    assert [new for _, new in transcript["changes"] if not any(new in text for text in texts)] == []
+
+
+def test_little_of_what_is_left_is_junk() -> None:
+    kept = junk = lost = stated = 0
+    for transcript in TRANSCRIPTS:
+        worth = [*transcript["keep"], *transcript["fine"]]
+        texts = [one.text for one in extract([Said(turn["role"], turn["text"]) for turn in transcript["turns"]])]
+        kept += len(texts)
+        junk += sum(not any(piece in text for piece in worth) for text in texts)
+        stated += len(transcript["keep"])
+        lost += sum(not any(piece in text for text in texts) for piece in transcript["keep"])
+    assert junk / kept <= 0.1
+    assert lost / stated <= 0.03
+
+
+def test_questions_weeks_later_are_answered(tmp_path: Path) -> None:
+    """By words alone; a model finds more."""
+    asked = answered = 0
+    for number, transcript in enumerate(TRANSCRIPTS):
+        with Memory(tmp_path / str(number), embedder="none") as memory:
+            with memory.conversation() as talk:
+                for turn in transcript["turns"]:
+                    talk.say(turn["role"], turn["text"])
+            for question, wanted in transcript["questions"]:
+                asked += 1
+                answered += any(wanted in hit.memory.text for hit in memory.recall(question))
+    assert answered / asked >= 0.85
+
+
+ANSWERED = [
+    ("What is your dog called?", "Bello", "What is your dog called? Bello"),
+    ("Where do you live?", "In Porto.", "Where do you live? In Porto."),
+    ("What is your dog called?", "Yes", None),
+    ("Shall I book it for you?", "Tuesday", None),
+    ("The dog barks.", "Bello", None),
+    ("What is your dog called?", "What?", None),
+]
+
+
+@pytest.mark.parametrize(("asked", "said", "kept"), ANSWERED)
+def test_a_short_answer_is_kept_with_what_was_asked(asked: str, said: str, kept: str | None) -> None:
+    found = extract([Said("assistant", asked), Said("user", said)])
+    assert [one.text for one in found] == ([kept] if kept else [])
+
+
+def test_a_pronoun_brings_its_sentence() -> None:
+    found = extract([Said("user", "My sister Clara lives in Vienna. She works at a clinic.")])
+    assert [one.text for one in found][-1] == "My sister Clara lives in Vienna. She works at a clinic."
+
+
+@pytest.mark.parametrize(
+    "text", ["Ich wohne seit März in Graz.", "私はポルトに住んでいます。", "Vivo en Lisboa desde mayo."]
+)
+def test_statements_in_other_languages_are_kept(text: str) -> None:
+    assert [one.text for one in extract([Said("user", text)])] == [text]
+    assert extract([Said("user", f"{text[:-1]}?")]) == []
+    assert extract([Said("assistant", text)]) == []
+
+
+def test_vital_facts_matter_more_than_promises() -> None:
+    allergy, promise = extract(
+        [Said("user", "I'm allergic to peanuts."), Said("assistant", "I'll send the list to Ann tomorrow.")]
+    )
+    assert allergy.importance > promise.importance
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_no_text_takes_long(role: str) -> None:
+    """Patterns that look far back and ahead must not be lured into doing so for ever."""
+    hostile = [
+        "a " * 5000,
+        "the " * 3000 + "x",
+        "I " * 4000,
+        "my " * 3000 + "!",
+        "A" * 20_000,
+        "Ann " * 4000,
+        ", " * 5000,
+    ]
+    for text in hostile:
+        extract([Said(role, text)])
+        judge(text[:600], role)
+
+
+def test_code_and_blocks_that_were_put_in_are_left() -> None:
+    text = "<memories>\n- (2026-01-01) My dog is called Bello\n</memories>\n\n```\nmy_dog is 3\n```\nThanks!"
+    assert extract([Said("user", text)]) == []
+
+
+def test_every_rule_has_a_name_that_explains() -> None:
+    for label, role, text in SENTENCES:
+        if (judged := judge(text, role)) and label != "none":
+            assert re.fullmatch(r"[a-z][a-z' ]+", judged[1])
