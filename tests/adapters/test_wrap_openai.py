@@ -963,9 +963,8 @@ def test_only_a_wrapped_client_has_a_wrapping(plain: openai.OpenAI, client: Any)
 
 def test_what_matters_is_kept_and_nothing_else(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
     client: Any = recollect.wrap(plain, memory.at(conversation="monday"))
-    server.then(
-        says("Hello! How can I help?"), says("I'll keep that in mind. I've booked table 4 for Friday."), says("Bello")
-    )
+    booked = "I've booked table 4 for Friday."
+    server.then(says("Hello! How can I help?"), says(f"I'll keep that in mind. {booked}"), says("Bello"))
     say(client, "Hi!")
     say(client, f"{DOG}. What should I cook?")
     say(client, ASKED)

@@ -16,14 +16,34 @@ import recollect
 from recollect import Memory
 from recollect.audit import AuditLog
 from recollect.context import Context
+from recollect.context.orientation import OrientationDocument
+from recollect.facets.channels import Channels
+from recollect.facets.conversations import Conversations
 from recollect.facets.journal import Journal
+from recollect.facets.knowledge import Knowledge
 from recollect.facets.moments import Moments
+from recollect.facets.talk import Talk
+from recollect.facets.workflows import Workflows
 from recollect.presets import Preset
 from recollect.recall.consult import Consulted
 from recollect.view import Conditions
 
 TEXT = (Path(__file__).parent.parent.parent / "docs" / "reference.md").read_text()
-LATE = {"Context": Context, "Consulted": Consulted, "Journal": Journal, "Moments": Moments}
+LATE = {
+    kind.__name__: kind
+    for kind in (
+        Channels,
+        Consulted,
+        Context,
+        Conversations,
+        Journal,
+        Knowledge,
+        Moments,
+        OrientationDocument,
+        Talk,
+        Workflows,
+    )
+}
 for _name in ("Embedder", "Llm", "Count", "Placing", "SystemMessages"):
     LATE[_name] = Any  # type: ignore[assignment]
 
