@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -58,7 +58,7 @@ class Assembly:
         report = self._report()
         self._audit(report)
         return Context(
-            [dict(message) for message in messages],
+            [_copied(message) for message in messages],  # what is done to them must not reach the caller's
             report,
             system,
             tuple(item.id for section in self._sections for item in section.items if item.id is not None),
@@ -269,3 +269,10 @@ def _joined(one: Any, other: Any) -> Any:
     kind = "input_text" if any(str(part.get("type")).startswith("input_") for part in parts) else "text"
     texts = [[{"type": kind, "text": side}] if isinstance(side, str) and side else side for side in (one, other)]
     return [part for side in texts for part in side]
+
+
+def _copied(value: Any) -> Any:
+    """Lists and dicts anew, and what they hold as it is."""
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    return [_copied(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -13,6 +13,8 @@ from recollect.text.fence import CLOSE, DATA, OPEN, inside
 from recollect.text.short import shortened
 
 _HEAD = f"{OPEN}\nWhat you remember that may matter here, best first, each with its {{}}. {DATA}"
+_PLAIN = str.maketrans("()[]", "    ")
+"""Where a memory is from must not look like the end of that."""
 _LARGEST = 0.5
 """One memory may take so much of the block."""
 
@@ -72,5 +74,9 @@ def _origin(record: Record, ident: str | None, request: Request) -> str:
     day = local(record.created_at, request.zone).date().isoformat()
     who = record.source if record.role is None else record.role
     # Half the tokens without hyphens, which leaves room for the id.
-    said = (ident, day.replace("-", "") if ident else day, inside(who) if who and who != "user" else None)
+    said = (
+        ident,
+        day.replace("-", "") if ident else day,
+        inside(who).translate(_PLAIN) if who and who != "user" else None,
+    )
     return " ".join(filter(None, said))
