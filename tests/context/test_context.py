@@ -359,6 +359,8 @@ def test_the_same_turns_are_condensed_once(tmp_path: Path) -> None:
         assert slow.asked == 1
         assert again.messages == first.messages
         memory.context([*LONG, user("and now?")], budget=1000)
+        assert slow.asked == 1  # one turn more is worked in without it
+        memory.context([*LONG, *(user(f"and now {number}?") for number in range(8))], budget=1000)
 
     assert slow.asked == 2
     assert first.report.condensed_by == "slow"

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
 from recollect.context.messages import SYSTEM, Message, Unit, result_of, tokens_of
 from recollect.context.request import Request
 from recollect.context.sections import Context, Item, LeftOut, Report, Section, Share
+from recollect.context.summaries import summary_of
 from recollect.text.fence import CLOSE, OPEN, inside
 
-if TYPE_CHECKING:
-    from recollect.models.llm import Condensed
-
-_SUMMARIES = 64
 _FRAME_TOKENS = 8
 """What a summary costs besides its own: a message around it, or empty lines before it."""
 
@@ -140,7 +136,7 @@ class Assembly:
     def _told(self, older: Sequence[Unit], tokens: int) -> Summary | None:
         """What these turns said, unless that is nothing."""
         said = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
-        made, model = _short(self._request, said, tokens), self._request.view.llm
+        made, model = summary_of(self._request, said, tokens), self._request.view.llm
         by = model.name if model is not None and made.by == "model" else made.by
         return Summary(_summary(len(older), made.text), by) if made.text else None
 
@@ -234,23 +230,6 @@ def _whole(shares: list[Share], total: int) -> list[Share]:
 def _summary(turns: int, text: str) -> str:
     """Fenced, because what users said must not gain the rank of the message that it is now in."""
     return f"Summary of {turns} earlier turns:\n{OPEN}\n{inside(text)}\n{CLOSE}"
-
-
-def _short(request: Request, said: Sequence[str], tokens: int) -> Condensed:
-    """Once for the same turns: a model may be asked many times while a conversation stands still."""
-    from recollect.models.llm import condense
-
-    view, known = request.view, request.view.memo("summaries")
-    name = view.llm.name if view.llm is not None else ""
-    key = sha256("\0".join([name, str(tokens), *said]).encode("utf-8", "surrogatepass")).digest()
-    made = known.get((key, request.count))
-    if made is None:
-        made = condense(view.llm, said, tokens, count=request.count)
-        if not made.problem:
-            while len(known) >= _SUMMARIES:
-                known.pop(next(iter(known)), None)
-            known[key, request.count] = made
-    return made
 
 
 def _appended(content: Any, further: Sequence[Any]) -> Any:
