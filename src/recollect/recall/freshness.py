@@ -110,6 +110,17 @@ class _Said:
         self.speaker = speaker
         self._sentence = sentence
         self._known: dict[re.Pattern[str], bool] = {}
+        self._owners: list[tuple[int, str]] | None = None
+
+    @property
+    def owners(self) -> list[tuple[int, str]]:
+        """Whose things it speaks of, and where."""
+        if self._owners is None:
+            # Most sentences have none, and a pattern is slow to say so.
+            may = "'" in self.sentence or "’" in self.sentence or " of " in self.sentence.lower()
+            found = _POSSESSOR.finditer(self.sentence) if may else ()
+            self._owners = [(one.start(), stem((one[1] or one[2]).lower())) for one in found]
+        return self._owners
 
     def _has(self, pattern: re.Pattern[str]) -> bool:
         # Not a cached_property: until Python 3.12 that takes a lock, which a forked child may find taken.
@@ -200,18 +211,14 @@ def _alike(rows: Sequence[int], vectors: ByPosition[NDArray[np.float32] | None] 
 
 def _of_another(old: _Said, new: _Said, question: _Question) -> bool:
     """Whether the newer says it of somebody else, or of something that belongs to the one asked about."""
-    verb = _VERB.search(new.sentence)
-    end = verb.start() if verb else max((new.sentence.lower().rfind(word) for word in question.spelled), default=-1)
-    mine, theirs = _possessors(new.sentence, end), _possessors(old.sentence, len(old.sentence))
-    if mine - theirs:
-        return True
+    if new.owners:
+        verb = _VERB.search(new.sentence)
+        end = verb.start() if verb else max((new.sentence.lower().rfind(word) for word in question.spelled), default=-1)
+        theirs = {name for _, name in old.owners}
+        if any(name not in theirs for at, name in new.owners if at <= max(end, 0)):
+            return True
     begins = _OWNERS.match(new.sentence)
     return begins is not None and not _OWNERS.match(old.sentence) and "@me" in old.words and not new.adds
-
-
-def _possessors(sentence: str, until: int) -> set[str]:
-    found = _POSSESSOR.finditer(sentence)
-    return {stem((one[1] or one[2]).lower()) for one in found if one.start() <= max(until, 0)}
 
 
 def _tells_of_a_change(old: _Said, new: _Said, question: _Question) -> bool:
