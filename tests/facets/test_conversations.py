@@ -150,6 +150,17 @@ def test_a_view_that_is_bound_to_a_conversation_starts_that_one(memory: Memory) 
         monday.conversations.idle(other.id)
 
 
+def test_what_agents_said_to_themselves_stays_theirs_whoever_ends_it(memory: Memory) -> None:
+    started = memory.conversations.start()
+    for agent in ("a", "b"):
+        view = memory.at(agent=agent)
+        view.conversations.say(started.id, "user", f"The code of door {agent} is blue.")
+    memory.at(agent="b").conversations.idle(started.id)
+    assert [record.content for record in memory.at(agent="a").list()] == ["The code of door a is blue."]
+    assert [record.content for record in memory.at(agent="b").list()] == ["The code of door b is blue."]
+    assert memory.stats().tiers.get("conversation", 0) == 0
+
+
 def test_others_conversations_are_not_there(memory: Memory) -> None:
     mine, yours = memory.at(agent="a", account="u"), memory.at(agent="b")
     started = mine.conversations.start("secret plans")
@@ -157,8 +168,9 @@ def test_others_conversations_are_not_there(memory: Memory) -> None:
         assert view.conversations.list() == []
         for verb in (view.conversations.get, view.conversations.idle, view.conversations.archive):
             for name in (started.id, started.ref_code):
-                with pytest.raises(NotFoundError):
+                with pytest.raises(NotFoundError) as caught:
                     verb(name)
+                assert name == started.id or started.id not in str(caught.value)
     assert memory.conversations.get(started.id).status == "active"
 
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from recollect import validation
 from recollect.errors import ConflictError, ConversationTransitionError, NotFoundError
 from recollect.facets.channels import DEFAULT, Channels
-from recollect.filters import Filter
 from recollect.policies.secrets import screen
 from recollect.record import Address, Record, Tier, new_id, parse_time
 from recollect.stores.shelves import Thing, names
@@ -104,15 +103,14 @@ class Conversations:
         if status is not None:
             wanted = (validation.choice(status, "status", Status),)
         room = None if channel is None else Channels(self._view).get(channel).id
-        bound = self._view.address.channel if "channel" in self._view.bound else None
+        folded = validation.query(contains).casefold()
         behind = None if after is None else self._thing(after).key
         found: builtins.list[Conversation] = []
-        for thing in self._view.store.shelf(
-            self._view.place, SHELF, contains=contains, newest_first=True, after=behind
-        ):
+        for thing in self._view.store.shelf(self._view.place, SHELF, newest_first=True, after=behind):
             known = _conversation(thing)
-            if self._sees(thing) and known.status in wanted and room in (None, known.channel_id):
-                found += [known] if bound in (None, known.channel) else []
+            meant = known.status in wanted and room in (None, known.channel_id) and folded in known.title.casefold()
+            if meant and self._sees(thing):
+                found.append(known)
             if len(found) == limit:
                 break
         return found
@@ -165,11 +163,12 @@ class Conversations:
             with view.store.transaction(place):
                 thing = self._thing(known.id)  # as it is now that nobody else can write there
                 _check(_conversation(thing), status)
-                turns = said(view, known.id) if thing.body["status"] == "active" else []
+                turns = said(_whole(view), known.id) if thing.body["status"] == "active" else []
                 if persisted.issuperset(turn.id for turn in turns):
                     return self._ended(thing, status)
             # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
-            persist(_in(view, known), known.id, turns)
+            for speaker, theirs in _by_speaker(turns).items():
+                persist(_in(view, known, *speaker), known.id, theirs)
             persisted = frozenset(turn.id for turn in turns)
 
     def _ended(self, thing: Thing, status: Status) -> Conversation:
@@ -185,13 +184,13 @@ class Conversations:
         return _conversation(kept)
 
     def _thing(self, id: str) -> Thing:
-        view, ident = self._view, validation.name(id, "conversation")
-        if len(ident) == _REF_CODE:
-            ident = next((ref.body["conversation"] for ref in view.store.find(view.place, REF_CODES, [ident])), ident)
+        view, given = self._view, validation.name(id, "conversation")
+        refs = view.store.find(view.place, REF_CODES, [given]) if len(given) == _REF_CODE else []
+        ident = refs[0].body["conversation"] if refs else given
         for thing in view.store.find(view.place, SHELF, [ident]):
             if self._sees(thing):
                 return thing
-        raise NotFoundError(f"there is no conversation {ident} that this view can see")
+        raise NotFoundError(f"there is no conversation {given} that this view can see")
 
     def _sees(self, thing: Thing) -> bool:
         address, bound = self._view.address, self._view.bound
@@ -203,10 +202,22 @@ class Conversations:
         )
 
 
-def _in(view: View, known: Conversation) -> View:
-    """Where what stays of a conversation belongs: to whom it belongs, in its channel."""
-    owner = {"channel": known.channel, "agent": known.agent, "account": known.account}
-    return replace(view, address=replace(view.address, **owner), bound=view.bound - {"conversation"})
+def _by_speaker(turns: Iterable[Record]) -> dict[tuple[str | None, str | None], builtins.list[Record]]:
+    """What is one agent's own stays its own, whoever ends the conversation."""
+    groups: dict[tuple[str | None, str | None], builtins.list[Record]] = {}
+    for turn in turns:
+        groups.setdefault((turn.address.agent, turn.address.account), []).append(turn)
+    return groups
+
+
+def _in(view: View, known: Conversation, agent: str | None, account: str | None) -> View:
+    """Where what stays of a conversation belongs: to whom said it, in its channel."""
+    address = replace(view.address, channel=known.channel, agent=agent, account=account)
+    return replace(view, address=address, bound=view.bound - {"conversation", "agent", "account"})
+
+
+def _whole(view: View) -> View:
+    return replace(view, address=Address(view.address.tenant, view.address.workspace))
 
 
 def _check(known: Conversation, wanted: Status) -> None:
@@ -216,9 +227,7 @@ def _check(known: Conversation, wanted: Status) -> None:
 
 def _of_it_alone(view: View, ident: str) -> builtins.list[Record]:
     """Whoever wrote it: it is the conversation that ends."""
-    whole = Address(view.address.tenant, view.address.workspace)
-    tiers: tuple[Tier, ...] = ("conversation",)
-    return list(view.store.scan(Filter(whole, view.now(), state=None, tiers=tiers, conversation=ident)))
+    return list(view.store.scan(_whole(view).where(state=None, tiers=("conversation",), conversation=ident)))
 
 
 def _ref_codes() -> Iterator[str]:
