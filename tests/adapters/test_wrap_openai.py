@@ -995,8 +995,12 @@ def test_two_hundred_turns_leave_each_fact_once(plain: openai.OpenAI, memory: Me
 
 def test_what_is_refused_takes_nothing_else_with_it(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
     client: Any = recollect.wrap(plain, memory, on_error="raise")
-    server.then(says("Noted"))
-    say(client, f"{DOG}. Remember that {SECRET}.")
+    server.then(says("Noted"), says("Noted"), says("Noted"))
+    say(client, "aws_secret_access_key =\n  wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+    say(client, f"{DOG}.\n\n{SECRET}")
+    assert kept(memory) == []
+    assert memory.audit.search("refused")[0].meta["field"] == "content"
+    say(client, f"{DOG}.")
     assert kept(memory) == [("user", f"{DOG}.")]
 
 

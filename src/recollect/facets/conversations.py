@@ -70,14 +70,16 @@ class Conversations:
         room = channels.get(channel or address.channel or DEFAULT)
         ident, now = address.conversation or new_id(), view.now()
         body = {"title": title, "channel_id": room.id, "channel": room.name, "status": "active", "ended_at": None}
+        # Two users may call theirs the same: each has its own.
+        owner = ident, address.account, address.agent
+        key = msgspec.json.encode(owner).decode()
         with view.store.transaction(place):
             ref = next(code for code in _ref_codes() if not view.store.find(place, REF_CODES, [code]))
-            owner = ident, address.account, address.agent
             things = [
-                Thing(SHELF, ident, {**body, "ref_code": ref}, *owner, created_at=now, changed_at=now),
-                Thing(REF_CODES, ref, {"conversation": ident}, *owner, created_at=now, changed_at=now),
+                Thing(SHELF, key, {**body, "ref_code": ref}, *owner, created_at=now, changed_at=now),
+                Thing(REF_CODES, ref, {"conversation": ident, "key": key}, *owner, created_at=now, changed_at=now),
             ]
-            if view.store.find(place, SHELF, [ident]):
+            if view.store.find(place, SHELF, [key]):
                 raise ConflictError(f"conversation {ident} was started already")
             channels.keep_default()
             kept = [view.store.keep(place, thing, expect=0) for thing in things]
@@ -161,9 +163,9 @@ class Conversations:
         persisted: frozenset[str] = frozenset()
         while True:
             with view.store.transaction(place):
-                thing = self._thing(known.id)  # as it is now that nobody else can write there
+                thing = self._thing(known.ref_code)  # as it is now that nobody else can write there
                 _check(_conversation(thing), status)
-                turns = said(_whole(view), known.id) if thing.body["status"] == "active" else []
+                turns = _its_own(said(_whole(view), known.id), known) if thing.body["status"] == "active" else []
                 if persisted.issuperset(turn.id for turn in turns):
                     return self._ended(thing, status)
             # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
@@ -174,7 +176,7 @@ class Conversations:
     def _ended(self, thing: Thing, status: Status) -> Conversation:
         """In a transaction."""
         view, place, now = self._view, self._view.place, self._view.now()
-        cleared = _of_it_alone(view, thing.key) if thing.body["status"] == "active" else []
+        cleared = _of_it_alone(view, _conversation(thing)) if thing.body["status"] == "active" else []
         view.store.delete(place, [record.id for record in cleared], "the conversation has ended")
         body = {**thing.body, "status": status, "ended_at": thing.body["ended_at"] or now}
         kept = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
@@ -186,8 +188,12 @@ class Conversations:
     def _thing(self, id: str) -> Thing:
         view, given = self._view, validation.name(id, "conversation")
         refs = view.store.find(view.place, REF_CODES, [given]) if len(given) == _REF_CODE else []
-        ident = refs[0].body["conversation"] if refs else given
-        for thing in view.store.find(view.place, SHELF, [ident]):
+        if refs:
+            things = view.store.find(view.place, SHELF, [refs[0].body["key"]])
+        else:
+            things = list(view.store.shelf(view.place, SHELF, parent=given))
+        own = view.address.account, view.address.agent
+        for thing in sorted(things, key=lambda thing: (thing.account, thing.agent) != own):
             if self._sees(thing):
                 return thing
         raise NotFoundError(f"there is no conversation {given} that this view can see")
@@ -197,7 +203,7 @@ class Conversations:
         return (
             (address.agent is None or thing.agent in (None, address.agent))
             and (address.account is None or thing.account in (None, address.account))
-            and ("conversation" not in bound or address.conversation == thing.key)
+            and ("conversation" not in bound or address.conversation == thing.parent)
             and ("channel" not in bound or address.channel == thing.body["channel"])
         )
 
@@ -225,9 +231,20 @@ def _check(known: Conversation, wanted: Status) -> None:
         raise ConversationTransitionError(known.id, known.status, wanted, _NEXT[known.status])
 
 
-def _of_it_alone(view: View, ident: str) -> builtins.list[Record]:
+def _of_it_alone(view: View, known: Conversation) -> builtins.list[Record]:
     """Whoever wrote it: it is the conversation that ends."""
-    return list(view.store.scan(_whole(view).where(state=None, tiers=("conversation",), conversation=ident)))
+    where = _whole(view).where(state=None, tiers=("conversation",), conversation=known.id)
+    return _its_own(view.store.scan(where), known)
+
+
+def _its_own(records: Iterable[Record], known: Conversation) -> builtins.list[Record]:
+    """Without those of a conversation of the same name that belongs to another agent or account."""
+    return [
+        record
+        for record in records
+        if known.agent in (None, record.address.agent or known.agent)
+        and known.account in (None, record.address.account or known.account)
+    ]
 
 
 def _ref_codes() -> Iterator[str]:
@@ -239,7 +256,7 @@ def _conversation(thing: Thing) -> Conversation:
     body = thing.body
     ended = body["ended_at"] and parse_time(body["ended_at"], "ended_at")
     return Conversation(
-        thing.key,
+        thing.parent or thing.key,
         body["ref_code"],
         body["channel_id"],
         body["channel"],

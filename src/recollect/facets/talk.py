@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from recollect.context.orientation import OrientationDocument, orient
-from recollect.errors import ConflictError, StoreError
+from recollect.errors import ConflictError, NotFoundError
 from recollect.facets.conversations import Conversation, Conversations, Speaker
 from recollect.record import Record, Tier
 from recollect.view import View
@@ -35,7 +35,9 @@ class Talk:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
             self.end()
-        except (ConflictError, StoreError):
+        except NotFoundError:
+            return  # it was forgotten meanwhile, and there is nothing to end
+        except Exception:
             if error is None:
                 raise
 
@@ -60,7 +62,7 @@ class Talk:
 
     def say(self, role: Speaker, text: str) -> Record:
         """Add a turn. It is for this conversation only; what matters of it stays at the end."""
-        return Conversations(self._view).say(self.conversation.id, role, text)
+        return Conversations(self._view).say(self.conversation.ref_code, role, text)
 
     def observe(
         self,
@@ -79,9 +81,9 @@ class Talk:
 
     def end(self) -> Conversation:
         """What leaving the block does: idle, with what matters kept. Once is enough."""
-        known = Conversations(self._view).get(self.conversation.id)
+        known = Conversations(self._view).get(self.conversation.ref_code)
         if known.status == "active":
-            known = Conversations(self._view).idle(known.id)
+            known = Conversations(self._view).idle(known.ref_code)
         self._conversation = known
         return known
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import AccessError, ConcurrencyError, InputError, StoreError
@@ -56,6 +57,8 @@ def forget(view: View, wish: Forget) -> Receipt:
         reason = None if wish.reason is None else checked_reason(view, wish.reason)
         if wish.workspace is not None:
             return _forget_workspace(view, wish, reason)
+        if wish.conversation is not None:
+            wish = replace(wish, conversation=_meant(view, validation.name(wish.conversation, "conversation")))
         records = _select(view, wish)
         things = _things(view, wish)
     groups = by_place(list({record.id: record for record in [*records, *ancestors(view, records)]}.values()))
@@ -77,6 +80,15 @@ def forget(view: View, wish: Forget) -> Receipt:
     return Receipt(view.now(), len(ids), ids, reason, erased, tuple(entry.id for entry in entries), note)
 
 
+def _meant(view: View, conversation: str) -> str:
+    """The id of a conversation that is named by its ref code."""
+    seen = view.address.agent, view.address.account
+    for ref in view.store.find(view.place, "ref_codes", [conversation]):
+        if seen[0] in (None, ref.agent) and seen[1] in (None, ref.account):
+            return ref.body["conversation"]
+    return conversation
+
+
 def _select(view: View, wish: Forget) -> list[Record]:
     conditions: dict[str, Any] = {}
     if wish.tag is not None:
@@ -86,7 +98,7 @@ def _select(view: View, wish: Forget) -> list[Record]:
     if wish.until is not None:
         conditions["until"] = point(wish.until, "until", view.now())
     if wish.conversation is not None:
-        conditions["conversation"] = validation.name(wish.conversation, "conversation")
+        conditions["conversation"] = wish.conversation
     if wish.agent is not None:
         conditions["agent"] = validation.name(wish.agent, "agent")
         if view.address.agent not in (None, wish.agent):

@@ -14,10 +14,11 @@ from recollect import validation
 from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, given, last_of, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
-from recollect.errors import InputError, RecollectError
+from recollect.errors import InputError, RecollectError, SecretError
 from recollect.memory import Memory
 from recollect.policies.extraction import Said, extract
 from recollect.policies.injection import Placing, SystemMessages
+from recollect.policies.secrets import find
 from recollect.verbs.persist import keep
 
 OnError = Literal["warn", "raise"]
@@ -271,6 +272,9 @@ class Call:
         """What matters of it, by rules: a model of its own would cost as much again as the call."""
         view = self._options.memory._view  # pyright: ignore[reportPrivateUsage]
         new = {turn.role: turn.text for turn in claimed if turn.role == "user" or reply.over}
+        refused = [role for role, text in new.items() if find(text, view.preset.secrets)]
+        for role in refused:  # as a whole: a piece of a credential may not look like one
+            view.refused("remember", SecretError("content", find(new.pop(role), view.preset.secrets) or ""))
         asked = last_of(self._messages, "assistant") if "user" in new else ""
         said = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
         # What was cut out of an answer, because it repeats what it was given, may have turned its meaning.

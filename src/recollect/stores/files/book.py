@@ -268,7 +268,7 @@ class Book:
             if everything:
                 self.reader.unsaved.clear()
                 self.touches.take()
-            if not self.reader.unsaved:
+            if not self.busy:  # a transaction builds on what was read
                 self.reader.reset()
             self.reader.close()
 

@@ -120,7 +120,9 @@ class FileFolder:
         return opened
 
     def book(self, place: Place) -> Book:
-        return self.opened(place).book
+        """That of this thread's transaction, if it has one there: another thread may close the folder meanwhile."""
+        mine = self._inside.places.get(place)
+        return (mine or self.opened(place)).book
 
     def known(self) -> list[Opened]:
         with self._lock:
