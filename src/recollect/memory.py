@@ -17,7 +17,7 @@ from recollect.errors import AccessError
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.facets.sources import own_sources
-from recollect.maintenance import jobs
+from recollect.maintenance import jobs as maintenance
 from recollect.maintenance.jobs import Maintained
 from recollect.models.vectors import Embedding, embedder_for
 from recollect.presets import Preset
@@ -513,20 +513,36 @@ class Memory:
             raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
         return [] if view.on_disk is None else [one for place in view.places for one in view.on_disk.damage(place)]
 
-    def maintain(self, *, early: bool = False, dry_run: bool = False) -> Maintained:
-        """Archive what has decayed below the preset's limit; with `early`, also what was of little importance."""
-        return jobs.maintain(self._view, early, dry_run)
+    def maintain(
+        self,
+        *,
+        early: bool = False,
+        dry_run: bool = False,
+        force: bool = False,
+        jobs: Iterable[str] | None = None,
+        only: Iterable[str] | None = None,
+        stopping: Callable[[], bool] | None = None,
+    ) -> Maintained:
+        """Run the jobs that are due: archive what has decayed, keep the quota, consolidate, make vectors and so on.
+
+        `dry_run=True` only says what would be done to which memory, and why. What would take too large a share of a
+        scope at once is held back; `force=True` does that too. `early` also archives what was of little importance.
+        `jobs` names the only ones to run, due or not; `only` the only memories to change. `stopping` is asked between
+        jobs: once it says true, the rest is left for the next time. Every change can be undone.
+        """
+        wish = maintenance.Wish(early, dry_run, force, jobs, only, stopping)
+        return maintenance.maintain(self._view, wish)
 
     def embed(self, *, wait: bool = True, progress: Progress | None = None) -> int:
         """Have the vectors made that the memories of this workspace lack, as after a bulk load.
 
         Returns how many were made; without `wait`, at once, how many are still to be made in the background.
         """
-        return jobs.embed(self._view, wait, progress)
+        return maintenance.embed(self._view, wait, progress)
 
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
-        return jobs.compact(self._whole)
+        return maintenance.compact(self._whole)
 
     def stats(self) -> StoreStats:
         """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk."""

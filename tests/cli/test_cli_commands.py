@@ -757,6 +757,44 @@ def test_maintain_and_compact(run: Run, stored: list[Record]) -> None:
     assert "can no longer be undone" in run("undo", code=1).stderr
 
 
+def test_maintain_says_why_and_holds_back(run: Run) -> None:
+    Path("mine.toml").write_text('extends = "inklings"\n[maintenance]\nask_least = 0\n')
+    preset = ("--preset", "./mine.toml")
+    for number in range(3):
+        run("remember", f"faint {number}", "--importance", "0.001", *preset)
+    shown = run("maintain", *preset).stdout
+    assert "it would take 3 of 3 in the workspace default, more than 30% at once" in shown
+    assert "3 memories held back; --review asks about each, --force does it" in shown
+    assert "relevance 0.001 is below 0.01" in shown
+    assert run("maintain", *preset).stdout == "Nothing to do.\n"  # not due
+    held = json.loads(run("maintain", "--job", "consolidate", "--json", *preset).stdout)["jobs"][0]
+    assert (held["outcome"], len(held["held"]), held["steps"]) == ("held", 3, [])
+    assert "--review asks on a terminal" in run("maintain", "--review", *preset, code=2).stderr
+    assert "leave out --dry-run" in run("maintain", "--watch", "--dry-run", *preset, code=2).stderr
+    forced = run("maintain", "--job", "consolidate", "--force", *preset).stdout
+    assert forced.startswith("Archived 3 memories (consolidate)")
+
+
+def test_reviewing_asks_about_each_change(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.cli import maintaining
+
+    Path("mine.toml").write_text('extends = "inklings"\n[maintenance]\nask_least = 0\n')
+    preset = ("--preset", "./mine.toml")
+    ids = [
+        json.loads(run("remember", "the same words", "--importance", importance, *preset, "--json").stdout)["id"]
+        for importance in ("0.9", "0.9", "0.001")
+    ]
+    monkeypatch.setattr(maintaining, "piped", lambda: False)
+    answers = iter([False, True])
+    asked: list[str] = []
+    monkeypatch.setattr("click.confirm", lambda question, **_: (asked.append(question), next(answers))[1])
+    shown = run("maintain", "--review", *preset).stdout
+    assert asked == ["Archive it?", "Merge it?"]
+    assert "stays" in shown
+    assert [get(ident).superseded_by for ident in ids] == [ids[1], None, None]
+    assert get(ids[2]).archived_at is None
+
+
 def test_audit_search(run: Run, stored: list[Record]) -> None:
     run("forget", stored[0].id, "--reason", "outdated", "--agent", "atlas")
 

@@ -40,7 +40,7 @@ _SECTIONS = {
     "Look after": {
         "stats": "care:stats",
         "doctor": "care:doctor",
-        "maintain": "care:maintain",
+        "maintain": "maintaining:maintain",
         "embed": "care:embed",
         "compact": "care:compact",
         "verify": "upkeep:verify",

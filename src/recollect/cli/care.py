@@ -1,4 +1,4 @@
-"""Looking after a memory: init, embed, stats, doctor, maintain, compact."""
+"""Looking after a memory: init, embed, stats, doctor, compact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from recollect.record import Record, utc_now
 from recollect.stores import split
 
 if TYPE_CHECKING:
-    from recollect.maintenance.jobs import Maintained
     from recollect.verbs.deduplicate import Duplicates
     from recollect.verbs.diagnose import Finding, Health
 
@@ -250,39 +249,6 @@ def _print_finding(finding: Finding) -> None:
         return
     for example in shown:
         output.say((example, QUIET), indent=9)
-
-
-@click.command(cls=Leaf)
-@click.option("--early", is_flag=True, help="Also archive what was of little importance from the start.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@scoped
-def maintain(target: Target, early: bool, dry_run: bool) -> None:
-    """Archive what has decayed, as the preset says.
-
-    Also drops what it takes to undo changes older than 30 days.
-
-    \b
-    Example:
-      recollect maintain --preset atlas --dry-run
-    """
-    with target.open() as memory:
-        done = memory.maintain(early=early, dry_run=dry_run)
-    if target.json:
-        output.emit({"dry_run": dry_run, **msgspec.to_builtins(done)})
-    else:
-        _print_maintained(done, dry_run)
-
-
-def _print_maintained(done: Maintained, dry_run: bool) -> None:
-    verb = "Would archive" if dry_run else "Archived"
-    if not (done.decayed or done.unimportant or done.undo_dropped):
-        output.say("Nothing to do.")
-    if done.decayed:
-        output.say(f"{verb} {text.count(len(done.decayed))} that had decayed.")
-    if done.unimportant:
-        output.say(f"{verb} {text.count(len(done.unimportant))} of little importance.")
-    if done.undo_dropped:
-        output.say(f"Dropped what it takes to undo {text.count(done.undo_dropped, 'old change', 'old changes')}.")
 
 
 @click.command(cls=Leaf)

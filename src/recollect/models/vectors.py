@@ -227,6 +227,16 @@ class Embedding:
             raise ModelError(f"{self.embedder.model}: the model gave NaN or infinity for {without:,} memories")
         return first
 
+    def some(self, place: Place, most: int, seconds: float) -> int:
+        """Wait until so many were made there, all, or that time is over. Returns how many; silent without a model."""
+        first = missing = self.missing(place)
+        until = time.monotonic() + seconds
+        while missing and first - missing < most and not self._problem and time.monotonic() < until:
+            self._start()
+            self._backlog.wait_for(place, 0.05)
+            missing = self.missing(place)
+        return max(first - missing, 0)
+
     def _start(self) -> None:
         if self._thread is None or not self._thread.is_alive():
             with self._starting:

@@ -14,6 +14,7 @@ from recollect.policies.injection import Block, Injection
 from recollect.policies.ranking import Calibrated, Ranking
 from recollect.policies.retention import Retention
 from recollect.policies.secrets import Screen
+from recollect.policies.upkeep import Consolidation, Maintenance
 from recollect.record import Lifetime, Tier
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -87,6 +88,8 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     recall: RecallRules = RecallRules()
     context: Injection = Block()
     conversations: Conversations = Conversations()
+    maintenance: Maintenance = Maintenance()
+    consolidation: Consolidation = Consolidation()
     tools: tuple[str, ...] = ("recall", "remember", "revise", "list", "forget", "undo")
     """What a model may call, by name."""
 

@@ -21,26 +21,34 @@ def keep_quota(view: View, added: int) -> None:
 
     Counting is not free, so a count is trusted until this process has added what was left, or a hundredth of the quota.
     """
-    quota, agent, order = view.quota, view.address.agent, view.preset.retention.quota_order
+    quota = view.quota
     if quota is None:
         return
-    rooms, key = view.memo("quota"), (view.address.tenant, agent, quota)
+    rooms, key = view.memo("quota"), (view.address.tenant, view.address.agent, quota)
     rooms[key] = rooms.get(key, 0) - added
     if rooms[key] >= 0:
         return
+    going, live = over(view)
+    if going:
+        settle(view, going)
+    rooms[key] = min(max(quota - live, 0), quota // 100)
+
+
+def over(view: View) -> tuple[list[Record], int]:
+    """What this agent has over the quota, in the order in which it goes, and how many it has in all."""
+    quota, agent, order = view.quota, view.address.agent, view.preset.retention.quota_order
     places = [place for place in view.store.places(view.address.tenant) if place.workspace and not place.reserved]
     wheres = [_owned(view, place) for place in places]
     counts = [view.store.count(where, ("agent",)).get((agent or "",), 0) for where in wheres]
     live = sum(counts)
-    if (excess := live - quota) > 0:
-        first: list[Record] = []
-        for where in wheres:
-            # A filter cannot ask for what is nobody's, so that of those some more are looked at.
-            going_first = view.store.scan(where, order=order, limit=excess if agent else None, whole=False)
-            first += islice((record for record in going_first if record.address.agent == agent), excess)
-        going = over_quota(first, len(first) - excess, order)
-        _archive_or_forget(view, going, quota)
-    rooms[key] = min(max(quota - live, 0), quota // 100)
+    if quota is None or (excess := live - quota) <= 0:
+        return [], live
+    first: list[Record] = []
+    for where in wheres:
+        # A filter cannot ask for what is nobody's, so that of those some more are looked at.
+        going_first = view.store.scan(where, order=order, limit=excess if agent else None, whole=False)
+        first += islice((record for record in going_first if record.address.agent == agent), excess)
+    return over_quota(first, len(first) - excess, order), live
 
 
 def _owned(view: View, place: Place) -> Filter:
@@ -49,8 +57,9 @@ def _owned(view: View, place: Place) -> Filter:
     return replace(where, seen_from=Address(*place))
 
 
-def _archive_or_forget(view: View, records: list[Record], quota: int) -> None:
-    over = f"{memories_text(len(records))} over the quota of {quota:,}"
+def settle(view: View, records: list[Record]) -> None:
+    """Archive or forget what is over the quota, as the preset says."""
+    over = f"{memories_text(len(records))} over the quota of {view.quota:,}"
     if view.preset.retention.quota_action == "archive":
         archive(view, records, "quota", f"archived {over}")
         return

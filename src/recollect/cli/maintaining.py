@@ -1,0 +1,184 @@
+"""What time does to memories: maintain."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from recollect.cli import output, text
+from recollect.cli.intake import piped
+from recollect.cli.lazy import Leaf
+from recollect.cli.output import CAREFUL, GOOD, QUIET, STRONG, Column, Styled
+from recollect.cli.target import Target, scoped
+from recollect.maintenance.work import EVERY
+
+if TYPE_CHECKING:
+    from recollect.maintenance.jobs import JobReport, Maintained
+    from recollect.maintenance.steps import Step
+    from recollect.memory import Memory
+
+_SAMPLE = 5
+_JOBS = [job.name for job in EVERY]
+_DONE = {"archive": "archived", "promote": "promoted", "merge": "merged", "supersede": "superseded", "forget": "forgot"}
+
+
+@click.command(cls=Leaf)
+@click.option("--early", is_flag=True, help="Also archive what was of little importance from the start.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done to which memory, and why.")
+@click.option("--force", is_flag=True, help="Also do what is held back because it is much at once.")
+@click.option("--review", is_flag=True, help="Show each change that is held back or merges memories, and ask.")
+@click.option("--job", "jobs", multiple=True, type=click.Choice(_JOBS), help="Only this job, due or not.")
+@click.option("--watch", is_flag=True, help="Go on, and run what is due, until told to stop.")
+@scoped
+def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bool, watch: bool, **more: Any) -> None:
+    """Run the jobs that are due, as the preset says.
+
+    They archive what has decayed, keep the quota, consolidate, make missing vectors, and drop what it takes to undo
+    changes older than 30 days. Each change is in the audit log and can be undone. Several processes may run this at
+    once: a job is done by one of them. --watch ends on Ctrl-C or SIGTERM, after the job that it is in.
+
+    \b
+    Example:
+      recollect maintain --preset atlas --dry-run
+      recollect maintain --preset inklings --review
+    """
+    jobs: tuple[str, ...] | None = more["jobs"] or None
+    if watch and (dry_run or review):
+        raise click.UsageError("--watch runs unasked: leave out --dry-run and --review.")
+    if review and (dry_run or force):
+        raise click.UsageError("--review asks about each change: leave out --dry-run and --force.")
+    with target.open() as memory:
+        if watch:
+            _watch(memory, target, early=early, force=force, jobs=jobs)
+            return
+        if review:
+            done = _reviewed(memory, early, jobs)
+        else:
+            done = memory.maintain(early=early, dry_run=dry_run, force=force, jobs=jobs)
+        if target.json:
+            output.emit({"dry_run": dry_run, **msgspec.to_builtins(done)})
+        else:
+            _print(done, memory, target, dry_run)
+
+
+def _watch(memory: Memory, target: Target, **wish: Any) -> None:
+    seconds = 60.0 * memory.preset.maintenance.watch_minutes
+    with _told_to_stop() as stop:
+        while not stop.is_set():
+            done = memory.maintain(**wish, stopping=stop.is_set)
+            if target.json:
+                output.emit(done)
+            elif done.jobs:
+                _print(done, memory, target, dry_run=False)
+            stop.wait(seconds)
+
+
+@contextmanager
+def _told_to_stop() -> Generator[threading.Event]:
+    """Set once somebody wants this process to end. What is being done is finished first."""
+    stop = threading.Event()
+
+    def told(number: int, frame: object) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _reviewed(memory: Memory, early: bool, jobs: Sequence[str] | None) -> Maintained:
+    """Ask about what is held back or takes another's place, then do what was agreed to and what needs no asking."""
+    if piped():
+        raise click.UsageError("--review asks on a terminal, and there is none.")
+    planned = memory.maintain(early=early, dry_run=True, jobs=jobs)
+    chosen: list[str] = []
+    for report in planned.jobs:
+        waiting = {step.id for step in report.held}
+        for step in (*report.steps, *report.held):
+            if step.id in waiting or step.by is not None:
+                _side_by_side(memory, step)
+                if not click.confirm(f"{step.change.capitalize()} it?", err=True):
+                    continue
+            chosen.append(step.id)
+    return memory.maintain(early=early, force=True, jobs=jobs, only=chosen)
+
+
+def _side_by_side(memory: Memory, step: Step) -> None:
+    output.say((f"{step.change}: ", STRONG), step.why)
+    rows: list[Sequence[Styled]] = [[("goes", CAREFUL), text.short(step.id), _words(memory, step.id)]]
+    if step.by is not None:
+        rows.append([("stays", GOOD), text.short(step.by), _words(memory, step.by)])
+    output.table([Column(""), Column("id", QUIET), Column("memory", flexible=True)], rows)
+
+
+def _words(memory: Memory, ident: str) -> str:
+    from recollect.errors import NotFoundError
+
+    try:
+        return text.one_line(memory.get(ident).text)
+    except NotFoundError:  # of another workspace, or gone by now
+        return "(not seen from here)"
+
+
+def _print(done: Maintained, memory: Memory, target: Target, dry_run: bool) -> None:
+    told = [report for report in done.jobs if report.steps or report.held or report.count or report.note]
+    if not told:
+        output.say("Nothing to do.")
+    for report in told:
+        _print_report(report, memory, dry_run)
+    if any(report.steps for report in told) and not dry_run:
+        output.say((f"Take the last change back with: recollect undo{target.typed}", QUIET))
+
+
+def _print_report(report: JobReport, memory: Memory, dry_run: bool) -> None:
+    counts = {change: sum(step.change == change for step in report.steps) for change in _DONE}
+    parts = [
+        f"{change if dry_run else _DONE[change]} {text.count(number)}" for change, number in counts.items() if number
+    ]
+    if report.count:
+        parts.append(_other(report, dry_run))
+    said = ", ".join(parts) or report.note
+    said = f"would {said}" if dry_run and parts else said
+    where = "" if report.workspace is not None else ", in the account"
+    output.say(f"{said[:1].upper()}{said[1:]}", (f" ({report.job}{where})", QUIET))
+    if parts and report.note:
+        output.say((report.note, CAREFUL), indent=2)
+    _print_steps(report.steps, memory)
+    if report.held:
+        held = f"{text.count(len(report.held))} held back; --review asks about each, --force does it:"
+        output.say((held, CAREFUL), indent=2)
+        _print_steps(report.held, memory)
+
+
+def _other(report: JobReport, dry_run: bool) -> str:
+    if report.job == "embed":
+        return f"{'make' if dry_run else 'made'} {text.count(report.count, 'vector', 'vectors')}"
+    if report.job == "undo":
+        changes = text.count(report.count, "old change", "old changes")
+        return f"{'drop' if dry_run else 'dropped'} what it takes to undo {changes}"
+    return f"freed {text.size(report.count)}"
+
+
+def _print_steps(steps: Sequence[Step], memory: Memory) -> None:
+    if not steps:
+        return
+    rows: list[Sequence[Styled]] = [
+        [f"  {step.change}", text.short(step.id), _words(memory, step.id), f"{step.why}{_instead(step)}"]
+        for step in steps[:_SAMPLE]
+    ]
+    output.table([Column("  "), Column("id", QUIET), Column("memory", flexible=True), Column("why", wrap=True)], rows)
+    if len(steps) > _SAMPLE:
+        output.say((f"and {len(steps) - _SAMPLE:,} more; --json lists all", QUIET), indent=2)
+
+
+def _instead(step: Step) -> str:
+    return "" if step.by is None else f"; {text.short(step.by)} stays"

@@ -1,0 +1,92 @@
+"""Who does a job now, until when, and when it was last done: on the shelf `jobs` of each place."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.errors import ConflictError, InputError
+from recollect.record import moved, new_id, parse_time
+from recollect.stores.port import Place
+from recollect.stores.shelves import Thing
+from recollect.view import View
+
+SHELF = "jobs"
+_LEASE = timedelta(minutes=10)
+"""After this another process may take over. Whoever is slower finds, before it commits, that it has lost the job."""
+
+
+class TakenOverError(ConflictError):
+    """It took so long that another process does the job now."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Held by whoever does a job. Nobody waits for it."""
+
+    place: Place
+    thing: Thing
+
+    def check(self, view: View) -> None:
+        """In the transaction that changes something: TakenOverError if someone else has the job by now."""
+        there = view.store.find(self.place, SHELF, [self.thing.key])
+        if not there or there[0].version != self.thing.version:
+            raise TakenOverError(f"job {self.thing.body['job']}: it took so long that another process took over")
+
+
+def due(view: View, place: Place, job: str, hours: float) -> bool:
+    """Whether it is time. However many times were missed, that is one run."""
+    if not hours:
+        return True
+    there = view.store.find(place, SHELF, [_key(view, job)])
+    last = _time(there[0], "last_run") if there else None
+    if last is None:
+        return True
+    since, interval = view.now() - last, timedelta(hours=hours)
+    return since >= interval or since <= -interval  # a clock that went back must not stop a job for as long
+
+
+def take(view: View, place: Place, job: str) -> Lease | None:
+    """None while another process has it."""
+    key, now = _key(view, job), view.now()
+    with view.store.transaction(place):
+        there = view.store.find(place, SHELF, [key])
+        old = there[0] if there else Thing(SHELF, key, {"job": job}, created_at=now)
+        until = _time(old, "until")
+        if until is not None and now < until <= moved(now, _LEASE):
+            return None
+        body = {**old.body, "owner": new_id(), "until": moved(now, _LEASE).isoformat()}
+        thing = replace(old, body=body, changed_at=now)
+        return Lease(place, view.store.keep(place, thing, expect=old.version))
+
+
+def give_back(view: View, lease: Lease, *, done: bool) -> None:
+    """Let others have the job; `done` is when it need not be done again until it is due."""
+    with view.store.transaction(lease.place):
+        try:
+            lease.check(view)
+        except TakenOverError:
+            return
+        body = {name: value for name, value in lease.thing.body.items() if name not in ("owner", "until")}
+        if done:
+            body["last_run"] = view.now().isoformat()
+        thing = replace(lease.thing, body=body, changed_at=view.now())
+        view.store.keep(lease.place, thing, expect=lease.thing.version)
+
+
+def _key(view: View, job: str) -> str:
+    """Of a view that sees a part only, that part's: what it has done was not done for all."""
+    if view.whole:
+        return job
+    address = view.address
+    parts = (address.account, address.channel, address.conversation, address.agent)
+    return f"{job}-{hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:16]}"
+
+
+def _time(thing: Thing, name: str) -> datetime | None:
+    try:
+        return parse_time(thing.body[name], name)
+    except (KeyError, InputError):  # nobody's; or written by something else, and then done anew
+        return None

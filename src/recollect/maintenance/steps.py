@@ -1,0 +1,156 @@
+"""What maintenance would do to which memory, as values, and the one way in which that is done.
+
+A plan changes nothing. What is applied is read again when nobody else can write, is one entry of the audit log, and can
+be undone. Before it is committed, it is checked that nothing was lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.errors import ConflictError
+from recollect.record import Record
+from recollect.stores.port import Place
+from recollect.validation import MAX_REFERENCES, MAX_TAGS
+from recollect.view import View
+
+Change = Literal["archive", "promote", "merge", "supersede", "forget"]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What is done, or would be, to one memory."""
+
+    id: str
+    change: Change
+    why: str
+    by: str | None = None
+    """The memory that takes its place."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a job would do in one place."""
+
+    steps: tuple[Step, ...] = ()
+    held: tuple[Step, ...] = ()
+    """What is too much at once to be done unasked."""
+    count: int = 0
+    """Of what is no change of a memory: vectors, old undo data, bytes."""
+    note: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.held or self.count or self.note)
+
+    def only(self, ids: frozenset[str]) -> Plan:
+        """No more of it than what concerns these."""
+        chosen = tuple([step for step in self.steps if step.id in ids])
+        return replace(self, steps=chosen, held=tuple([step for step in self.held if step.id in ids]))
+
+    def forced(self) -> Plan:
+        return replace(self, steps=(*self.steps, *self.held), held=())
+
+
+def scope(record: Record) -> tuple[str, str | None]:
+    """Who shares a cap, and a share that may go at once: one account, workspace, channel or conversation."""
+    address = record.address
+    return record.tier, getattr(address, record.tier)
+
+
+def hold_back(plan: Plan, records: Iterable[Record], share: float, least: int) -> Plan:
+    """The plan, but for scopes that would lose more than a share of what is live there: those are held back."""
+    known = {record.id: record for record in records}
+    live = Counter(scope(record) for record in known.values())
+    going = Counter(scope(known[step.id]) for step in plan.steps if step.change != "promote")
+    much = {home for home, number in going.items() if number > max(share * live[home], least)}
+    if not much:
+        return plan
+    held = [step for step in plan.steps if step.change != "promote" and scope(known[step.id]) in much]
+    waiting = set(held)
+    where = "; ".join(
+        f"{going[home]:,} of {live[home]:,} in the {' '.join(filter(None, home))}" for home in sorted(much, key=repr)
+    )
+    note = f"held back: it would take {where}, more than {share:.0%} at once"
+    steps = tuple([step for step in plan.steps if step not in waiting])
+    return replace(plan, steps=steps, held=tuple(held), note="; ".join(filter(None, (note, plan.note))))
+
+
+def changed(records: Mapping[str, Record], steps: Iterable[Step], now: datetime) -> dict[str, Record]:
+    """The memories that these steps change, as they are afterwards. Steps that no longer fit are left out."""
+    after: dict[str, Record] = {}
+    steps = [step for step in steps if step.id in records and records[step.id].state(now) == "live"]
+    gone = {step.id for step in steps if step.change != "promote"}
+    merged: dict[str, list[Record]] = defaultdict(list)
+    for step in steps:
+        record = records[step.id]
+        if step.change == "promote":
+            after[step.id] = replace(after.get(step.id, record), lifetime="long_term")
+        elif step.change == "archive":
+            after[step.id] = replace(record, archived_at=now)
+        elif step.by is not None:
+            stays = records.get(step.by)
+            if stays is None or stays.state(now) != "live" or step.by in gone or stays.id == record.id:
+                continue
+            after[step.id] = replace(record, superseded_by=step.by)
+            if step.change == "merge":
+                merged[step.by].append(record)
+    for ident, others in merged.items():
+        after[ident] = joined(after.get(ident, records[ident]), others)
+    return after
+
+
+def joined(keep: Record, others: Sequence[Record]) -> Record:
+    """With what was known of the others, as far as there is room."""
+    every = (keep, *others)
+    ends = [record.expires_at for record in every if record.expires_at is not None]
+    return replace(
+        keep,
+        tags=tuple(dict.fromkeys(tag for record in every for tag in record.tags))[:MAX_TAGS],
+        references=tuple(dict.fromkeys(ref for record in every for ref in record.references))[:MAX_REFERENCES],
+        importance=max(record.importance for record in every),
+        access_count=sum(record.access_count for record in every),
+        accessed_at=max(record.accessed_at for record in every),
+        lifetime="long_term" if any(record.lifetime == "long_term" for record in every) else keep.lifetime,
+        expires_at=max(ends) if len(ends) == len(every) else None,
+    )
+
+
+def apply(view: View, place: Place, steps: Sequence[Step], action: str, message: str) -> tuple[Step, ...]:
+    """Do it, inside a transaction of the caller's. Returns the steps that still fitted."""
+    named = list(dict.fromkeys(ident for step in steps for ident in (step.id, step.by) if ident is not None))
+    there = {record.id: record for record in view.store.get(place, named)}
+    now = view.now()
+    after = changed(there, steps, now)
+    done = tuple([step for step in steps if step.id in after])
+    if not done:
+        return ()
+    before = [there[ident] for ident in after]
+    view.store.update(place, list(after.values()))
+    check_kept(before, {record.id: record for record in view.store.get(place, named)}, now)
+    view.log(place, action, message.format(_told(done)), before, changed=list(after))
+    return done
+
+
+def check_kept(before: Iterable[Record], after: Mapping[str, Record], now: datetime) -> None:
+    """ConflictError unless all that was live is live, archived, or superseded by what it can be reached from."""
+    for record in before:
+        if record.state(now) != "live":
+            continue
+        new, seen = after.get(record.id), {record.id}
+        if new is not None and new.content != record.content:
+            new = None
+        while new is not None and new.superseded_by is not None:
+            new = after.get(new.superseded_by) if new.superseded_by not in seen else None
+            seen.add(new.id if new is not None else "")
+        if new is None:
+            raise ConflictError(f"memory {record.id} would be lost; nothing was changed")
+
+
+def _told(steps: Sequence[Step]) -> str:
+    words = {"archive": "archived", "promote": "promoted", "merge": "merged", "supersede": "superseded"}
+    counts = {word: sum(step.change == change for step in steps) for change, word in words.items()}
+    return ", ".join(f"{word} {number:,}" for word, number in counts.items() if number)

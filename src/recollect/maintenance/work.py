@@ -1,0 +1,195 @@
+"""The jobs: what each would do in a place, and how that is done."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import ClassVar, Literal
+
+from msgspec.structs import replace
+
+from recollect.maintenance.steps import Plan, Step, apply, hold_back
+from recollect.policies.decay import strength
+from recollect.policies.retention import decayed, early
+from recollect.record import Record, moved
+from recollect.stores.port import Place
+from recollect.verbs import quota
+from recollect.view import View
+
+JobName = Literal["decay", "early", "quota", "consolidate", "supersede", "embed", "undo", "compact"]
+_EMBED_MOST, _EMBED_SECONDS = 50, 5.0
+"""Vectors that a run waits for, and no longer than this: the rest is made in the background, or the next time."""
+
+
+class Job:
+    """One line of work. Its plan changes nothing."""
+
+    name: ClassVar[JobName]
+    in_account: ClassVar[bool] = True
+    """Whether it looks at what a tenant's accounts share, too."""
+    locked: ClassVar[bool] = True
+    """Whether it runs in one transaction of its place; what is slow, or about several places, makes its own."""
+    message: ClassVar[str] = "{}"
+    """What the audit log says of the steps."""
+
+    def asked(self, view: View) -> bool:
+        """Whether the preset, or the view, has any use for it."""
+        return True
+
+    def hours(self, view: View) -> float:
+        """How often; 0 is whenever maintenance runs."""
+        return 0.0
+
+    def plan(self, view: View, place: Place) -> Plan:
+        raise NotImplementedError
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        """Do it, and say what was done."""
+        return replace(plan, steps=apply(view, place, plan.steps, self.name, self.message))
+
+
+def live(view: View, place: Place) -> list[Record]:
+    """What a view sees in one place."""
+    tiers = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
+    return list(view.store.scan(view.where(tiers=tiers)))
+
+
+class DecayJob(Job):
+    name = "decay"
+    message = "{} that had decayed"
+
+    def asked(self, view: View) -> bool:
+        return view.preset.retention.archive_below is not None
+
+    def plan(self, view: View, place: Place) -> Plan:
+        now, rules, decay = view.now(), view.preset.retention, view.decay
+        why = f"its importance has decayed to {{:.3g}}, below {rules.archive_below or 0.0:g}"
+        faded = [record for record in live(view, place) if decayed(rules, record, decay, now)]
+        return Plan(tuple([Step(one.id, "archive", why.format(strength(one, decay, now))) for one in faded]))
+
+
+class EarlyJob(Job):
+    name = "early"
+    message = "{} of little importance"
+
+    def asked(self, view: View) -> bool:
+        return view.preset.retention.early_cleanup_below is not None
+
+    def plan(self, view: View, place: Place) -> Plan:
+        rules = view.preset.retention
+        why = f"its importance was {{:g}} from the start, below {rules.early_cleanup_below or 0.0:g}"
+        trivial = [record for record in live(view, place) if early(rules, record)]
+        return Plan(tuple([Step(record.id, "archive", why.format(record.importance)) for record in trivial]))
+
+
+class QuotaJob(Job):
+    """What an agent has in all workspaces of the tenant."""
+
+    name = "quota"
+    in_account = False
+    locked = False
+
+    def asked(self, view: View) -> bool:
+        return view.quota is not None
+
+    def plan(self, view: View, place: Place) -> Plan:
+        change = view.preset.retention.quota_action
+        why = f"over the quota of {view.quota or 0:,}"
+        return Plan(tuple([Step(record.id, change, why) for record in quota.over(view)[0]]))
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        wanted = {step.id for step in plan.steps}
+        going = [record for record in quota.over(view)[0] if record.id in wanted]
+        if going:
+            quota.settle(view, going)
+        settled = {record.id for record in going}
+        return Plan(tuple([step for step in plan.steps if step.id in settled]))
+
+
+class ConsolidateJob(Job):
+    name = "consolidate"
+    message = "consolidated: {}"
+
+    def asked(self, view: View) -> bool:
+        return view.preset.consolidation.enabled
+
+    def hours(self, view: View) -> float:
+        return view.preset.maintenance.consolidate_hours
+
+    def plan(self, view: View, place: Place) -> Plan:
+        from recollect.maintenance.consolidation import plan
+
+        records, rules = live(view, place), view.preset.maintenance
+        planned = plan(records, view.preset.consolidation, view.decay, view.now())
+        return hold_back(planned, records, rules.ask_share, rules.ask_least)
+
+
+class EmbedJob(Job):
+    """What a background thread does anyway where a memory stays open; here for those that are opened for a moment."""
+
+    name = "embed"
+    in_account = False
+    locked = False
+
+    def asked(self, view: View) -> bool:
+        return view.embedding is not None
+
+    def hours(self, view: View) -> float:
+        return view.preset.maintenance.embed_hours
+
+    def plan(self, view: View, place: Place) -> Plan:
+        return Plan() if view.embedding is None else Plan(count=min(view.embedding.missing(place), _EMBED_MOST))
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        made = 0 if view.embedding is None else view.embedding.some(place, _EMBED_MOST, _EMBED_SECONDS)
+        return Plan(count=made)
+
+
+class UndoJob(Job):
+    """Drops what it takes to undo changes that are long ago."""
+
+    name = "undo"
+
+    def asked(self, view: View) -> bool:
+        return view.whole
+
+    def hours(self, view: View) -> float:
+        return 24.0
+
+    def plan(self, view: View, place: Place) -> Plan:
+        old, number = moved(view.now(), -timedelta(days=view.preset.maintenance.undo_days)), 0
+        for entry in view.store.entries(place):
+            if entry.at >= old:
+                break
+            number += view.store.before(place, entry.seq) is not None
+        return Plan(count=number)
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        old = moved(view.now(), -timedelta(days=view.preset.maintenance.undo_days))
+        return Plan(count=view.store.forget_before(place, until=old))
+
+
+class CompactJob(Job):
+    name = "compact"
+    locked = False
+
+    def asked(self, view: View) -> bool:
+        return view.whole and view.on_disk is not None
+
+    def plan(self, view: View, place: Place) -> Plan:
+        crowded = view.on_disk is not None and view.on_disk.crowded(place)
+        return Plan(note="the place is so full that it is time to compact it") if crowded else Plan()
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        return replace(plan, count=max(quota.make_room(view, place), 0))
+
+
+EVERY: tuple[Job, ...] = (
+    DecayJob(),
+    EarlyJob(),
+    QuotaJob(),
+    ConsolidateJob(),
+    EmbedJob(),
+    UndoJob(),
+    CompactJob(),
+)
+"""In the order in which they run."""

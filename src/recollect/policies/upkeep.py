@@ -1,0 +1,45 @@
+"""When maintenance runs, and by which numbers memories are consolidated."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from recollect.policies.retention import Count, Days, Limit
+
+Uses = Annotated[int, msgspec.Meta(ge=0)]
+Every = Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]
+
+
+class Maintenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Schedules. What has none runs whenever maintenance does."""
+
+    watch_minutes: Annotated[float, msgspec.Meta(gt=0.0, le=1e6)] = 30.0
+    """How often `maintain --watch` looks for what is due."""
+    consolidate_hours: Every = 24.0
+    supersede_hours: Every = 24.0
+    embed_hours: Every = 0.5
+    undo_days: Days = 30.0
+    """How long what it takes to undo a change is kept."""
+    supersede: bool = False
+    """Whether a memory that contradicts an older one takes its place."""
+    ask_share: Limit = 0.3
+    """Of a scope no larger share is merged, superseded or pruned unless it is forced."""
+    ask_least: Uses = 5
+    """So few in a scope are never held back, whatever share they are."""
+
+
+class Consolidation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of memories that have been there for a while. Nothing is ever deleted."""
+
+    enabled: bool = False
+    promote_above: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] = 0.7
+    """A short-term memory that is more relevant than this, and was recalled more often than `promote_uses`, stays."""
+    promote_uses: Uses = 3
+    prune_below: Limit = 0.01
+    """A short-term memory that is less relevant than this is archived."""
+    same_above: Limit = 0.95
+    """Memories of a higher cosine become one, unless their numbers, names or negations differ."""
+    cap: Count = 10_000
+    """Live memories per scope; the least relevant beyond it are archived."""
