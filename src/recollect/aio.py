@@ -385,6 +385,7 @@ class AsyncMemory(_Awaited[Memory]):
     doctor = _Verb(Memory.doctor)
     verify = _Verb(Memory.verify)
     maintain = _Verb(Memory.maintain)
+    simulate = _Verb(Memory.simulate)
     embed = _Verb(Memory.embed)
     compact = _Verb(Memory.compact)
     stats = _Verb(Memory.stats)

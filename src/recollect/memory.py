@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from recollect.facets.moments import Moments
     from recollect.facets.talk import Talk
     from recollect.facets.workflows import Workflows
+    from recollect.maintenance.simulation import Simulation
     from recollect.models.embedders.base import Embedder
     from recollect.models.llm import Llm
     from recollect.policies.injection import Placing, SystemMessages
@@ -532,6 +533,15 @@ class Memory:
         """
         wish = maintenance.Wish(early, dry_run, force, jobs, only, stopping)
         return maintenance.maintain(self._view, wish)
+
+    def simulate(self, *, days: int = 30) -> Simulation:
+        """What will be promoted, archived, merged, expired or lost in the days to come, when and why. Changes nothing.
+
+        It supposes that nothing is stored or recalled meanwhile, and that maintenance runs every day.
+        """
+        from recollect.maintenance.simulation import simulate
+
+        return simulate(self._view, days)
 
     def embed(self, *, wait: bool = True, progress: Progress | None = None) -> int:
         """Have the vectors made that the memories of this workspace lack, as after a bulk load.

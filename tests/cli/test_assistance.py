@@ -140,6 +140,7 @@ OPENING = [
     ["stats"],
     ["doctor"],
     ["maintain"],
+    ["simulate"],
     ["embed"],
     ["compact"],
     ["verify"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator
@@ -125,6 +126,7 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("stats",): (),
     ("doctor",): (),
     ("maintain",): (),
+    ("simulate",): (),
     ("compact",): (),
     ("verify",): (),
     ("audit", "search"): (),
@@ -793,6 +795,19 @@ def test_reviewing_asks_about_each_change(run: Run, monkeypatch: pytest.MonkeyPa
     assert "stays" in shown
     assert [get(ident).superseded_by for ident in ids] == [ids[1], None, None]
     assert get(ids[2]).archived_at is None
+
+
+def test_simulate_shows_what_is_left_and_draws_it(run: Run, stored: list[Record]) -> None:
+    quiet = run("simulate").stdout
+    assert "Nothing will happen to them." in quiet
+    run("remember", "a word between us", "--kind", "conversation", "--preset", "atlas")
+    shown = run("simulate", "--preset", "atlas", "--days", "10", "--svg", "left.svg").stdout
+    assert re.search(r"conversation +workspace +1 +0 +█+▁+", shown)
+    assert "its time to live is over" in shown
+    assert Path("left.svg").read_text().startswith("<svg")
+    assert "is there already" in run("simulate", "--svg", "left.svg", code=1).stderr
+    assert "cannot write nowhere/left.svg" in run("simulate", "--svg", "nowhere/left.svg", code=1).stderr
+    assert "days: " in run("simulate", "--days", "0", code=1).stderr
 
 
 def test_audit_search(run: Run, stored: list[Record]) -> None:

@@ -24,6 +24,7 @@ from recollect.facets.knowledge import Knowledge
 from recollect.facets.moments import Moments
 from recollect.facets.talk import Talk
 from recollect.facets.workflows import Workflows
+from recollect.maintenance.simulation import Simulation
 from recollect.presets import Preset
 from recollect.recall.consult import Consulted
 from recollect.view import Conditions
@@ -40,6 +41,7 @@ LATE = {
         Knowledge,
         Moments,
         OrientationDocument,
+        Simulation,
         Talk,
         Workflows,
     )

@@ -41,6 +41,7 @@ _SECTIONS = {
         "stats": "care:stats",
         "doctor": "care:doctor",
         "maintain": "maintaining:maintain",
+        "simulate": "simulating:simulate",
         "embed": "care:embed",
         "compact": "care:compact",
         "verify": "upkeep:verify",
