@@ -15,7 +15,7 @@ from recollect.maintenance.plot import sparkline
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 STORES = pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
-PRESETS = pytest.mark.parametrize("preset", ["atlas", "inklings"])
+PRESETS = pytest.mark.parametrize("preset", ["atlas", "inklings", "every fourth day"])
 
 
 def fill(memory: Memory) -> None:
@@ -25,7 +25,7 @@ def fill(memory: Memory) -> None:
             "content": f"thing {chr(97 + n)}",
             "kind": kinds[n % 4],
             "importance": (0.0201, 0.05, 0.11, 0.5)[n // 4 % 4],
-            "embedding": [float(at == (n if n > 3 else n + 4)) for at in range(24)],
+            "embedding": [float(at == (n - 8 if 16 <= n < 20 else n)) for at in range(24)],
         }
         for n in range(24)
     )
@@ -34,6 +34,9 @@ def fill(memory: Memory) -> None:
 @STORES
 @PRESETS
 def test_what_is_foretold_comes_true(store: str, preset: str, tmp_path: Path, clock: Clock) -> None:
+    if preset == "every fourth day":
+        (tmp_path / "fourth.toml").write_text('extends = "inklings"\n[maintenance]\nconsolidate_hours = 96\n')
+        preset = str(tmp_path / "fourth.toml")
     with Memory(f"{store}:{tmp_path / 'memory'}", preset=preset, clock=clock) as memory:
         fill(memory)
         days = 40
