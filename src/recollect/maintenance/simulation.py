@@ -118,6 +118,10 @@ class _State:
             self._over = []
         if self._view.preset.consolidation.enabled and (self._consolidate_at is None or now >= self._consolidate_at):
             yield "consolidate", self._consolidation(now)
+        if self._view.preset.maintenance.supersede and not self._counts:  # texts do not change with time
+            from recollect.maintenance.superseding import plan
+
+            yield "supersede", self._held_back(plan(list(self._live.values())))
         if retention.compact_below is not None:
             yield "compact", self._compaction(now, retention.compact_below)
 
@@ -129,7 +133,11 @@ class _State:
         first = self._consolidate_at is None
         planned = plan(records, preset.consolidation, self._view.decay, now, merging=first)
         self._consolidate_at = moved(now, timedelta(hours=preset.maintenance.consolidate_hours))
-        return hold_back(planned, records, preset.maintenance.ask_share, preset.maintenance.ask_least)
+        return self._held_back(planned)
+
+    def _held_back(self, plan: Plan) -> Plan:
+        rules = self._view.preset.maintenance
+        return hold_back(plan, self._live.values(), rules.ask_share, rules.ask_least)
 
     def _compaction(self, now: datetime, limit: float) -> Plan:
         """Removed when the place is compacted, whenever that is; told, and left."""

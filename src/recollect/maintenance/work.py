@@ -123,6 +123,23 @@ class ConsolidateJob(Job):
         return hold_back(planned, records, rules.ask_share, rules.ask_least)
 
 
+class SupersedeJob(Job):
+    name = "supersede"
+    message = "{} by newer ones that say otherwise"
+
+    def asked(self, view: View) -> bool:
+        return view.preset.maintenance.supersede
+
+    def hours(self, view: View) -> float:
+        return view.preset.maintenance.supersede_hours
+
+    def plan(self, view: View, place: Place) -> Plan:
+        from recollect.maintenance.superseding import plan
+
+        records, rules = live(view, place), view.preset.maintenance
+        return hold_back(plan(records), records, rules.ask_share, rules.ask_least)
+
+
 class EmbedJob(Job):
     """What a background thread does anyway where a memory stays open; here for those that are opened for a moment."""
 
@@ -188,6 +205,7 @@ EVERY: tuple[Job, ...] = (
     EarlyJob(),
     QuotaJob(),
     ConsolidateJob(),
+    SupersedeJob(),
     EmbedJob(),
     UndoJob(),
     CompactJob(),
