@@ -104,7 +104,7 @@ def test_what_has_faded_is_archived_and_not_deleted(store: str, tmp_path: Path, 
         clock.now += HOUR
         assert told(consolidate(memory)) == [(low.id, "archive")]
         assert memory.get(low.id).content == "low"
-        assert memory.diagnose(low.id).reason
+        assert memory.diagnose(low.id).reason == "had faded, or was over the cap, and was archived by consolidation"
         assert {one.id for one in memory.list()} == {kept.id, long.id}
         assert memory.restore(low.id)[0].archived_at is None
 

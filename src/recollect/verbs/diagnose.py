@@ -40,6 +40,7 @@ _ARCHIVED = {
     "decay": "had decayed below the limit and was archived",
     "early": "was of too little importance and was archived",
     "quota": "was archived to keep the quota",
+    "consolidate": "had faded, or was over the cap, and was archived by consolidation",
 }
 
 
