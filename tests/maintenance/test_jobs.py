@@ -9,16 +9,18 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.common import Clock, Script
 
 from recollect import InputError, Memory, Record
-from recollect.errors import ConflictError, ModelError
+from recollect.errors import ConcurrencyError, ConflictError, ModelError
 from recollect.maintenance import leases, steps
 from recollect.maintenance.jobs import Maintained
 from recollect.maintenance.work import EVERY
+from recollect.presets import load
 from recollect.stores.port import Place
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -297,3 +299,32 @@ def test_missing_vectors_are_made_every_thirty_minutes_and_silently_not_without_
         clock.now += timedelta(minutes=1)
         assert [report.count for report in memory.maintain().jobs if report.job == "embed"] == [5]
         assert memory.stats().embedded == 5
+
+
+def test_watching_outlives_a_store_that_is_busy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from recollect.cli import maintaining
+
+    calls: list[Callable[[], bool]] = []
+
+    class Busy:
+        preset = load("inklings")
+
+        def maintain(self, stopping: Callable[[], bool]) -> Maintained:
+            calls.append(stopping)
+            if len(calls) == 1:
+                raise ConcurrencyError("another process writes")
+            os.kill(os.getpid(), signal.SIGTERM)
+            while not stopping():
+                time.sleep(0.01)
+            return Maintained()
+
+    monkeypatch.setattr(maintaining, "_seconds", lambda memory: 0.01)
+    before = signal.getsignal(signal.SIGTERM)
+    busy: Any = Busy()
+    target: Any = SimpleNamespace(json=False, typed="")
+    maintaining._watch(busy, target)
+    assert len(calls) == 2
+    assert "another process writes" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -16,6 +16,7 @@ from recollect.cli.intake import piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, GOOD, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
+from recollect.errors import StoreError
 from recollect.maintenance.work import EVERY
 
 if TYPE_CHECKING:
@@ -68,15 +69,22 @@ def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bo
 
 
 def _watch(memory: Memory, target: Target, **wish: Any) -> None:
-    seconds = 60.0 * memory.preset.maintenance.watch_minutes
     with _told_to_stop() as stop:
         while not stop.is_set():
-            done = memory.maintain(**wish, stopping=stop.is_set)
-            if target.json:
-                output.emit(done)
-            elif done.jobs:
-                _print(done, memory, target, dry_run=False)
-            stop.wait(seconds)
+            try:
+                done = memory.maintain(**wish, stopping=stop.is_set)
+            except StoreError as error:  # busy or full now, and perhaps not the next time
+                output.note(f"recollect: {error}")
+            else:
+                if target.json:
+                    output.emit(done)
+                elif done.jobs:
+                    _print(done, memory, target, dry_run=False)
+            stop.wait(_seconds(memory))
+
+
+def _seconds(memory: Memory) -> float:
+    return 60.0 * memory.preset.maintenance.watch_minutes
 
 
 @contextmanager

@@ -89,11 +89,9 @@ def maintain(view: View, wish: Wish) -> Maintained:
 
 
 def _chosen(view: View, wish: Wish) -> tuple[list[Job], frozenset[str] | None]:
-    only = (
-        None
-        if wish.only is None
-        else frozenset(validation.memory_id(ident, "only") for ident in validation.sequence(wish.only, "only"))
-    )
+    only = None
+    if wish.only is not None:  # nothing but these
+        only = frozenset(validation.memory_id(ident, "only") for ident in validation.sequence(wish.only, "only"))
     if wish.jobs is None:
         return [job for job in EVERY if job.asked(view) and (wish.early or job.name != "early")], only
     names = [validation.choice(name, "jobs", JobName) for name in validation.sequence(wish.jobs, "jobs")]
@@ -151,7 +149,8 @@ def _narrowed(plan: Plan, wish: Wish, only: frozenset[str] | None) -> Plan:
 
 
 def _report(job: Job, place: Place, plan: Plan, outcome: Outcome) -> JobReport:
-    return JobReport(job.name, place.workspace, outcome, plan.steps, plan.held, plan.count, plan.note)
+    note = "; ".join(filter(None, (plan.too_much, plan.note)))
+    return JobReport(job.name, place.workspace, outcome, plan.steps, plan.held, plan.count, note)
 
 
 def embed(view: View, wait: bool, progress: Callable[[int], object] | None) -> int:

@@ -39,6 +39,8 @@ class Plan(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...] = ()
     held: tuple[Step, ...] = ()
     """What is too much at once to be done unasked."""
+    too_much: str = ""
+    """Where, and how much."""
     count: int = 0
     """Of what is no change of a memory: vectors, old undo data, bytes."""
     note: str = ""
@@ -52,7 +54,7 @@ class Plan(msgspec.Struct, frozen=True):
         return replace(self, steps=chosen, held=tuple([step for step in self.held if step.id in ids]))
 
     def forced(self) -> Plan:
-        return replace(self, steps=(*self.steps, *self.held), held=())
+        return replace(self, steps=(*self.steps, *self.held), held=(), too_much="")
 
 
 def scope(record: Record) -> tuple[str, str | None]:
@@ -76,7 +78,7 @@ def hold_back(plan: Plan, records: Iterable[Record], share: float, least: int) -
     )
     note = f"held back: it would take {where}, more than {share:.0%} at once"
     steps = tuple([step for step in plan.steps if step not in waiting])
-    return replace(plan, steps=steps, held=tuple(held), note="; ".join(filter(None, (note, plan.note))))
+    return replace(plan, steps=steps, held=tuple(held), too_much=note)
 
 
 def changed(records: Mapping[str, Record], steps: Iterable[Step], now: datetime) -> dict[str, Record]:
