@@ -132,6 +132,48 @@ def test_no_text_takes_long(role: str) -> None:
         judge(text[:600], role)
 
 
+TOLD = [
+    "I'm really allergic to bees",
+    "i can't eat gluten",
+    "I'm just vegetarian, not vegan",
+    "Book me a table for 4, I am vegan",
+    "What can I eat, given that I have diabetes?",
+    "My mother died this morning.",
+    "I got fired today.",
+]
+
+
+@pytest.mark.parametrize("text", TOLD)
+def test_what_is_vital_is_kept_whatever_is_around_it(text: str) -> None:
+    (found,) = extract([Said("user", text)])
+    assert (found.text, found.kind) == (text, "fact")
+
+
+def test_dictation_without_full_stops_is_read_in_pieces() -> None:
+    said = (
+        "ok so basically I am allergic to peanuts and " + "then we went along the river and looked at boats and " * 14
+    )
+    assert [one.text for one in extract([Said("user", said)])] == ["ok so basically I am allergic to peanuts"]
+
+
+MATERIAL = [
+    "Write a story: I am a pirate. I live in a castle.",
+    "Summarise this mail:\nFrom: bob@example.org\n\nI am allergic to cats. We decided to close.",
+    "Please translate: My dog is called Bello.",
+    "> I love pineapples.\n> We decided to close.\n\nWhat does he mean?",
+]
+
+
+@pytest.mark.parametrize("text", MATERIAL)
+def test_what_others_wrote_is_not_what_the_user_says(text: str) -> None:
+    assert extract([Said("user", text)]) == []
+
+
+def test_an_answer_that_may_be_a_secret_is_not_kept() -> None:
+    for asked in ("What is your password?", "What's your PIN?", "Can you tell me your code?"):
+        assert extract([Said("assistant", asked), Said("user", "Tr0ub4dor&3xyz!")]) == []
+
+
 def test_code_and_blocks_that_were_put_in_are_left() -> None:
     text = "<memories>\n- (2026-01-01) My dog is called Bello\n</memories>\n\n```\nmy_dog is 3\n```\nThanks!"
     assert extract([Said("user", text)]) == []

@@ -42,9 +42,24 @@ class Extracted(msgspec.Struct, frozen=True):
 
 WORTH: dict[Kind, float] = {"decision": 0.7, "preference": 0.6, "fact": 0.5, "task": 0.6, "error": 0.6}
 _VITAL = (
-    r"\b(allerg\w+|intoleran\w+|anaphyla\w+|diabet\w+|asthma\w*|epilep\w+|pregnan\w+|coeliac|celiac|medication|"
-    r"insulin|emergency contact)\b"
+    r"\b(?:allerg\w+|intoleran\w+|anaphyla\w+|diabet\w+|asthma\w*|epilep\w+|pregnan\w+|coeliac|"
+    r"celiac|medication|insulin|"
+    r"emergency contact)\b"
 )
+_OVERRULES = (
+    rf"{_VITAL}|\b(?:vegan|vegetarian|(?:can't|cannot|can not|never) eat|died|passed away|"
+    rf"got (?:fired|engaged|married|"
+    r"divorced|laid off|promoted|diagnosed))\b"
+)
+"""Is kept whatever is around it: a mood, a request, a question that tells it."""
+_TOLD = r"\b(?:i am|i'm|i have|i've|i might|i may|i could|i can't|i cannot|i got|my|our|he|she|is|has)\b"
+_MATERIAL = (
+    r"^(?:(?:please|can you|could you|would you|hi|hey|ok)[,!]? )*(?:summari[sz]e|translate|rewrite|"
+    r"proofread|rephrase|write|"
+    r"draft|fix|edit|correct|improve|explain|review|shorten|debug|format|continue|role-?play|pretend|analy[sz]e)\b"
+    r"[^.!?\n]*:\s|^(?:from|subject|to): "
+)
+"""What comes after it is somebody's text to work on, and not what the user says."""
 _WORTH_OF_VITAL = 0.85
 _LONGEST = 600
 """Characters of a sentence. What is longer is a document, and no statement."""
@@ -53,7 +68,7 @@ _NAME = (
     r"(?!(?:You|It|He|She|They|We|I|This|That|These|Those|There|What|Who|How|If|So|And|But|The|My|Our|Your|"
     r"His|Her|Their|"
     r"No|Yes|Not|Ok|Okay|Well|Then|Also|Just|Now|Oh|When|Where|Why|Please|"
-    r"Thanks)\b)[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*)*"
+    r"Thanks)\b)[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*){0,2}"
 )
 _OWN = r"(?:my|our)(?: [\w'’-]+){1,5}?"
 _WHO = rf"(?:I|we|{_OWN}|{_NAME}|(?:the|this|that|these|those|his|her|their|he|she|they|it)(?: [\w'’/-]+){{0,5}}?)"
@@ -105,11 +120,11 @@ _IDLE = (
     r"learn)|want to (?:know|ask|see|understand|learn)|need (?:help|advice|some|your|a hand|ideas)|"
     r"have a (?:question|quick|favor|favour)|got it|got to go|have to (?:go|run)|gotta)\b"
     r"|i['’](?:ll (?:think|let you|try|see|get back|take|check|do that|go with that|give it)|m (?:good|fine|"
-    r"ok|okay|great|back|here|ready|sorry|glad|happy|sure|not sure|just|wondering|curious|thinking|confused|"
-    r"lost|stuck|done|tired|bored|excited|looking forward|doing|so|really|afraid|sad|busy|hungry|home|off|"
+    r"ok|okay|great|back|here|ready|sorry|glad|happy|sure|not sure|wondering|curious|thinking|confused|"
+    r"lost|stuck|done|tired|bored|excited|looking forward|doing|afraid|sad|busy|hungry|home|off|"
     r"on my way|trying to|asking|all ears|kidding|joking)|d (?:love to hear|like to (?:know|hear|ask|see|"
     r"understand|learn))|ve (?:been wondering|been thinking|got to go|got a question))\b"
-    r"|i am (?:good|fine|ok|okay|great|back|here|ready|sorry|glad|happy|sure|not sure|just|wondering|curious|"
+    r"|i am (?:good|fine|ok|okay|great|back|here|ready|sorry|glad|happy|sure|not sure|wondering|curious|"
     r"thinking|confused|lost|stuck|tired|bored|excited|looking forward)\b"
     r"|what a\b|how (?:nice|cool|funny|weird|about)|if (?:i|we|you|it|there)\b|maybe\b|perhaps\b|imagine\b|"
     r"there you go|never ?mind|no (?:worries|problem)|good (?:idea|point|question|morning|night|evening|luck)|"
@@ -139,7 +154,8 @@ _PREFERENCE = {
 _DECISION = {
     "decided": (
         rf"\b(?:{_WHO}|i|they|team|board|management)(?:'ve|'s|'d)? {_ADVERB}(?:have |has |had )?{_ADVERB}"
-        r"(?:decided|agreed|chose|chosen|settled on|made up (?:my|our) minds?|said no to|said yes to|opted|resolved to|"
+        r"(?:decided|agreed|chose|chosen|settled on|made up (?:my|our) minds?|said no to|said yes to|"
+        r"opted|resolved to|"
         r"approved|signed off|green-?lit|rejected|ruled out|voted|concluded|committed to)\b"
     ),
     "goes with": (
@@ -158,8 +174,10 @@ _DECISION = {
 }
 _TASK = {
     "has to be done": (
-        rf"\b(?:{_WHO}|i|you|someone|somebody) {_ADVERB}(?:need|needs|have|has|must|ought|'ve got|have got|has got|"
-        rf"got|gotta|'s got) (?:to )?(?!(?:help|advice|ideas|a|an|the|some|no|two|three|one|\d)\b)[a-z]+|\b(?:i|we|"
+        rf"\b(?:{_WHO}|i|you|someone|somebody) {_ADVERB}(?:needs? to|have to|has to|must|ought to|'ve got to|"
+        rf"have got to|has got to|got to|gotta|'s got to|needs? (?!(?:help|advice|ideas|a|an|the|some|no|"
+        rf"two|three|one|\d)\b)) ?"
+        rf"[a-z]+|\b(?:i|we|"
         rf"{_NAME}) (?:should|must|shall) [a-z]+"
     ),
     "a reminder": (
@@ -331,8 +349,10 @@ _ECHO = (
 )
 _ASKS_USER = r"\b(?:you|your)\b.*\?[\"'”’)]*$"
 _ENGLISH = (
-    r"\b(?:the|i|i'm|i've|my|is|are|to|and|we|we're|you|it|it's|for|with|that|this|not|have|has|don't|be|at|please|thanks|"
-    r"our|can|can't|yes|but|like|how|what|good|hi|hello|take|your|just|get|got|from|by|up|out|if|about|they|she|his|her|"
+    r"\b(?:the|i|i'm|i've|my|is|are|to|and|we|we're|you|it|it's|for|with|that|this|not|have|has|"
+    r"don't|be|at|please|thanks|"
+    r"our|can|can't|yes|but|like|how|what|good|hi|hello|take|your|just|get|got|from|by|up|out|if|"
+    r"about|they|she|his|her|"
     r"there|their|again|morning|back|need|want|still|soon|too|very|ok|okay|of|were|been|had|did|does|who|when|where|"
     r"called|now|new|likes?|loves?|lives|works)\b"
 )
@@ -344,9 +364,13 @@ _ASSENT = (
 )
 
 
+_QUOTED = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
+"""What somebody else wrote, as mails quote it."""
+
+
 @cache
-def _find(pattern: str, any_case: bool = True) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE if any_case else 0)
+def _find(pattern: str, any_case: bool = True, multiline: bool = False) -> re.Pattern[str]:
+    return re.compile(pattern, (re.IGNORECASE if any_case else 0) | (re.MULTILINE if multiline else 0))
 
 
 def _has(pattern: str, text: str) -> bool:
@@ -372,23 +396,32 @@ def extract(turns: Sequence[Said]) -> list[Extracted]:
 def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
     if turn.role not in ("user", "assistant"):
         return
-    text = without(turn.text).replace("’", "'")
+    text = _QUOTED.sub("", without(turn.text)).replace("’", "'")
+    if material := _find(_MATERIAL, multiline=True).search(text):
+        text = text[: material.start()]
     if turn.role == "user" and (answer := _answer(text, before)):
         yield _made(answer, "fact", turn.role, "an answer to what was asked", at)
         return
-    foreign = turn.role == "user" and len(text) > 12 and not _has(_ENGLISH, text)
+    foreign = turn.role == "user" and not _has(_ENGLISH, text)
     last = ""
     for sentence in sentences(text):
         said = sentence.text.strip()
-        if sentence.code or len(said) > _LONGEST:
+        if sentence.code:
             continue
-        judged = _foreign(said) if foreign else judge(said, turn.role)
-        if judged is not None:
-            kind, rule = judged
-            # "It" and "she" are nobody without the sentence before.
-            whole = f"{last} {said}" if last and rule == "of somebody named before" else said
-            yield _made(whole, kind, turn.role, rule, at)
+        # Dictation has no full stops.
+        for piece in [said] if len(said) <= _LONGEST else _pieces(said):
+            judged = _foreign(piece) if foreign else judge(piece, turn.role)
+            if judged is not None:
+                kind, rule = judged
+                # "It" and "she" are nobody without the sentence before.
+                whole = f"{last} {piece}" if last and rule == "of somebody named before" else piece
+                yield _made(whole, kind, turn.role, rule, at)
         last = said if len(said) <= _LONGEST // 2 and not said.endswith("?") else ""
+
+
+def _pieces(said: str) -> list[str]:
+    pieces = _find(r"[,;] | and (?=i|we|my|the|he|she)| but | because ").split(said)
+    return [piece for piece in pieces if len(piece) <= _LONGEST]
 
 
 def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
@@ -407,7 +440,10 @@ def _answer(text: str, before: Said | None) -> str:
     if (
         not asked
         or not _has(_ASKS_USER, asked[-1])
-        or _has(r"\b(?:help|can i|shall i|should i|would you like|do you want|anything else)\b", asked[-1])
+        or _has(
+            r"\b(?:help|password|passphrase|passcode|pin|secret|token|code|can i|shall i|should i|would you like|do you want|anything else)\b",
+            asked[-1],
+        )
     ):
         return ""
     return f"{asked[-1]} {said}"
@@ -415,7 +451,10 @@ def _answer(text: str, before: Said | None) -> str:
 
 def _foreign(said: str) -> tuple[Kind, str] | None:
     question = said.rstrip("\"'”’)」』").endswith(("?", "？", "؟"))
-    return None if question or len(said) < 12 else ("fact", "a statement in another language")
+    # Chinese and Japanese say in four signs what takes others a sentence.
+    dense = ord(max(said, default=" ")) > 0x2E80
+    short = len(said) < 4 if dense else len(said) < 12 or len(said.split()) < 3
+    return None if question or short or "=" in said else ("fact", "a statement in another language")
 
 
 def judge(said: str, role: str) -> tuple[Kind, str] | None:
@@ -425,6 +464,12 @@ def judge(said: str, role: str) -> tuple[Kind, str] | None:
     if _has(_REMEMBER, said) and len(said.split()) > 3 and not said.endswith("?"):
         kind = "task" if _has(r"\b(?:forget|remember) to\b", said) else (_kind(said) or ("fact", ""))[0]
         return kind, "asked to be remembered"
+    if (
+        _has(_OVERRULES, said)
+        and _has(_TOLD, said)
+        and (not said.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", said))
+    ):
+        return "fact", "matters whatever is around it"
     if small_talk(said) or _has(_QUESTION, said) or len(said.split()) < 3:
         return None
     if _has(r"^(?:please )?remind me\b", said):
