@@ -272,3 +272,12 @@ def test_the_files_of_a_folder_in_order(tmp_path: Path) -> None:
     assert found == ["a.md", "z.html", "b/1.TXT", "b/2.md"]
     with pytest.raises(InputError, match="there is no folder"):
         list(inside(tmp_path / "none"))
+
+
+def test_links_that_lead_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "secret.txt").write_text("not meant to be read")
+    (tmp_path / "docs" / "a.md").write_text("# A")
+    (tmp_path / "docs" / "b.md").symlink_to(tmp_path / "docs" / "a.md")
+    (tmp_path / "docs" / "c.txt").symlink_to(tmp_path / "secret.txt")
+    assert [path.name for path in inside(tmp_path / "docs")] == ["a.md", "b.md"]

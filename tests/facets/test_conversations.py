@@ -91,6 +91,7 @@ def test_a_channel_has_many_conversations(memory: Memory) -> None:
 
 
 @pytest.mark.clause("INK-08")
+@pytest.mark.clause("INK-23")
 def test_a_conversation_is_started_found_ended_and_put_away(memory: Memory, clock: Clock) -> None:
     started = memory.conversations.start("the trip")
     assert re.fullmatch("[0-9A-Za-z]{11}", started.ref_code)
@@ -196,12 +197,54 @@ def test_what_is_for_a_conversation_alone_is_cleared_when_it_ends(memory: Memory
 
 
 @pytest.mark.clause("INK-11")
-def test_the_scratchpad_is_kept_on_archive(memory: Memory) -> None:
+@pytest.mark.clause("INK-23")
+def test_the_scratchpad_is_kept_on_archive(memory: Memory, clock: Clock) -> None:
     started = memory.conversations.start()
     pad = memory.at(conversation=started.id).scratchpad
+    first = pad.write("plan", {"steps": [1]})
+    clock.forward(hours=1)
     pad.write("plan", {"steps": [1, 2]})
     memory.conversations.archive(started.id)
     assert pad.read("plan") == {"steps": [1, 2]}
+    assert (pad.note("plan").created_at, pad.note("plan").updated_at) == (first.created_at, clock())
+
+
+def test_users_who_call_theirs_the_same_have_their_own(memory: Memory) -> None:
+    """One ends it, and the other has lost nothing."""
+    mine, yours = (memory.at(account=name, conversation="monday") for name in ("u", "v"))
+    mine.conversations.start("mine")
+    said = mine.conversations.say("monday", "user", "The code of my door is blue.")
+    yours.conversations.start("yours")
+    yours.conversations.idle("monday")
+    assert mine.conversations.get("monday").status == "active"
+    assert [record.id for record in mine.list()] == [said.id]
+    assert yours.list() == []
+    with pytest.raises(ConflictError):
+        mine.conversations.start()
+
+
+def test_what_stays_is_seen_by_nobody_who_could_not_see_the_turn(memory: Memory) -> None:
+    started = memory.conversations.start("support")
+    memory.at(account="u").conversations.say(started.id, "user", "I am allergic to peanuts.")
+    memory.at(agent="a").conversations.idle(started.id)
+    assert memory.at(account="v").list() == []
+    assert [record.content for record in memory.at(account="u").list()] == ["I am allergic to peanuts."]
+
+
+def test_forgetting_takes_ref_codes(memory: Memory, tmp_path: Path) -> None:
+    with memory.conversation("quartzite") as talk:
+        talk.say("user", "hmm, marble")
+    memory.forget(conversation=talk.conversation.ref_code, erase=True)
+    assert memory.conversations.list() == []
+    memory.close()
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and b"quartzite" in path.read_bytes()]
+    assert left == []
+
+
+def test_a_conversation_that_was_forgotten_inside_its_block_is_no_error(memory: Memory) -> None:
+    with memory.conversation() as talk:
+        memory.forget(conversation=talk.conversation.id)
+    assert memory.conversations.list() == []
 
 
 @pytest.mark.clause("INK-01")

@@ -111,6 +111,7 @@ def test_what_has_faded_is_archived_and_not_deleted(store: str, tmp_path: Path, 
 
 @STORES
 @pytest.mark.clause("INK-19")
+@pytest.mark.clause("INK-23")
 def test_what_says_the_same_is_one_and_every_text_is_in_its_history(store: str, tmp_path: Path, clock: Clock) -> None:
     with opened(store, tmp_path, clock) as memory:
         first = memory.remember("the user likes tea", embedding=vector(0.0), tags=["drink"], importance=0.9)

@@ -87,8 +87,12 @@ def inside(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if not name.startswith(".") and Path(name).suffix.lower() in FORMATS:
-                yield Path(parent, name)
+            path = Path(parent, name)
+            if name.startswith(".") or path.suffix.lower() not in FORMATS:
+                continue
+            # A link may lead to what was never meant to be read.
+            if not path.is_symlink() or Path(folder).resolve() in path.resolve().parents:
+                yield path
 
 
 def _text(raw: Raw) -> str:
@@ -129,6 +133,7 @@ def _docx(raw: Raw) -> Read:
         raise _lacking(raw, "python-docx") from None
     blocks: list[Block] = []
     document = Document(BytesIO(raw.data))
+    styles: dict[str | None, str] = {}  # looking one up takes longer than reading its paragraph
     for number, part in enumerate(document.iter_inner_content(), 1):
         at = f"paragraph {number}"
         if isinstance(part, Table):
@@ -137,8 +142,10 @@ def _docx(raw: Raw) -> Read:
             lines.insert(1, f"|{'---|' * len(rows[0])}" if rows else "")
             blocks.append(Block("table", "\n".join(lines), at))
         elif text := part.text.strip():
-            style = (part.style.name if part.style is not None else "") or ""
-            blocks.append(_paragraph(text, style, at))
+            key = part._p.style  # pyright: ignore[reportPrivateUsage]
+            if key not in styles:
+                styles[key] = (part.style.name if part.style is not None else "") or ""
+            blocks.append(_paragraph(text, styles[key], at))
     heads = (block.text for block in blocks if block.kind == "heading" and block.level == 1)
     return Read(document.core_properties.title.strip() or next(heads, ""), blocks)
 

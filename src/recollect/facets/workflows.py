@@ -158,6 +158,7 @@ class Workflows:
         with view.refusing("workflow"):
             ident, why = validation.memory_id(workflow, "workflow"), self._text(error, "error")
         with view.store.transaction(self._place):
+            self._changeable(self._thing(WORKFLOW, ident))
             for step in view.store.shelf(self._place, STEP, parent=ident):
                 if step.body["status"] == "running":
                     raise ConflictError(f"workflow {ident} has a step that is running: {step.key}")

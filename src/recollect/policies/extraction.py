@@ -441,7 +441,8 @@ def _answer(text: str, before: Said | None) -> str:
         not asked
         or not _has(_ASKS_USER, asked[-1])
         or _has(
-            r"\b(?:help|password|passphrase|passcode|pin|secret|token|code|can i|shall i|should i|would you like|do you want|anything else)\b",
+            r"\b(?:help|password|passphrase|passcode|pin|secret|token|code|can i|shall i|should i|"
+            r"would you like|do you want|anything else)\b",
             asked[-1],
         )
     ):
