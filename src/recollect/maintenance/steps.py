@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from recollect.errors import ConflictError
 from recollect.record import Record
 from recollect.stores.port import Place
-from recollect.validation import MAX_REFERENCES, MAX_TAGS
+from recollect.verbs.deduplicate import joined
 from recollect.view import View
 
 Change = Literal["archive", "promote", "merge", "supersede", "forget"]
@@ -103,22 +103,6 @@ def changed(records: Mapping[str, Record], steps: Iterable[Step], now: datetime)
     for ident, others in merged.items():
         after[ident] = joined(after.get(ident, records[ident]), others)
     return after
-
-
-def joined(keep: Record, others: Sequence[Record]) -> Record:
-    """With what was known of the others, as far as there is room."""
-    every = (keep, *others)
-    ends = [record.expires_at for record in every if record.expires_at is not None]
-    return replace(
-        keep,
-        tags=tuple(dict.fromkeys(tag for record in every for tag in record.tags))[:MAX_TAGS],
-        references=tuple(dict.fromkeys(ref for record in every for ref in record.references))[:MAX_REFERENCES],
-        importance=max(record.importance for record in every),
-        access_count=sum(record.access_count for record in every),
-        accessed_at=max(record.accessed_at for record in every),
-        lifetime="long_term" if any(record.lifetime == "long_term" for record in every) else keep.lifetime,
-        expires_at=max(ends) if len(ends) == len(every) else None,
-    )
 
 
 def apply(view: View, place: Place, steps: Sequence[Step], action: str, message: str) -> tuple[Step, ...]:

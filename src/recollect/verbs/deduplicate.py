@@ -77,7 +77,10 @@ def _merge(view: View, place: Place, groups: Sequence[Duplicates]) -> list[Dupli
         there = [now for now in view.store.get(place, list(shown)) if now.content == shown[now.id].content]
         for again in find([record for record in there if record.state(view.now()) == "live"], None):
             before += [again.keep, *again.others]
-            after += [_joined(again), *(replace(other, superseded_by=again.keep.id) for other in again.others)]
+            after += [
+                joined(again.keep, again.others),
+                *(replace(other, superseded_by=again.keep.id) for other in again.others),
+            ]
             done.append(again)
     if done:
         view.store.update(place, after)
@@ -87,21 +90,20 @@ def _merge(view: View, place: Place, groups: Sequence[Duplicates]) -> list[Dupli
     return done
 
 
-def _joined(group: Duplicates) -> Record:
-    """With what was known of the others."""
-    every = (group.keep, *group.others)
+def joined(keep: Record, others: Sequence[Record]) -> Record:
+    """With what was known of the others, as far as there is room."""
+    every = (keep, *others)
+    ends = [record.expires_at for record in every if record.expires_at is not None]
     return replace(
-        group.keep,
-        tags=_all(record.tags for record in every),
-        references=_all(record.references for record in every)[:MAX_REFERENCES],
+        keep,
+        tags=tuple(dict.fromkeys(tag for record in every for tag in record.tags))[:MAX_TAGS],
+        references=tuple(dict.fromkeys(ref for record in every for ref in record.references))[:MAX_REFERENCES],
         importance=max(record.importance for record in every),
         access_count=sum(record.access_count for record in every),
         accessed_at=max(record.accessed_at for record in every),
+        lifetime="long_term" if any(record.lifetime == "long_term" for record in every) else keep.lifetime,
+        expires_at=max(ends) if len(ends) == len(every) else None,
     )
-
-
-def _all(several: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for names in several for name in names))
 
 
 def find(records: Iterable[Record], max_tags: int | None = None) -> list[Duplicates]:
