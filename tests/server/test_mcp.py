@@ -54,6 +54,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "read_scratchpad": {"key": "tea"},
     "list_scratchpad": {},
     "clear_scratchpad": {},
+    "observe": {"content": "the tea is from Japan"},
 }
 """A good call of every tool; ID stands for a memory that is there."""
 
