@@ -38,6 +38,8 @@ _STANDING = ("preference", "procedure", "task")
 _OF_EACH = 5
 _RECALLED = 15
 _MOST_SKILLS = 3
+_ORIGIN = 20
+"""Tokens of a day and an id, roughly; what is too many is found by counting."""
 _GATE_SECONDS = 2.0
 _GATE_TOKENS = 200
 _GATE = """\
@@ -92,9 +94,12 @@ def orient(
     about, budget = validation.query(about), validation.count(budget, "budget", high=1_000_000)
     # The skills are sorted while the memories are looked for.
     skills: list[Skill] = []
-    sorted_skills = _begun(lambda: skills.extend(fitting(view.skills, view.address.agent, about)))
-    records = _records(view, about)
-    sorted_skills()
+    if view.skills.all:
+        sorted_skills = _begun(lambda: skills.extend(fitting(view.skills, view.address.agent, about)))
+        records = _records(view, about)
+        sorted_skills()
+    else:
+        records = _records(view, about)
     refined: tuple[str, ...] = ()
     if view.llm is not None and records and about:
         refined = _refined(view, about, records)
@@ -163,15 +168,17 @@ def _fitted(
     about: str, records: Sequence[Record], skills: Sequence[Skill], budget: int, count: Count, zone: tzinfo
 ) -> OrientationDocument:
     """As many as there is room for, in the order in which they came."""
-    kept, left = list(records), list[Record]()
+    # About as many as fit, so that the whole is written out once or twice and not for each that is too many.
+    room, sizes = budget - count(_markdown(about, (), skills)), [count(record.text) + _ORIGIN for record in records]
+    fits = next((at for at in range(len(sizes)) if sum(sizes[: at + 1]) > room), len(sizes))
+    kept, left = list(records[: fits + 1]), list(records[fits + 1 :])
     while True:
         sections = _sections(kept, zone)
         markdown = _markdown(about, sections, skills)
         tokens = count(markdown)
         if tokens <= budget or not kept:
             break
-        surplus = max(1, len(kept) * (tokens - budget) // (2 * tokens))
-        kept, left = kept[:-surplus], [*kept[-surplus:], *left]
+        kept, left = kept[:-1], [kept[-1], *left]
     gone = tuple(record.id for record in left)
     return OrientationDocument(about, sections, tuple(skills), markdown, tokens, budget, gone)
 
