@@ -162,7 +162,7 @@ def _paragraph(text: str, style: str, at: str) -> Block:
 
 
 def _lacking(raw: Raw, package: str) -> InputError:
-    return InputError("path", f"{raw.name} needs {package}; run `pip install 'recollect[knowledge]'`")
+    return InputError("path", f"{raw.name} needs {package}; run `pip install {package}`")
 
 
 _READERS: dict[Format, Callable[[Raw], Read]] = {

@@ -40,7 +40,7 @@ class Job:
         return 0.0
 
     def plan(self, view: View, place: Place) -> Plan:
-        raise NotImplementedError
+        raise NotImplementedError(f"the job {self.name} has no `plan`")
 
     def run(self, view: View, place: Place, plan: Plan) -> Plan:
         """Do it, and say what was done."""
