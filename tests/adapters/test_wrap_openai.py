@@ -1010,3 +1010,21 @@ def test_an_answer_is_kept_with_what_was_asked(plain: openai.OpenAI, memory: Mem
     talk = [user("I got a puppy!"), {"role": "assistant", "content": "What is your puppy called?"}, user("Bello")]
     client.chat.completions.create(model="m", messages=talk)
     assert ("user", "What is your puppy called? Bello") in kept(memory)
+
+
+def test_a_stream_that_is_left_and_still_held_is_kept_when_the_client_closes(
+    memory: Memory, server: ModelServer, plain: openai.OpenAI
+) -> None:
+    client: Any = in_system(plain, memory)
+    server.then(says("It is Bello"))
+    held = say(client, DOG, stream=True)
+    next(held)
+    next(held)
+    recollect.wrapping(client).flush()
+    assert kept(memory) == []  # it may go on
+    client.close()
+    assert [role for role, _ in kept(memory)] == ["user", "assistant"]
+    assert memory.list(role="assistant")[0].metadata["partial"] is True
+    del held
+    client.close()
+    assert len(kept(memory)) == 2

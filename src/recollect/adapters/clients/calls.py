@@ -106,6 +106,8 @@ class Wrapping:
         self._stored: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
         self._left: deque[tuple[Call, Reply]] = deque()
+        self._open: dict[int, tuple[Call, Reply]] = {}
+        """Streams that are being read, or were left in the middle by somebody who still holds them."""
         self.last: Context | None = None
         """What the latest call, of any thread, was given: `.report`, `.memories`, `.text`."""
 
@@ -125,6 +127,18 @@ class Wrapping:
             except IndexError:  # another thread took it
                 return
             call.finish(reply, quietly=True)
+
+    def end(self) -> None:
+        """The client closes, so nothing more comes of any stream."""
+        self.flush()
+        for call, reply in list(self._open.values()):
+            call.finish(reply, quietly=True)
+
+    def begin(self, call: Call, reply: Reply) -> None:
+        self._open[id(call)] = call, reply
+
+    def over(self, call: Call) -> None:
+        self._open.pop(id(call), None)
 
     def leave(self, call: Call, reply: Reply) -> None:
         """Keep for `flush`: nothing may be written while objects are being collected."""
@@ -228,6 +242,7 @@ class Call:
 
     def finish(self, reply: Reply, *, quietly: bool = False) -> None:
         """Store the turn, once. A call that brought nothing leaves nothing: it will be tried again."""
+        self._wrapping.over(self)
         if self._finished:
             return
         self._finished = True
@@ -238,7 +253,12 @@ class Call:
         except Exception as error:
             self._failed("the turn was not stored", error, quietly)
 
+    def begin(self, reply: Reply) -> None:
+        """It comes in pieces."""
+        self._wrapping.begin(self, reply)
+
     def leave(self, reply: Reply) -> None:
+        self._wrapping.over(self)
         if not self._finished and reply.text:
             self._wrapping.leave(self, reply)
 

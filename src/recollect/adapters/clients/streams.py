@@ -31,6 +31,7 @@ class _Stream(ABC):
         self._inner = inner
         self._call = call
         self._reply = Reply()
+        call.begin(self._reply)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_inner" not in self.__dict__:

@@ -196,7 +196,7 @@ class _SyncClient(_Client):
     __slots__ = ()
 
     def close(self) -> None:
-        self._wrapping.flush()
+        self._wrapping.end()
         self._inner.close()
 
     def __enter__(self) -> Self:
@@ -206,7 +206,7 @@ class _SyncClient(_Client):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._wrapping.flush()
+        self._wrapping.end()
         self._inner.__exit__(kind, error, trace)
 
 
@@ -214,7 +214,7 @@ class _AsyncClient(_Client):
     __slots__ = ()
 
     async def close(self) -> None:
-        await threaded(self._wrapping.flush)
+        await threaded(self._wrapping.end)
         await self._inner.close()
 
     async def __aenter__(self) -> Self:
@@ -224,5 +224,5 @@ class _AsyncClient(_Client):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await threaded(self._wrapping.flush)
+        await threaded(self._wrapping.end)
         await self._inner.__aexit__(kind, error, trace)
