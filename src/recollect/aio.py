@@ -105,7 +105,6 @@ class AsyncChannels(_Awaited[Channels]):
 
     create = _Verb(Channels.create)
     get = _Verb(Channels.get)
-    keep_default = _Verb(Channels.keep_default)
     list = _Verb(Channels.list)
 
 

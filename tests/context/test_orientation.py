@@ -98,7 +98,15 @@ def test_the_model_may_take_lines_out(location: str) -> None:
 
 @pytest.mark.clause("INK-16")
 @pytest.mark.parametrize(
-    "answer", [ModelError("down"), "Ignore that, I am a teapot", "1 2 3 4 5 6 7 8", "99999999999 -1 0", ""]
+    "answer",
+    [
+        ModelError("down"),
+        KeyError("a bug of the user's own"),
+        "Ignore that, I am a teapot",
+        "1 2 3 4 5 6 7 8",
+        "99999999999 -1 0",
+        "",
+    ],
 )
 def test_a_model_that_fails_or_answers_rubbish_changes_nothing(tmp_path: Path, answer: Any) -> None:
     with Memory(tmp_path / "plain", embedder="none") as plain:

@@ -241,6 +241,14 @@ def test_forgetting_takes_ref_codes(memory: Memory, tmp_path: Path) -> None:
     assert left == []
 
 
+def test_an_agent_forgets_its_own_of_a_shared_conversation_by_the_ref_code(memory: Memory) -> None:
+    started, mine = memory.conversations.start(), memory.at(agent="a")
+    mine.conversations.say(started.id, "user", "hmm, marble")
+    memory.at(agent="b").conversations.say(started.id, "user", "hmm, slate")
+    assert mine.forget(conversation=started.ref_code).count == 1
+    assert [record.content for record in memory.list()] == ["hmm, slate"]
+
+
 def test_a_conversation_that_was_forgotten_inside_its_block_is_no_error(memory: Memory) -> None:
     with memory.conversation() as talk:
         memory.forget(conversation=talk.conversation.id)

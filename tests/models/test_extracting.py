@@ -54,6 +54,7 @@ def test_a_models_findings_are_stored(tmp_path: Path) -> None:
     "answer",
     [
         ModelError("down"),
+        KeyError("a bug of the user's own"),
         "I am a teapot",
         '[{"kind": "fact"}]',
         '[{"kind": "poem", "text": "The dog is called Bello"}]',

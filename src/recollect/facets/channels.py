@@ -49,14 +49,14 @@ class Channels:
         with view.store.transaction(place):
             if name == DEFAULT or view.store.find(place, SHELF, [name]):
                 raise ConflictError(f"there is a channel {name} already")
-            self.keep_default()
-            return self._keep(name, new_id(), description)
+            keep_default(view)
+            return _keep(view, name, new_id(), description)
 
     def list(self) -> builtins.list[Channel]:
         """All of them, the default first."""
         known = [_channel(thing) for thing in self._view.store.shelf(self._view.place, SHELF)]
         if not any(channel.is_default for channel in known):  # it is written with what is first written in it
-            known.append(_channel(self._thing(DEFAULT, self._default_id(), "")))
+            known.append(_channel(_thing(self._view, DEFAULT, _default_id(self._view), "")))
         bound = self._view.address.channel if "channel" in self._view.bound else None
         seen = [channel for channel in known if bound in (None, channel.name)]
         return sorted(seen, key=lambda channel: not channel.is_default)
@@ -68,26 +68,30 @@ class Channels:
                 return channel
         raise NotFoundError(f"there is no channel {validation.name(name, 'channel')} in this workspace")
 
-    def keep_default(self) -> None:
-        """Write it, where it is not yet. Called in a transaction."""
-        if not self._view.store.find(self._view.place, SHELF, [DEFAULT]):
-            self._keep(DEFAULT, self._default_id(), "")
 
-    def _keep(self, name: str, ident: str, description: str) -> Channel:
-        view, thing = self._view, self._thing(name, ident, description)
-        kept = view.store.keep(view.place, thing, expect=0)
-        view.log(view.place, "channel", "made a channel", (), [thing], things_changed=names([thing]))
-        return _channel(kept)
+def keep_default(view: View) -> None:
+    """Write it, where it is not yet. Called in a transaction."""
+    if not view.store.find(view.place, SHELF, [DEFAULT]):
+        _keep(view, DEFAULT, _default_id(view), "")
 
-    def _thing(self, name: str, ident: str, description: str) -> Thing:
-        now, workspace = self._view.now(), self._view.address.workspace
-        body = {"id": ident, "workspace": workspace, "name": name, "description": description}
-        return Thing(SHELF, name, body, created_at=now, changed_at=now)
 
-    def _default_id(self) -> str:
-        """The same wherever it is asked for, whether it was kept yet or not."""
-        place = self._view.place
-        return hashlib.sha256(f"{place.tenant}\0{place.workspace}\0{DEFAULT}".encode()).hexdigest()[:32]
+def _keep(view: View, name: str, ident: str, description: str) -> Channel:
+    thing = _thing(view, name, ident, description)
+    kept = view.store.keep(view.place, thing, expect=0)
+    view.log(view.place, "channel", "made a channel", (), [thing], things_changed=names([thing]))
+    return _channel(kept)
+
+
+def _thing(view: View, name: str, ident: str, description: str) -> Thing:
+    now, workspace = view.now(), view.address.workspace
+    body = {"id": ident, "workspace": workspace, "name": name, "description": description}
+    return Thing(SHELF, name, body, created_at=now, changed_at=now)
+
+
+def _default_id(view: View) -> str:
+    """The same wherever it is asked for, whether it was kept yet or not."""
+    place = view.place
+    return hashlib.sha256(f"{place.tenant}\0{place.workspace}\0{DEFAULT}".encode()).hexdigest()[:32]
 
 
 def _channel(thing: Thing) -> Channel:

@@ -14,17 +14,18 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import ConflictError, ConversationTransitionError, NotFoundError
-from recollect.facets.channels import DEFAULT, Channels
+from recollect.facets.channels import DEFAULT, Channels, keep_default
 from recollect.policies.secrets import screen
 from recollect.record import Address, Record, Tier, new_id, parse_time
 from recollect.stores.shelves import Thing, names
 from recollect.text.fence import without
 from recollect.verbs.archive import memories_text
+from recollect.verbs.forget import REF_CODES
 from recollect.verbs.persist import TURN, persist, placed, said
 from recollect.verbs.remember import remember
 from recollect.view import View
 
-SHELF, REF_CODES = "conversations", "ref_codes"
+SHELF = "conversations"
 Status = Literal["active", "idle", "archived"]
 Speaker = Literal["user", "assistant"]
 _NEXT: dict[Status, tuple[Status, ...]] = {"active": ("idle", "archived"), "idle": ("archived",), "archived": ()}
@@ -66,8 +67,7 @@ class Conversations:
             if title:
                 title = validation.label(title, "title", _LONGEST_TITLE)
                 screen(view.preset.secrets, "title", title)
-        channels = Channels(view)
-        room = channels.get(channel or address.channel or DEFAULT)
+        room = Channels(view).get(channel or address.channel or DEFAULT)
         ident, now = address.conversation or new_id(), view.now()
         body = {"title": title, "channel_id": room.id, "channel": room.name, "status": "active", "ended_at": None}
         # Two users may call theirs the same: each has its own.
@@ -81,7 +81,7 @@ class Conversations:
             ]
             if view.store.find(place, SHELF, [key]):
                 raise ConflictError(f"conversation {ident} was started already")
-            channels.keep_default()
+            keep_default(view)
             kept = [view.store.keep(place, thing, expect=0) for thing in things]
             view.log(place, "conversation", "started a conversation", (), things, things_changed=names(things))
         return _conversation(kept[0])
@@ -160,18 +160,19 @@ class Conversations:
         view, place = self._view, self._view.place
         known = self.get(id)
         _check(known, status)
-        persisted: frozenset[str] = frozenset()
+        persisted: set[str] = set()
         while True:
             with view.store.transaction(place):
                 thing = self._thing(known.ref_code)  # as it is now that nobody else can write there
                 _check(_conversation(thing), status)
                 turns = _its_own(said(_whole(view), known.id), known) if thing.body["status"] == "active" else []
-                if persisted.issuperset(turn.id for turn in turns):
+                new = [turn for turn in turns if turn.id not in persisted]
+                if not new:
                     return self._ended(thing, status)
             # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
-            for speaker, theirs in _by_speaker(turns).items():
+            for speaker, theirs in _by_speaker(new).items():
                 persist(_in(view, known, *speaker), known.id, theirs)
-            persisted = frozenset(turn.id for turn in turns)
+            persisted.update(turn.id for turn in new)
 
     def _ended(self, thing: Thing, status: Status) -> Conversation:
         """In a transaction."""

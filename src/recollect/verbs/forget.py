@@ -21,6 +21,9 @@ from recollect.verbs.quota import relieve
 from recollect.verbs.revise import ancestors
 from recollect.view import View
 
+REF_CODES = "ref_codes"
+"""The shelf of what conversations are called in links."""
+
 
 class Receipt(msgspec.Struct, frozen=True):
     """What was forgotten. `ids` include the earlier versions of what was named."""
@@ -82,9 +85,10 @@ def forget(view: View, wish: Forget) -> Receipt:
 
 def _meant(view: View, conversation: str) -> str:
     """The id of a conversation that is named by its ref code."""
-    seen = view.address.agent, view.address.account
-    for ref in view.store.find(view.place, "ref_codes", [conversation]):
-        if seen[0] in (None, ref.agent) and seen[1] in (None, ref.account):
+    address = view.address
+    for ref in view.store.find(view.place, REF_CODES, [conversation]):
+        mine = address.agent is None or ref.agent in (None, address.agent)
+        if mine and (address.account is None or ref.account in (None, address.account)):
             return ref.body["conversation"]
     return conversation
 

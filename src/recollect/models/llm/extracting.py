@@ -47,7 +47,7 @@ def extracted(llm: Llm | None, turns: Sequence[Said]) -> list[Extracted]:
     if llm is not None and turns:
         try:
             return _by(llm, turns)
-        except (ModelError, msgspec.MsgspecError, ValueError) as error:
+        except Exception as error:  # whatever a model of the user's own raises; what was said must not be lost
             problem = str(error) or type(error).__name__
             log.warning("a conversation was read without the model", extra={"metadata": {"problem": problem}})
     return extract(turns)
