@@ -73,8 +73,8 @@ def _merge(view: View, place: Place, groups: Sequence[Duplicates]) -> list[Dupli
     for group in groups:
         if Place.of(group.keep) != place:
             continue
-        shown = {record.id: record for record in (group.keep, *group.others)}
-        there = [now for now in view.store.get(place, list(shown)) if now.content == shown[now.id].content]
+        # Read and compared anew: one may have been changed since it was shown.
+        there = view.store.get(place, [record.id for record in (group.keep, *group.others)])
         for again in find([record for record in there if record.state(view.now()) == "live"], None):
             before += [again.keep, *again.others]
             after += [
