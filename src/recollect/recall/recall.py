@@ -15,6 +15,7 @@ from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score
+from recollect.recall.distinct import distinct, saying
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.recall.relevance import relevance
 from recollect.record import Record, moved
@@ -22,7 +23,6 @@ from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
 from recollect.text.times import Asked, asked_time, point
-from recollect.text.words import normal
 from recollect.view import View
 
 if TYPE_CHECKING:
@@ -296,12 +296,12 @@ class Asking:
     def _outranked(self, record: Record, hits: Hits) -> Absence:
         everything = msgspec.structs.replace(self._question, limit=_ALL, doubles=True, min_relevance=0.0)
         ranked = Asking(self._view, everything).hits()
-        key = _saying(record)
+        key = saying(record)
         for place, hit in enumerate(ranked, 1):
             if hit.memory.id != record.id:
                 continue
             for other in hits:
-                if _saying(other.memory) == key:
+                if saying(other.memory) == key:
                     return Absence(record.id, f"it says the same as {other.memory.id}", place, hit.score)
             last = f"; the last that was recalled has {hits[-1].score:.3f}" if hits else f"; {hits.report}"
             return Absence(record.id, f"it comes {place} of {len(ranked)} with {hit.score:.3f}{last}", place, hit.score)
@@ -328,19 +328,7 @@ class Asking:
         """Each text once; and where the preset says so, of memories that mean the same only the best."""
         if self._question.doubles:
             return found
-        seen: set[tuple[str, object]] = set()
-        kept: list[Hit] = []
-        for hit in found:
-            key = _saying(hit.memory)
-            if key not in seen and not _same(hit, kept, self._rules.same_above):
-                seen.add(key)
-                kept.append(hit)
-        return kept
-
-
-def _saying(record: Record) -> tuple[str, object]:
-    """Equal for those of which one is enough: the same words of the same speaker."""
-    return normal(record.text), str(record.metadata.get("speaker"))
+        return distinct(found, self._rules.same_above)
 
 
 def recall(
@@ -488,18 +476,3 @@ def _direction(record: Record, model: str | None) -> Floats | None:
 
 _STEP = 1e-4
 """By how much a newer fact is put above the older one."""
-
-
-def _same(hit: Hit, kept: Sequence[Hit], above: float | None) -> bool:
-    mine = hit.memory.floats if above is not None else None
-    if above is None or mine is None:
-        return False
-    import numpy as np
-
-    a = np.array(mine, np.float32)
-    for other in kept:
-        if other.memory.embedding_model == hit.memory.embedding_model and (theirs := other.memory.floats) is not None:
-            b = np.array(theirs, np.float32)
-            if a.shape == b.shape and float(a @ b) > above * float(np.linalg.norm(a) * np.linalg.norm(b)):
-                return True
-    return False
