@@ -13,20 +13,11 @@ from recollect.errors import ConflictError, CorruptionError, NotFoundError, Stor
 from recollect.filters import Filter
 from recollect.record import Record, to_micros
 from recollect.stores.port import After, By, Damage, Order, Place
+from recollect.stores.rows import text_key, to_changes, to_record
 from recollect.stores.sqlite.audit import AuditTable
 from recollect.stores.sqlite.database import UNREADABLE, Database
 from recollect.stores.sqlite.opening import MovedError
-from recollect.stores.sqlite.rows import (
-    INSERT,
-    SELECT,
-    UPDATE,
-    condition,
-    indexed,
-    text_key,
-    to_changes,
-    to_record,
-    to_row,
-)
+from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_row
 from recollect.stores.sqlite.shelves import ShelfTable
 from recollect.stores.touches import Touched, Touches
 

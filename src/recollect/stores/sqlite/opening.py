@@ -25,7 +25,7 @@ from recollect.errors import (
     UnreadableError,
 )
 from recollect.record import new_id
-from recollect.stores.sqlite.rows import text_key
+from recollect.stores.rows import text_key
 
 BUSY_SECONDS = 10.0
 APPLICATION_ID = 0x7265636C  # "recl"

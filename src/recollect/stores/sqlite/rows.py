@@ -1,32 +1,30 @@
-"""Records to rows and back, and filters to SQL. The functions for rows are made from the table of fields."""
+"""Rows of one SQLite file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
-from recollect.filters import ANY_OF, SAME, Filter
-from recollect.record import Address, Record, from_micros, to_micros
-from recollect.stores.fields import FIELDS, Field
-from recollect.stores.port import Place
+from recollect.filters import Filter
+from recollect.record import Record
+from recollect.stores.rows import CHANGING, COLUMNS, Dialect, to_values
+from recollect.stores.rows import condition as condition_in
 from recollect.text.segment import segment
 
-_NAMES = [field.sql for field in FIELDS] + ["text", "data"]
-SELECT = ", ".join(f"m.{name}" for name in _NAMES)
-INSERT = f"INSERT INTO memories (seq, {', '.join(_NAMES)}, segmented) VALUES (?, {', '.join('?' * (len(_NAMES) + 1))})"
-_CHANGING = [field for field in FIELDS if field.changes]
-UPDATE = f"UPDATE memories SET {', '.join(f'{field.sql} = ?' for field in _CHANGING)} WHERE id = ? RETURNING seq"
-ACCESSED, COUNTED = _NAMES.index("accessed_at"), _NAMES.index("access_count")
-"""Where a row has when it was retrieved last, and how often."""
+SELECT = ", ".join(f"m.{name}" for name in COLUMNS)
+_MARKS = ", ".join("?" * (len(COLUMNS) + 2))
+INSERT = f"INSERT INTO memories (seq, {', '.join(COLUMNS)}, segmented) VALUES ({_MARKS})"
+UPDATE = f"UPDATE memories SET {', '.join(f'{field.sql} = ?' for field in CHANGING)} WHERE id = ? RETURNING seq"
+_TEXT = COLUMNS.index("text") + 1
 
 _encode = msgspec.json.Encoder().encode
 
 
-def _as_json(value: Any) -> str | None:
-    return _encode(value).decode() if value else None
+def to_row(seq: int | None, record: Record) -> tuple[Any, ...]:
+    """The parameters of INSERT. Without a number the row gets the next one."""
+    values = to_values(record)
+    return (seq, *values, _segmented(values[-2]))
 
 
 def _segmented(text: str) -> str | None:
@@ -35,164 +33,20 @@ def _segmented(text: str) -> str | None:
     return None if pieces is text else pieces
 
 
-_USED: dict[str, Any] = {
-    "Address": Address,
-    "Record": Record,
-    "to_micros": to_micros,
-    "from_micros": from_micros,
-    "as_json": _as_json,
-    "encode": _encode,
-    "strings": msgspec.json.Decoder(tuple[str, ...]).decode,
-    "anything": msgspec.json.Decoder().decode,
-    "segmented": _segmented,
-}
-"""What the functions that are made below call."""
-
-
-def _out(field: Field) -> str:
-    """The expression of a field's value for a column."""
-    value = f"address.{field.name}" if field.address else f"record.{field.name}"
-    if field.way == "time":
-        return f"to_micros({value})" if field.usual is not None else f"{value} and to_micros({value})"
-    return value if field.way == "plain" else f"as_json({value})"
-
-
-def _in(field: Field) -> str:
-    """The expression of a field's value from a column."""
-    name = field.name
-    if field.way == "time":
-        return f"from_micros({name})" if field.usual is not None else f"None if {name} is None else from_micros({name})"
-    decode = {
-        "plain": name,
-        "strings": f"strings({name}) if {name} else ()",
-        "json": f"anything({name}) if {name} else {{}}",
-    }
-    return decode[field.way]
-
-
-def _made(name: str, source: str) -> Any:
-    """A function from its source: reading and writing rows must not cost a loop over the fields."""
-    space = dict(_USED)
-    exec(source, space)
-    return space[name]
-
-
-to_row: Callable[[int | None, Record], tuple[Any, ...]] = _made(
-    "_to_row",
-    f"""
-def _to_row(seq, record):
-    address, content = record.address, record.content
-    plain = isinstance(content, str)
-    text = content if plain else record.text
-    return (seq, {", ".join(map(_out, FIELDS))}, text,
-        None if plain else encode(content).decode(), segmented(text))
-""",
-)
-"""The parameters of INSERT. Without a number the row gets the next one. `indexed` tells what to index of it."""
-
-to_changes: Callable[[Record], tuple[Any, ...]] = _made(
-    "_to_changes", f"def _to_changes(record): return ({', '.join(map(_out, _CHANGING))}, record.id)"
-)
-"""The parameters of UPDATE."""
-
-_READ = {field.name: _in(field) for field in FIELDS} | {
-    # Most were never retrieved.
-    "created_at": "created",
-    "accessed_at": "created if accessed_at == created_at else from_micros(accessed_at)",
-    "address": f"Address(place.tenant, place.workspace, {', '.join(Address.__struct_fields__[2:])})",
-    "content": "text if data is None else anything(data)",
-    "embedding": "embedding",
-    "embedding_model": "model",
-}
-to_record: Callable[[Place, Sequence[Any]], Record] = _made(
-    "_to_record",
-    f"""
-def _to_record(place, row):
-    {", ".join(field.name for field in FIELDS)}, text, data, embedding, model = row
-    created = from_micros(created_at)
-    return Record({", ".join(_READ[name] for name in Record.__struct_fields__)})
-""",
-)
-"""From the columns of SELECT, then the embedding and its model."""
-
-
-def text_key(text: str) -> int:
-    """The number that a text is found by, the same in every process."""
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
-
-
 def indexed(row: tuple[Any, ...]) -> str:
     """What goes into the text index for a row of `to_row`."""
-    return row[-1] or row[-3]
-
-
-def condition(where: Filter) -> tuple[str, list[Any]]:
-    """The filter as SQL over `memories m`, with its parameters. The place is the file, so it is not in here."""
-    clauses: list[str] = []
-    values: list[Any] = []
-
-    def add(clause: str, *parameters: Any) -> None:
-        clauses.append(clause)
-        values.extend(parameters)
-
-    _visibility(where, add)
-    _state(where, add)
-    for condition_name, column in {"tiers": "tier", **ANY_OF}.items():
-        if wanted := getattr(where, condition_name):
-            add(f"m.{column} IN ({', '.join('?' * len(wanted))})", *wanted)
-    for column in SAME:
-        if (value := getattr(where, column)) is not None:
-            add(f"m.{column} = ?", value)
-    if where.since is not None:
-        add("m.created_at >= ?", to_micros(where.since))
-    if where.until is not None:
-        add("m.created_at < ?", to_micros(where.until))
-    if where.min_importance is not None:
-        add("m.importance >= ?", where.min_importance)
-    _tags(where, add)
-    return " AND ".join(clauses) or "1", values
-
-
-def _visibility(where: Filter, add: Any) -> None:
-    view = where.seen_from
-    if view.agent is not None:
-        add("(m.agent IS NULL OR m.agent = ?)", view.agent)
-    if view.account is not None:
-        add("(m.account IS NULL OR m.account = ?)", view.account)
-    if view.channel is not None:
-        add("(m.tier != 'channel' OR m.channel = ?)", view.channel)
-    if view.conversation is not None:
-        add("(m.tier != 'conversation' OR m.conversation = ?)", view.conversation)
-
-
-def _state(where: Filter, add: Any) -> None:
-    if where.state is None:
-        return
-    if where.state == "superseded":
-        add("m.superseded_by IS NOT NULL")
-        return
-    add("m.superseded_by IS NULL")
-    if where.state == "archived":
-        add("m.archived_at IS NOT NULL")
-        return
-    add("m.archived_at IS NULL")
-    if where.state == "expired":
-        add("m.expires_at <= ?", to_micros(where.now))
-    else:
-        add("(m.expires_at IS NULL OR m.expires_at > ?)", to_micros(where.now))
-
-
-def _tags(where: Filter, add: Any) -> None:
-    """A tag is found in its JSON list as text, quotes included: exact, or as the parent of a longer one."""
-    has = "(instr(coalesce(m.tags, ''), ?) OR instr(coalesce(m.tags, ''), ?))"
-    for tag in where.tags:
-        add(has, *_spellings(tag))
-    if where.any_tags:
-        add(f"({' OR '.join([has] * len(where.any_tags))})", *(s for tag in where.any_tags for s in _spellings(tag)))
-    for tag in where.without_tags:
-        add(f"NOT {has}", *_spellings(tag))
+    return row[-1] or row[_TEXT]
 
 
 def _spellings(tag: str) -> tuple[str, str]:
     exact = _encode(tag).decode()  # with the quotes, and whatever stands in it as JSON writes it
     return exact, f"{exact[:-1]}."
+
+
+# A tag is found in its JSON list as text, quotes included: exact, or as the parent of a longer one.
+_HERE = Dialect("?", "(instr(coalesce(m.tags, ''), ?) OR instr(coalesce(m.tags, ''), ?))", _spellings)
+
+
+def condition(where: Filter) -> tuple[str, list[Any]]:
+    """The filter as SQL. The place is the file."""
+    return condition_in(where, _HERE)

@@ -1,0 +1,184 @@
+"""Records to rows and back, and filters to SQL, for every store of tables. Made from the table of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+
+from recollect.filters import ANY_OF, SAME, Filter
+from recollect.record import Address, Record, from_micros, to_micros
+from recollect.stores.fields import FIELDS, Field
+from recollect.stores.port import Place
+
+COLUMNS = [*(field.sql for field in FIELDS), "text", "data"]
+"""Of a memory, in the order of `to_values` and `to_record`."""
+CHANGING = [field for field in FIELDS if field.changes]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _as_json(value: Any) -> str | None:
+    return _encode(value).decode() if value else None
+
+
+_USED: dict[str, Any] = {
+    "Address": Address,
+    "Record": Record,
+    "to_micros": to_micros,
+    "from_micros": from_micros,
+    "as_json": _as_json,
+    "encode": _encode,
+    "strings": msgspec.json.Decoder(tuple[str, ...]).decode,
+    "anything": msgspec.json.Decoder().decode,
+}
+"""What the functions that are made below call."""
+
+
+def _out(field: Field) -> str:
+    """The expression of a field's value for a column."""
+    value = f"address.{field.name}" if field.address else f"record.{field.name}"
+    if field.way == "time":
+        return f"to_micros({value})" if field.usual is not None else f"{value} and to_micros({value})"
+    return value if field.way == "plain" else f"as_json({value})"
+
+
+def _in(field: Field) -> str:
+    """The expression of a field's value from a column."""
+    name = field.name
+    if field.way == "time":
+        return f"from_micros({name})" if field.usual is not None else f"None if {name} is None else from_micros({name})"
+    decode = {
+        "plain": name,
+        "strings": f"strings({name}) if {name} else ()",
+        "json": f"anything({name}) if {name} else {{}}",
+    }
+    return decode[field.way]
+
+
+def _made(name: str, source: str) -> Any:
+    """A function from its source: reading and writing rows must not cost a loop over the fields."""
+    space = dict(_USED)
+    exec(source, space)
+    return space[name]
+
+
+to_values: Callable[[Record], tuple[Any, ...]] = _made(
+    "_to_values",
+    f"""
+def _to_values(record):
+    address, content = record.address, record.content
+    plain = isinstance(content, str)
+    return ({", ".join(map(_out, FIELDS))}, content if plain else record.text,
+        None if plain else encode(content).decode())
+""",
+)
+
+to_changes: Callable[[Record], tuple[Any, ...]] = _made(
+    "_to_changes", f"def _to_changes(record): return ({', '.join(map(_out, CHANGING))}, record.id)"
+)
+"""What may change, in the order of CHANGING, and the id."""
+
+_READ = {field.name: _in(field) for field in FIELDS} | {
+    # Most were never retrieved.
+    "created_at": "created",
+    "accessed_at": "created if accessed_at == created_at else from_micros(accessed_at)",
+    "address": f"Address(place.tenant, place.workspace, {', '.join(Address.__struct_fields__[2:])})",
+    "content": "text if data is None else anything(data)",
+    "embedding": "embedding",
+    "embedding_model": "model",
+}
+to_record: Callable[[Place, Sequence[Any]], Record] = _made(
+    "_to_record",
+    f"""
+def _to_record(place, row):
+    {", ".join(field.name for field in FIELDS)}, text, data, embedding, model = row
+    created = from_micros(created_at)
+    return Record({", ".join(_READ[name] for name in Record.__struct_fields__)})
+""",
+)
+"""From the values of COLUMNS, then the embedding and its model."""
+
+
+def text_key(text: str) -> int:
+    """The number that a text is found by, the same in every process."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
+
+
+class Dialect(NamedTuple):
+    """In what the SQL of stores differs."""
+
+    mark: str
+    """What stands for a value."""
+    tag: str
+    """The condition that a memory has a tag, or one below it."""
+    tag_values: Callable[[str], tuple[str, ...]]
+    """What the condition is given for a tag."""
+
+
+def condition(where: Filter, dialect: Dialect) -> tuple[str, list[Any]]:
+    """The filter as SQL over `memories m`, with its parameters. Which place it is comes besides."""
+    clauses: list[str] = []
+    values: list[Any] = []
+
+    def add(clause: str, *parameters: Any) -> None:
+        clauses.append(clause.replace("?", dialect.mark))
+        values.extend(parameters)
+
+    _visibility(where, add)
+    _state(where, add)
+    for condition_name, column in {"tiers": "tier", **ANY_OF}.items():
+        if wanted := getattr(where, condition_name):
+            add(f"m.{column} IN ({', '.join('?' * len(wanted))})", *wanted)
+    for column in SAME:
+        if (value := getattr(where, column)) is not None:
+            add(f"m.{column} = ?", value)
+    if where.since is not None:
+        add("m.created_at >= ?", to_micros(where.since))
+    if where.until is not None:
+        add("m.created_at < ?", to_micros(where.until))
+    if where.min_importance is not None:
+        add("m.importance >= ?", where.min_importance)
+    _tags(where, dialect, add)
+    return " AND ".join(clauses) or "TRUE", values
+
+
+def _visibility(where: Filter, add: Any) -> None:
+    view = where.seen_from
+    if view.agent is not None:
+        add("(m.agent IS NULL OR m.agent = ?)", view.agent)
+    if view.account is not None:
+        add("(m.account IS NULL OR m.account = ?)", view.account)
+    if view.channel is not None:
+        add("(m.tier != 'channel' OR m.channel = ?)", view.channel)
+    if view.conversation is not None:
+        add("(m.tier != 'conversation' OR m.conversation = ?)", view.conversation)
+
+
+def _state(where: Filter, add: Any) -> None:
+    if where.state is None:
+        return
+    if where.state == "superseded":
+        add("m.superseded_by IS NOT NULL")
+        return
+    add("m.superseded_by IS NULL")
+    if where.state == "archived":
+        add("m.archived_at IS NOT NULL")
+        return
+    add("m.archived_at IS NULL")
+    if where.state == "expired":
+        add("m.expires_at <= ?", to_micros(where.now))
+    else:
+        add("(m.expires_at IS NULL OR m.expires_at > ?)", to_micros(where.now))
+
+
+def _tags(where: Filter, dialect: Dialect, add: Any) -> None:
+    has, values = dialect.tag, dialect.tag_values
+    for tag in where.tags:
+        add(has, *values(tag))
+    if where.any_tags:
+        add(f"({' OR '.join([has] * len(where.any_tags))})", *(v for tag in where.any_tags for v in values(tag)))
+    for tag in where.without_tags:
+        add(f"NOT {has}", *values(tag))
