@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import postgres as servers
+from support import stores
 from support.common import DISK, LONG, Clock, Script
 
 from recollect import Memory
@@ -30,6 +32,38 @@ if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK):
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 # Scripts that tests start import from tests/support as the tests do.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parent)]))
+# So do processes of a run that want a PostgreSQL: they share one.
+servers.begin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    yield
+    stores.sweep()
+
+
+def pytest_unconfigure() -> None:
+    stores.remove()
+    servers.end()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tests that could not be run for want of a program are not passed over in silence."""
+    missing = servers.bouncer_missing()
+    if missing and any(missing in str(report.longrepr) for report in terminalreporter.getreports("skipped")):
+        terminalreporter.write_line(missing, red=True, bold=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> servers.Database:
+    """The PostgreSQL that all tests share. One that is to be stopped, killed or paused is a `Server` of one's own."""
+    return servers.shared()
+
+
+@pytest.fixture
+def fresh_postgres() -> str:
+    """A location on the shared PostgreSQL where nothing has ever been."""
+    return stores.fresh_location(untouched=True)
 
 
 @pytest.fixture

