@@ -10,6 +10,8 @@ demo: .venv/installed
 	@$(BIN)/recollect models pull || echo "going on without a model: recall is by words alone"
 	@$(BIN)/recollect demo
 
+# PostgreSQL comes in a wheel and is started for the run. RECOLLECT_TEST_DSN=postgresql://… names a server to use instead,
+# as a superuser; RECOLLECT_TEST_STORES=sqlite,postgresql is for some of the stores only.
 test: .venv/tested
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m slow
