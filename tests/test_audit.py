@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 import pytest
+from support.stores import STORES, located
 
 from recollect import AccessError, InputError, Memory, SecretError
 from recollect.stores.audit import Entry
@@ -347,9 +348,9 @@ def test_the_log_is_the_organisations_and_ids_and_reasons_are_their_owners(tmp_p
 # What an entry is about
 
 
-@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("store", STORES)
 def test_entries_are_searched_by_action_and_name_what_they_are_about(tmp_path: Path, store: str) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+    with Memory(located(store, tmp_path / "m")) as memory:
         kept = memory.remember("Alice prefers tabs over spaces, in all of her many Python files")
         gone = memory.remember("Bob is allergic to nuts")
         memory.forget(gone.id, reason="asked")

@@ -9,10 +9,10 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from support.stores import STORES, located
 
 from recollect import InputError, Memory, tools
 
-STORES = ("sqlite", "ledger", "notebook")
 PRESETS = ("recollect", "atlas", "aegis", "inklings", "ledger", "journal")
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 OUTSIDE = [
@@ -43,7 +43,7 @@ def is_served(memory: Memory) -> bool:
 @pytest.mark.parametrize("when", OUTSIDE, ids=str)
 @pytest.mark.parametrize("store", STORES)
 def test_a_time_outside_the_calendar_is_refused(tmp_path: Path, store: str, when: datetime | str) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+    with Memory(located(store, tmp_path / "m")) as memory:
         for field in ("created_at", "expires_at"):
             with pytest.raises(InputError, match=f"^{field}: lies outside the years 1 to 9999"):
                 memory.remember("a heron", **{field: when})
@@ -63,7 +63,7 @@ def test_a_time_outside_the_calendar_is_refused(tmp_path: Path, store: str, when
 def test_a_memory_of_the_first_or_last_moment_breaks_nothing(
     tmp_path: Path, store: str, preset: str, when: datetime
 ) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}", preset=preset) as memory:
+    with Memory(located(store, tmp_path / "m"), preset=preset) as memory:
         record = memory.remember("a heron", kind="fact", created_at=when)
         memory.at(agent="ada").remember("a heron of hers", kind="journal", created_at=when)
         memory.journal.whiteboard.write("a heron for all")
@@ -108,7 +108,7 @@ def test_a_line_of_the_first_or_last_moment_breaks_nothing(
     file = tmp_path / FILES[store]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(line("m-1", when) + line("m-2", "2026-01-01T00:00:00Z"))
-    with Memory(f"{store}:{tmp_path}", preset=preset) as memory:
+    with Memory(located(store, tmp_path), preset=preset) as memory:
         assert sorted(record.id for record in memory.list()) == (["m-1", "m-2"] if is_read else ["m-2"])
         assert bool(memory.verify()) is not is_read
         assert is_served(memory)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.stores import FILES
 
 from recollect import AccessError, InputError, Memory, SecretError
-
-STORES = ["sqlite", "ledger", "notebook"]
 
 
 def settings(folder: Path, text: str) -> str:
@@ -17,7 +16,7 @@ def settings(folder: Path, text: str) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", FILES)
 def test_memory_reads_the_preset_and_the_address(tmp_path: Path, store: str) -> None:
     path = settings(tmp_path / "m", 'preset = "atlas"\nworkspace = "shop"\nagent = "atlas"\n')
     with Memory(f"{store}:{path}") as memory:
@@ -95,7 +94,7 @@ def test_a_key_in_it_is_refused_and_not_repeated(tmp_path: Path) -> None:
     assert secret not in str(caught.value)
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", FILES)
 def test_what_is_done_to_the_whole_is_not_narrowed_and_a_copy_has_the_settings(tmp_path: Path, store: str) -> None:
     path = settings(tmp_path / "m", 'workspace = "shop"\nagent = "atlas"\n')
     with Memory(f"{store}:{path}") as memory:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stores import DATABASES, located
 
 from recollect import AccessError, Address, ConflictError, InputError, Memory, NotFoundError, RecollectError, Record
 
@@ -32,8 +33,8 @@ PAIRS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 class World:
     """Everything alice has, and mallory, who stands elsewhere."""
 
-    def __init__(self, folder: Path, pair: str) -> None:
-        self.memory = Memory(folder, clock=lambda: NOW)
+    def __init__(self, url: str, pair: str) -> None:
+        self.memory = Memory(url, clock=lambda: NOW)
         mine, others = PAIRS[pair]
         self.alice, self.mallory = self.memory.at(**mine), self.memory.at(**others)
         tier: Any = pair if pair in ("channel", "conversation") else None
@@ -60,9 +61,19 @@ class World:
         return sorted(self.alice.list(state=None, limit=1000), key=lambda one: one.id)
 
 
+@pytest.fixture(scope="module", params=DATABASES)
+def store(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def url(store: str, tmp_path: Path) -> str:
+    return located(store, tmp_path / "memory")
+
+
 @pytest.fixture(params=PAIRS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "memory", request.param)
+def world(request: pytest.FixtureRequest, url: str) -> Iterator[World]:
+    world = World(url, request.param)
     yield world
     world.memory.close()
 
@@ -229,8 +240,8 @@ def test_writing_into_another_place_is_denied(world: World) -> None:
     assert [one for one in world.all() if one != stored] == world.before
 
 
-def test_agents_share_what_belongs_to_no_agent(tmp_path: Path) -> None:
-    with Memory(tmp_path / "memory") as memory:
+def test_agents_share_what_belongs_to_no_agent(url: str) -> None:
+    with Memory(url) as memory:
         shared = memory.remember("the office is in Bern")
         for name in ("alice", "mallory"):
             assert memory.at(agent=name).list() == [shared]
@@ -251,9 +262,9 @@ INSIDE = {"account", "channel", "conversation", "agent"}
 
 
 @pytest.fixture(scope="module")
-def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+def crowd(store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     """Memories of every tier for every combination of owners and places."""
-    with Memory(tmp_path_factory.mktemp("crowd") / "memory", clock=lambda: NOW) as memory:
+    with Memory(located(store, tmp_path_factory.mktemp("crowd") / "memory"), clock=lambda: NOW) as memory:
         for tenant, workspace, account, agent in product(
             PARTS["tenant"], PARTS["workspace"], (None, *PARTS["account"]), (None, *PARTS["agent"])
         ):
@@ -390,9 +401,9 @@ LEGAL |= {"tag": {"ａｄｍｉｎ", "аdmin", "-rf"}, "reference": {"-rf"}, "di
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Memory]]:
+def target(store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Memory]]:
     folder = tmp_path_factory.mktemp("hostile")
-    with Memory(folder / "memory", clock=lambda: NOW) as memory:
+    with Memory(located(store, folder / "memory"), clock=lambda: NOW) as memory:
         memory.remember("an owl", tags=["bird"], conversation="c1")
         yield folder, memory
 
@@ -448,19 +459,19 @@ def test_a_hostile_value_is_data_or_a_typed_error(target: tuple[Path, Memory], s
 
 
 @pytest.mark.clause("ATL-18")
-def test_hostile_text_is_kept_as_text(tmp_path: Path) -> None:
+def test_hostile_text_is_kept_as_text(url: str, tmp_path: Path) -> None:
     said = [value for value in HOSTILE if isinstance(value, str) and value.strip() and value != "\ud800"]
-    with Memory(tmp_path / "memory") as memory:
+    with Memory(url) as memory:
         for value in said:
             kept = memory.remember({"said": value}, metadata={"said": value[:1000]})
             assert memory.get(kept.id) == kept
             assert memory.audit.record("said", value[:1000]).message == value[:1000]
         assert [one.content for one in memory.list(newest_first=False)] == [{"said": value} for value in said]
-    assert {path.name for path in tmp_path.iterdir()} == {"memory"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"memory"}
 
 
-def test_names_that_look_alike_are_different_places(tmp_path: Path) -> None:
-    with Memory(tmp_path / "memory") as memory:
+def test_names_that_look_alike_are_different_places(url: str) -> None:
+    with Memory(url) as memory:
         for name in ("shop", "Shop", "SHOP", "s.hop", "_shop", "shop_", "a@b", "a+b", "A-b"):
             memory.at(workspace=name).remember(f"in {name}")
         for name in memory.workspaces():

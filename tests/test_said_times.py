@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from support.command_line import recollect
 from support.common import Clock
+from support.stores import STORES, located
 
 from recollect import InputError, Memory, tools
-
-STORES = ["sqlite", "ledger", "notebook"]
 
 
 @pytest.mark.parametrize("store", STORES)
 def test_every_verb_that_takes_a_time_takes_words(tmp_path: Path, clock: Clock, store: str) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}", clock=clock) as memory:
+    with Memory(located(store, tmp_path / "m"), clock=clock) as memory:
         memory.remember("the old office is in Porto", tags=["place"])
         clock.now += timedelta(days=3)
         memory.remember("the new office is in Lisbon", tags=["place"])

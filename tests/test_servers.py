@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from support.common import Script
 from support.postgres import RUN, Bouncer, Database, Server, bouncer_missing, shared
-from support.stores import fresh_location, give_back, location, sweep
+from support.stores import fresh_location, give_back, located, sweep
 
 pytestmark = pytest.mark.slow
 
@@ -89,17 +89,17 @@ def test_a_pooler_gives_many_a_few_connections(server: Server) -> None:
 def test_a_location_is_one_for_a_path_and_empty_for_the_next_test(tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
     path = tmp_path / "test" / "memory"
-    first = location("postgresql", path)
-    assert location("postgresql", path) == first
-    assert location("postgresql", tmp_path / "other") != first
-    assert location("sqlite", path) == f"sqlite:{path}"
+    first = located("postgresql", path)
+    assert located("postgresql", path) == first
+    assert located("postgresql", tmp_path / "other") != first
+    assert located("sqlite", path) == f"sqlite:{path}"
     schema = first.rpartition("=")[2]
     shared().psql(f"CREATE SCHEMA {schema}")
     shared().psql(f"CREATE TABLE {schema}.things (tenant text)")
     shared().psql(f"INSERT INTO {schema}.things VALUES ('acme')")
     (tmp_path / "test").rmdir()
     sweep()
-    assert location("postgresql", path) == first
+    assert located("postgresql", path) == first
     assert shared().psql(f"SELECT * FROM {schema}.things") == []
     shared().psql(f"DROP SCHEMA {schema} CASCADE")
 

@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 from support.common import Clock, Script
 from support.notebook_files import SAMPLE, Notes
+from support.stores import STORES, located
 
 from recollect import InputError, Memory
 from recollect.context import Context
@@ -47,9 +48,9 @@ def memory(notes: Notes, clock: Clock) -> Iterator[Memory]:
         yield memory
 
 
-@pytest.fixture(params=["notebook", "sqlite", "ledger"])
+@pytest.fixture(params=STORES)
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Memory]:
-    with Memory(f"{request.param}:{tmp_path / 'memory'}", preset="aegis", clock=clock) as memory:
+    with Memory(located(request.param, tmp_path / "memory"), preset="aegis", clock=clock) as memory:
         yield memory
 
 

@@ -7,15 +7,21 @@ from typing import Any
 
 import pytest
 from support.common import Clock
+from support.stores import DATABASES, located
 
 from recollect import Memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
+@pytest.fixture(params=DATABASES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return located(request.param, tmp_path / "memory")
+
+
 @pytest.fixture
-def atlas(tmp_path: Path, clock: Clock) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory", preset="atlas", clock=clock) as memory:
+def atlas(url: str, clock: Clock) -> Iterator[Memory]:
+    with Memory(url, preset="atlas", clock=clock) as memory:
         yield memory.at(tenant="acme", agent="cfo")
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from support.common import Clock
+from support.stores import DATABASES, located
 
 from recollect import Memory
 from recollect.context import Context, without
@@ -48,9 +49,14 @@ def skills(tmp_path: Path) -> Path:
     return tmp_path / "skills"
 
 
+@pytest.fixture(params=DATABASES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return located(request.param, tmp_path / "memory")
+
+
 @pytest.fixture
-def memory(tmp_path: Path, skills: Path, clock: Clock) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory", preset="atlas", clock=clock, skills=skills, sources=[Chunks()]) as memory:
+def memory(url: str, skills: Path, clock: Clock) -> Iterator[Memory]:
+    with Memory(url, preset="atlas", clock=clock, skills=skills, sources=[Chunks()]) as memory:
         yield memory
 
 
@@ -202,14 +208,14 @@ def test_a_memory_cannot_pose_as_an_instruction(cfo: Memory) -> None:
 
 
 @pytest.mark.clause("ATL-14", "ATL-08")
-def test_a_source_that_fails_is_in_the_report_and_nothing_else_is_lost(tmp_path: Path, clock: Clock) -> None:
+def test_a_source_that_fails_is_in_the_report_and_nothing_else_is_lost(url: str, clock: Clock) -> None:
     class Down:
         name = "workflow"
 
         def search(self, query: str, limit: int) -> Sequence[Found]:
             raise OSError("down")
 
-    with Memory(tmp_path / "memory", preset="atlas", clock=clock, sources=[Down()]) as memory:
+    with Memory(url, preset="atlas", clock=clock, sources=[Down()]) as memory:
         one = memory.remember("Invoice 7 was paid", kind="fact")
         made = memory.context([ASK])
         assert made.memories == (one.id,)
@@ -324,7 +330,7 @@ def test_system_prompt_and_skills_are_never_cut_even_if_they_are_too_large(cfo: 
 
 
 @pytest.mark.clause("ATL-15")
-def test_a_fast_model_condenses_if_there_is_one(tmp_path: Path, clock: Clock) -> None:
+def test_a_fast_model_condenses_if_there_is_one(url: str, clock: Clock) -> None:
     class Fast:
         name = "fast"
 
@@ -341,7 +347,7 @@ def test_a_fast_model_condenses_if_there_is_one(tmp_path: Path, clock: Clock) ->
         def close(self) -> None: ...
 
     fast = Fast()
-    with Memory(tmp_path / "memory", preset="atlas", clock=clock, llm=fast) as memory:
+    with Memory(url, preset="atlas", clock=clock, llm=fast) as memory:
         made = memory.context([SYSTEM, *turns(30)], budget=1000)
     summary = "Summary of 10 earlier turns:\n<memories>\nThey greeted each other.\n</memories>"
     assert made.messages[-21]["content"] == summary
@@ -400,8 +406,8 @@ def test_each_truncation_has_an_entry_and_what_fits_has_none(cfo: Memory) -> Non
 
 
 @pytest.mark.clause("ATL-16")
-def test_what_is_too_large_and_cannot_be_cut_is_no_truncation(tmp_path: Path, clock: Clock) -> None:
-    with Memory(tmp_path / "memory", preset="atlas", clock=clock) as memory:
+def test_what_is_too_large_and_cannot_be_cut_is_no_truncation(url: str, clock: Clock) -> None:
+    with Memory(url, preset="atlas", clock=clock) as memory:
         assert memory.context([SYSTEM, ASK], budget=1).report.over > 0
         assert memory.audit.search("truncated") == []
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.common import Clock
+from support.stores import DATABASES, located
 
 from recollect import InputError, Memory, SecretError
 from recollect.context import without
@@ -14,9 +15,14 @@ from recollect.context import without
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
+@pytest.fixture(params=DATABASES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return located(request.param, tmp_path / "memory")
+
+
 @pytest.fixture
-def memory(tmp_path: Path, clock: Clock) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory", preset="atlas", clock=clock) as memory:
+def memory(url: str, clock: Clock) -> Iterator[Memory]:
+    with Memory(url, preset="atlas", clock=clock) as memory:
         yield memory.at(tenant="acme")
 
 

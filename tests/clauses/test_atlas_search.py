@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.common import Clock
+from support.stores import DATABASES, located
 
 from recollect import Memory, tools
 from recollect.recall.consult import Consulted
@@ -31,12 +32,12 @@ class Wiki:
 class Atlas:
     """Makes the memory with these sources, and gives one agent's view of it."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder, self._clock = folder, clock
+    def __init__(self, url: str, clock: Clock) -> None:
+        self._url, self._clock = url, clock
         self.memory: Memory
 
     def __call__(self, *sources: Source) -> Memory:
-        self.memory = Memory(self._folder, preset="atlas", clock=self._clock, sources=sources)
+        self.memory = Memory(self._url, preset="atlas", clock=self._clock, sources=sources)
         return self.memory.at(tenant="acme", agent="cfo")
 
     def complete(self, output: object, workflow: str = "onboarding", step: str = "sign") -> None:
@@ -47,9 +48,9 @@ class Atlas:
         self.memory.at(tenant="acme").knowledge.add(text, title=title, status="published")
 
 
-@pytest.fixture
-def atlas(tmp_path: Path, clock: Clock) -> Iterator[Atlas]:
-    atlas = Atlas(tmp_path / "memory", clock)
+@pytest.fixture(params=DATABASES)
+def atlas(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Atlas]:
+    atlas = Atlas(located(request.param, tmp_path / "memory"), clock)
     yield atlas
     atlas.memory.close()
 
@@ -129,6 +130,7 @@ def test_a_source_that_is_slow_is_reported_and_the_others_answer(
 
 
 @pytest.mark.clause("ATL-08")
+@pytest.mark.parametrize("atlas", ["sqlite"], indirect=True)
 def test_a_damaged_knowledge_base_does_not_fail_the_call(atlas: Atlas, tmp_path: Path) -> None:
     me = everything(atlas)
     atlas.memory.close()

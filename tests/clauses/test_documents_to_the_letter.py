@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from support.common import Clock
+from support.stores import STORES, located
 
 from recollect import AccessError, InputError, Memory, tools
 from recollect.cli.app import cli
 
-STORES = ["sqlite", "ledger", "notebook"]
-
 
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'm'}"
+    return located(request.param, tmp_path / "m")
 
 
 @pytest.fixture

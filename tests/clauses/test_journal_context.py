@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support.common import Clock, Script
+from support.stores import STORES, located
 
 from recollect import AccessError, InputError, Memory, NotFoundError, SecretError
 from recollect.models.llm import Message
@@ -27,9 +28,9 @@ def clock() -> Clock:
     return Clock(NOW)
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def memory(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Memory]:
-    with Memory(f"{request.param}:{tmp_path / 'memory'}", preset="journal", clock=clock) as memory:
+    with Memory(located(request.param, tmp_path / "memory"), preset="journal", clock=clock) as memory:
         yield memory
 
 

@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.common import Clock
 from support.notebook_files import SAMPLE, Notes, parse
+from support.stores import STORES, located
 
 from recollect import Memory, tools
 from recollect.errors import PresetError
@@ -20,7 +21,7 @@ from recollect.presets import Preset, load, names
 from recollect.recall.sources import Found
 
 NOT_STORED = {"ok": False, "error": "text appears to contain a secret — not stored"}
-STORES = pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+EACH = pytest.mark.parametrize("kind", STORES)
 
 
 @pytest.fixture
@@ -59,9 +60,9 @@ def test_storing_gives_the_next_id_and_writes_the_documents_lines(notes: Notes, 
 
 
 @pytest.mark.clause("AEG-02")
-@STORES
+@EACH
 def test_every_store_keeps_a_notes_scope(tmp_path: Path, kind: str) -> None:
-    with Memory(f"{kind}:{tmp_path / 'm'}", preset="aegis") as memory:
+    with Memory(located(kind, tmp_path / "m"), preset="aegis") as memory:
         for scope in (None, "workspace", "user", "session"):
             stored = tools.call(memory, "memory_store", {"text": f"about {scope}", "scope": scope})
             assert stored["ok"] is True
@@ -219,9 +220,9 @@ def test_a_found_memory_is_shown_as_the_document_shows_it(aegis: Memory, clock: 
 
 
 @pytest.mark.clause("AEG-06")
-@STORES
+@EACH
 def test_every_store_is_searched_alike(tmp_path: Path, clock: Clock, kind: str) -> None:
-    with Memory(f"{kind}:{tmp_path / 'm'}", clock=clock) as memory:
+    with Memory(located(kind, tmp_path / "m"), clock=clock) as memory:
         for text in ("Straße 7", "STRASSE 8", "a lane"):
             clock.forward(seconds=1)
             tools.call(memory, "memory_store", {"text": text})
@@ -403,9 +404,9 @@ def test_the_five_best_come_back_each_text_once_by_the_documents_formula(tmp_pat
 
 
 @pytest.mark.clause("INK-11")
-@STORES
+@EACH
 def test_the_scratchpad_is_written_read_listed_and_cleared(tmp_path: Path, clock: Clock, kind: str) -> None:
-    with Memory(f"{kind}:{tmp_path / 'm'}", preset="inklings", clock=clock) as memory:
+    with Memory(located(kind, tmp_path / "m"), preset="inklings", clock=clock) as memory:
         talk = memory.at(conversation="aB3dE6gH9jK")
         written = tools.call(talk, "write_scratchpad", {"key": "plan", "value": {"done": [1, 2], "next": None}})
         assert written == {"key": "plan", "written_at": "2026-03-01T12:00:00Z"}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stores import STORES, located
 
 from recollect import InputError, Memory, tools
 from recollect.context import Context, without
@@ -94,9 +95,9 @@ def test_who_said_it_is_told_unless_it_was_the_user(memory: Memory, role: Any) -
     assert origin == {"user": "2026-01-02", "assistant": "2026-01-02 assistant", None: "2026-01-02 openai"}[role]
 
 
-@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("store", STORES)
 def test_tools_take_the_ids_that_are_shown(tmp_path: Path, store: str) -> None:
-    with Memory(f"{store}:{tmp_path}") as memory:
+    with Memory(located(store, tmp_path)) as memory:
         memory.remember_many([f"Alice prefers tabs in the file {number}" for number in range(10)])
         made = memory.context([user("Which tabs does Alice prefer?")])
         shown = [origin.split()[0] for origin in origins(made)]

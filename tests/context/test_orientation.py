@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stores import STORES, located
 
 from recollect import InputError, Memory
 from recollect.errors import ModelError
@@ -38,9 +39,9 @@ class Gate:
     def close(self) -> None: ...
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'm'}"
+    return located(request.param, tmp_path / "m")
 
 
 def fill(memory: Memory) -> dict[str, str]:

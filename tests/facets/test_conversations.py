@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.common import Clock
+from support.stores import STORES, located, traces
 from support.watchdog import together
 
 from recollect import (
@@ -28,12 +29,10 @@ from recollect import (
     tools,
 )
 
-STORES = ("sqlite", "ledger", "notebook")
-
 
 @pytest.fixture(params=STORES)
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'm'}"
+    return located(request.param, tmp_path / "m")
 
 
 @pytest.fixture
@@ -231,14 +230,13 @@ def test_what_stays_is_seen_by_nobody_who_could_not_see_the_turn(memory: Memory)
     assert [record.content for record in memory.at(account="u").list()] == ["I am allergic to peanuts."]
 
 
-def test_forgetting_takes_ref_codes(memory: Memory, tmp_path: Path) -> None:
+def test_forgetting_takes_ref_codes(memory: Memory, location: str) -> None:
     with memory.conversation("quartzite") as talk:
         talk.say("user", "hmm, marble")
     memory.forget(conversation=talk.conversation.ref_code, erase=True)
     assert memory.conversations.list() == []
     memory.close()
-    left = [path for path in tmp_path.rglob("*") if path.is_file() and b"quartzite" in path.read_bytes()]
-    assert left == []
+    assert traces(location, b"quartzite") == []
 
 
 def test_an_agent_forgets_its_own_of_a_shared_conversation_by_the_ref_code(memory: Memory) -> None:
@@ -278,7 +276,7 @@ def test_ending_can_be_undone(memory: Memory) -> None:
 
 
 @pytest.mark.clause("INK-09")
-def test_a_workspace_that_is_forgotten_leaves_no_orphan(memory: Memory, tmp_path: Path) -> None:
+def test_a_workspace_that_is_forgotten_leaves_no_orphan(memory: Memory, location: str) -> None:
     shop = memory.at(workspace="shop")
     shop.channels.create("quartzite")
     started = shop.conversations.start("quartzite plans", channel="quartzite")
@@ -288,8 +286,7 @@ def test_a_workspace_that_is_forgotten_leaves_no_orphan(memory: Memory, tmp_path
     assert [channel.name for channel in memory.at(workspace="shop").channels.list()] == ["general"]
     assert memory.at(workspace="shop").conversations.list() == []
     memory.close()
-    left = [path for path in tmp_path.rglob("*") if path.is_file() and b"quartzite" in path.read_bytes()]
-    assert left == []
+    assert traces(location, b"quartzite") == []
 
 
 def test_forgetting_a_conversation_forgets_all_of_it(memory: Memory) -> None:

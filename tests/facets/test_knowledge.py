@@ -14,6 +14,7 @@ import pytest
 from support.command_line import SECRET
 from support.common import Clock
 from support.concepts import Concepts
+from support.stores import STORES, located, traces
 
 from recollect import AccessError, InputError, Memory, NotFoundError, SecretError, SizeLimitError, tools
 from recollect.documents.files import Raw
@@ -23,9 +24,9 @@ from recollect.stores.port import Place
 GUIDE = "# Guide\n\nHow to keep lynxes.\n\n## Feeding\n\nA lynx eats twice a day.\n\n## Housing\n\nGive it a den.\n"
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'm'}"
+    return located(request.param, tmp_path / "m")
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def test_documents_are_listed_and_found_by_what_they_are(memory: Memory, clock: 
     assert kb.list(category="zoo", status="draft", contains="tt") == [two]
 
 
-def test_removing_erases_it_and_says_so(memory: Memory, url: str, tmp_path: Path) -> None:
+def test_removing_erases_it_and_says_so(memory: Memory, url: str) -> None:
     kb = memory.knowledge
     kept = kb.add("# Otters\n\nswim", status="published")
     gone = kb.add("# Lynxes\n\nzyxwvut sleeps", status="published")
@@ -206,17 +207,17 @@ def test_removing_erases_it_and_says_so(memory: Memory, url: str, tmp_path: Path
     with pytest.raises(NotFoundError):
         kb.remove(gone.id)
     memory.close()
-    assert not any(b"zyxwvut" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert traces(url, b"zyxwvut") == []
     assert [one.title for one in kb.search("otters swim")] == ["Otters"]
 
 
-def test_compacting_removes_what_was_replaced_and_nothing_else(memory: Memory, tmp_path: Path, clock: Clock) -> None:
+def test_compacting_removes_what_was_replaced_and_nothing_else(memory: Memory, url: str, clock: Clock) -> None:
     memory.knowledge.add("# Lynxes\n\nzyxwvut sleeps", status="published")
     memory.knowledge.add("# Lynxes\n\nit sleeps", status="published")
     clock.forward(days=1000)
     memory.compact()
     memory.close()
-    assert not any(b"zyxwvut" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert traces(url, b"zyxwvut") == []
     assert texts(memory, "sleeps") == ["Lynxes\n\nit sleeps"]
 
 

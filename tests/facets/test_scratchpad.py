@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from support.common import Clock, Script
 from support.concepts import Concepts
+from support.stores import STORES, located
 
 from recollect import AccessError, ConflictError, InputError, Memory, NotFoundError, SecretError
 
 pytestmark = pytest.mark.clause("INK-11")
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def memory(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Memory]:
-    with Memory(f"{request.param}:{tmp_path / 'm'}", preset="inklings", clock=clock) as memory:
+    with Memory(located(request.param, tmp_path / "m"), preset="inklings", clock=clock) as memory:
         yield memory
 
 
@@ -100,10 +101,10 @@ def test_forgetting_a_conversation_forgets_its_notes(memory: Memory, talk: Memor
     assert talk.scratchpad.list() == []
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("kind", STORES)
 def test_no_model_reads_it_and_nothing_counts_it(tmp_path: Path, kind: str) -> None:
     embedder = Concepts()
-    with Memory(f"{kind}:{tmp_path / 'm'}", preset="inklings", embedder=embedder) as memory:
+    with Memory(located(kind, tmp_path / "m"), preset="inklings", embedder=embedder) as memory:
         talk = memory.at(conversation="c1")
         for number in range(50):
             talk.scratchpad.write("plan", {"heron": number})
@@ -282,21 +283,21 @@ with Memory(sys.argv[1], preset="inklings") as memory:
 """
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("kind", STORES)
 def test_two_processes_lose_nothing_and_the_same_key_is_one_note(
     tmp_path: Path, start: Callable[..., Script], kind: str
 ) -> None:
-    location = f"{kind}:{tmp_path / 'm'}"
-    with Memory(location, preset="inklings") as memory:
+    url = located(kind, tmp_path / "m")
+    with Memory(url, preset="inklings") as memory:
         memory.remember("the first")
-    writers = [start(WRITER, location, name) for name in ("ada", "bob")]
+    writers = [start(WRITER, url, name) for name in ("ada", "bob")]
     for writer in writers:
         assert writer.line() == "ready"
     for writer in writers:
         writer.tell("go")
     for writer in writers:
         writer.finish()
-    with Memory(location, preset="inklings") as memory:
+    with Memory(url, preset="inklings") as memory:
         notes = {note.key: note.value for note in memory.at(conversation="c1").scratchpad.list()}
         assert memory.at(conversation="c1").scratchpad.note("same").version == 40
     assert {key: value for key, value in notes.items() if key != "same"} == {

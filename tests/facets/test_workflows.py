@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.command_line import SECRET
 from support.common import Clock
+from support.stores import STORES, located, traces
 from support.watchdog import together
 
 from recollect import AccessError, ConflictError, InputError, Memory, NotFoundError, SecretError
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.clause("ATL-07")
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'm'}"
+    return located(request.param, tmp_path / "m")
 
 
 @pytest.fixture
@@ -214,14 +215,14 @@ def test_an_account_sees_its_own_and_what_is_nobodys(memory: Memory) -> None:
         kim.workflows.finish(hers.id)
 
 
-def test_removing_one_erases_it(memory: Memory, tmp_path: Path) -> None:
+def test_removing_one_erases_it(memory: Memory, url: str) -> None:
     completed(memory, "zyxwvut was signed")
     (flow,) = memory.workflows.list()
     receipt = memory.workflows.remove(flow.id, reason="asked to")
     assert (receipt.erased, receipt.reason, receipt.ids) == (True, "asked to", (flow.id,))
     assert memory.workflows.list() == memory.workflows.search("zyxwvut") == []
     memory.close()
-    assert not any(b"zyxwvut" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert traces(url, b"zyxwvut") == []
 
 
 def test_of_threads_that_complete_one_step_one_wins(memory: Memory) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from support.stores import STORES, located
 
 from recollect import Memory
 from recollect.policies.decay import strength
@@ -99,12 +100,12 @@ def test_clocks_at_the_ends_of_time_are_clocks_too(store_url: str, clock: Clock,
         assert memory.doctor().ok
 
 
-@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("store", STORES)
 def test_a_clock_without_a_zone_is_taken_as_utc_everywhere(tmp_path: Path, store: str) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}", preset="ledger", clock=lambda: datetime(2026, 1, 1)) as memory:
+    with Memory(located(store, tmp_path / "m"), preset="ledger", clock=lambda: datetime(2026, 1, 1)) as memory:
         kept = memory.remember("a heron")
         assert kept.created_at == datetime(2026, 1, 1, tzinfo=UTC)
         memory.forget(memory.remember("an owl").id)
         memory.compact()
-    with Memory(f"{store}:{tmp_path / 'm'}", preset="ledger") as memory:
+    with Memory(located(store, tmp_path / "m"), preset="ledger") as memory:
         assert memory.list() == [kept]

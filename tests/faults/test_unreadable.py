@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.stores import FILES
 
 from recollect import Memory, UnreadableError
 
-STORES = ("sqlite", "ledger", "notebook")
 # What holds the memories of the workspace `shop`, by its path in the store.
 WORKSPACES = {
     "sqlite": ("default/workspaces/shop", "memory.db"),
@@ -97,7 +97,7 @@ def is_refused(said: str, *others: str) -> bool:
 
 
 @pytest.mark.parametrize("closed", ["store", "parent", "workspace", "file"])
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", FILES)
 def test_what_may_not_be_read_is_no_empty_memory(
     folder: Path, run: Callable[..., str], store: str, closed: str
 ) -> None:
@@ -115,7 +115,7 @@ def test_what_may_not_be_read_is_no_empty_memory(
     assert [path.name for path in folder.iterdir() if "part" in path.suffix] == []
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", FILES)
 def test_a_file_in_place_of_a_folder_is_no_empty_memory(folder: Path, run: Callable[..., str], store: str) -> None:
     root = folder / "parent" / "store"
     # A notebook may be a file, but nothing can be in one.
@@ -127,7 +127,7 @@ def test_a_file_in_place_of_a_folder_is_no_empty_memory(folder: Path, run: Calla
     assert in_the_way.read_text() == "not a folder"
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", FILES)
 def test_a_file_put_in_place_of_an_open_folder_is_no_empty_memory(tmp_path: Path, store: str) -> None:
     root = tmp_path / "parent" / "store"
     with Memory(f"{store}:{root}") as memory:
@@ -174,7 +174,7 @@ except RecollectError as error:
     assert all(path.read_bytes() == data for path, data in kept.items())
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", FILES)
 def test_a_workspace_that_may_not_be_read_does_not_hide_the_others(
     folder: Path, run: Callable[..., str], store: str
 ) -> None:
@@ -189,7 +189,7 @@ print(memory.workspaces(), [record.text for record in memory.at(workspace="lab")
     assert run(before + after, store, root, "").strip() == "['lab', 'shop'] ['a fox']"
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", FILES)
 def test_an_export_that_breaks_off_leaves_the_file_as_it_was(tmp_path: Path, store: str) -> None:
     backup = tmp_path / "backup.json"
     backup.write_text("the last backup")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.common import Clock, Script
+from support.stores import STORES, located
 
 from recollect import Memory, Record
 from recollect.maintenance import consolidation
@@ -25,13 +26,13 @@ from recollect.record import Address
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-STORES = pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+EACH = pytest.mark.parametrize("store", STORES)
 
 
 def opened(store: str, path: Path, clock: Clock, extra: str = "") -> Memory:
     file = path / "mine.toml"
     file.write_text(f'extends = "inklings"\n{extra}')
-    return Memory(f"{store}:{path / 'memory'}", preset=file, clock=clock)
+    return Memory(located(store, path / "memory"), preset=file, clock=clock)
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_the_numbers_are_those_of_the_document() -> None:
     assert not any(load(name).consolidation.enabled for name in ("recollect", "atlas", "aegis", "ledger", "journal"))
 
 
-@STORES
+@EACH
 @pytest.mark.clause("INK-19")
 def test_what_is_relevant_and_used_is_promoted(store: str, tmp_path: Path, clock: Clock) -> None:
     with opened(store, tmp_path, clock) as memory:
@@ -88,7 +89,7 @@ def test_what_is_relevant_and_used_is_promoted(store: str, tmp_path: Path, clock
         assert memory.get(used.id).lifetime == "short_term"
 
 
-@STORES
+@EACH
 @pytest.mark.clause("INK-19")
 def test_what_has_faded_is_archived_and_not_deleted(store: str, tmp_path: Path, clock: Clock) -> None:
     with opened(store, tmp_path, clock) as memory:
@@ -109,7 +110,7 @@ def test_what_has_faded_is_archived_and_not_deleted(store: str, tmp_path: Path, 
         assert memory.restore(low.id)[0].archived_at is None
 
 
-@STORES
+@EACH
 @pytest.mark.clause("INK-19")
 @pytest.mark.clause("INK-23")
 def test_what_says_the_same_is_one_and_every_text_is_in_its_history(store: str, tmp_path: Path, clock: Clock) -> None:
@@ -168,7 +169,7 @@ def test_equal_texts_are_one_without_vectors(memory: Memory) -> None:
     assert [one.id for one in memory.history(new.id)] == [old.id, new.id]
 
 
-@STORES
+@EACH
 @pytest.mark.clause("INK-19")
 def test_over_the_cap_the_least_relevant_of_a_scope_are_archived(store: str, tmp_path: Path, clock: Clock) -> None:
     with opened(store, tmp_path, clock, "[consolidation]\ncap = 4\n") as memory:
@@ -221,7 +222,7 @@ def test_an_embedder_by_which_all_is_the_same_cannot_wipe_a_bank(
         assert len(memory.list()) == 100
 
 
-@STORES
+@EACH
 @pytest.mark.clause("INK-19")
 def test_what_would_take_too_much_of_a_scope_is_held_back_until_it_is_forced(
     store: str, tmp_path: Path, clock: Clock
@@ -342,13 +343,13 @@ with Memory(sys.argv[1], preset=sys.argv[2]) as memory:
 """
 
 
-@STORES
+@EACH
 @pytest.mark.clause("INK-19")
 @pytest.mark.parametrize("at", ["update", "append", "end"])
 def test_a_kill_in_the_middle_loses_nothing(
     store: str, at: str, tmp_path: Path, clock: Clock, start: Callable[..., Script]
 ) -> None:
-    url = f"{store}:{tmp_path / 'memory'}"
+    url = located(store, tmp_path / "memory")
     with Memory(url, preset="inklings") as memory:
         stored = memory.remember_many(
             {"content": f"thing {chr(97 + n)}", "importance": 0.001 if n % 2 else 0.5, "embedding": [1.0, n / 9]}

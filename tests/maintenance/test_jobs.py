@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.common import Clock, Script
+from support.stores import STORES, located
 
 from recollect import InputError, Memory, Record
 from recollect.errors import ConcurrencyError, ConflictError, ModelError
@@ -26,13 +27,13 @@ from recollect.stores.port import Place
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 PLACE = Place("default", "default")
-STORES = pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+EACH = pytest.mark.parametrize("store", STORES)
 
 
 def opened(store: str, path: Path, clock: Clock, extra: str = "") -> Memory:
     file = path / "mine.toml"
     file.write_text(f'extends = "inklings"\n{extra}')
-    return Memory(f"{store}:{path / 'memory'}", preset=file, clock=clock)
+    return Memory(located(store, path / "memory"), preset=file, clock=clock)
 
 
 def ran(done: Maintained) -> list[str]:
@@ -47,7 +48,7 @@ def fill(memory: Memory, number: int = 20) -> list[Record]:
     return memory.remember_many({"content": f"thing number {n}", "importance": 0.5} for n in range(number))
 
 
-@STORES
+@EACH
 def test_a_dry_run_lists_every_change_with_its_reason_and_leaves_no_trace(
     store: str, tmp_path: Path, clock: Clock
 ) -> None:
@@ -72,7 +73,7 @@ def test_a_dry_run_lists_every_change_with_its_reason_and_leaves_no_trace(
         assert memory.get(low.id).archived_at is None
 
 
-@STORES
+@EACH
 def test_what_the_quota_takes_is_planned_like_the_rest(store: str, tmp_path: Path, clock: Clock) -> None:
     with opened(store, tmp_path, clock, "[retention]\nquota = 100\n") as memory:
         stored = fill(memory, 6)
@@ -86,7 +87,7 @@ def test_what_the_quota_takes_is_planned_like_the_rest(store: str, tmp_path: Pat
         assert len(memory.list()) == 6
 
 
-@STORES
+@EACH
 @pytest.mark.clause("INK-19")
 def test_a_missed_schedule_is_caught_up_once(store: str, tmp_path: Path, clock: Clock) -> None:
     with opened(store, tmp_path, clock) as memory:
@@ -114,7 +115,7 @@ def test_a_clock_that_was_set_back_stops_no_job(tmp_path: Path, clock: Clock) ->
         assert last(memory) == clock.now
 
 
-@STORES
+@EACH
 def test_a_job_that_another_process_has_is_left_to_it_until_its_lease_ends(
     store: str, tmp_path: Path, clock: Clock
 ) -> None:

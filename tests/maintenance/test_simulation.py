@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from support.common import Clock
+from support.stores import STORES, located
 
 from recollect import InputError, Memory
 from recollect.maintenance.plot import sparkline
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-STORES = pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+EACH = pytest.mark.parametrize("store", STORES)
 PRESETS = pytest.mark.parametrize("preset", ["atlas", "inklings", "every fourth day"])
 
 
@@ -31,13 +32,13 @@ def fill(memory: Memory) -> None:
     )
 
 
-@STORES
+@EACH
 @PRESETS
 def test_what_is_foretold_comes_true(store: str, preset: str, tmp_path: Path, clock: Clock) -> None:
     if preset == "every fourth day":
         (tmp_path / "fourth.toml").write_text('extends = "inklings"\n[maintenance]\nconsolidate_hours = 96\n')
         preset = str(tmp_path / "fourth.toml")
-    with Memory(f"{store}:{tmp_path / 'memory'}", preset=preset, clock=clock) as memory:
+    with Memory(located(store, tmp_path / "memory"), preset=preset, clock=clock) as memory:
         fill(memory)
         days = 40
         ahead = memory.simulate(days=days)
@@ -72,9 +73,9 @@ def test_each_event_says_when_and_why(tmp_path: Path, clock: Clock) -> None:
         ]
 
 
-@STORES
+@EACH
 def test_looking_ahead_changes_nothing(store: str, tmp_path: Path, clock: Clock) -> None:
-    with Memory(f"{store}:{tmp_path / 'memory'}", preset="inklings", clock=clock) as memory:
+    with Memory(located(store, tmp_path / "memory"), preset="inklings", clock=clock) as memory:
         fill(memory)
         before, logged = memory.list(state=None), memory.audit.search(limit=100)
         assert memory.simulate(days=400).events

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.common import Clock
+from support.stores import STORES, located
 
 from recollect import Memory
 from recollect.maintenance.superseding import contradicts
@@ -16,7 +17,7 @@ from recollect.presets import load, names
 HERE = Path(__file__).parent
 FRESHNESS = HERE.parent.parent / "benchmarks" / "freshness.tsv"
 HOUR = timedelta(hours=1)
-STORES = pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+EACH = pytest.mark.parametrize("store", STORES)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -66,14 +67,14 @@ def test_where_it_is_not_sure_it_says_no(old: str, new: str) -> None:
 
 def opened(store: str, path: Path, clock: Clock, extra: str = "") -> Memory:
     (path / "mine.toml").write_text(f"[maintenance]\nsupersede = true\n{extra}")
-    return Memory(f"{store}:{path / 'memory'}", preset=path / "mine.toml", clock=clock)
+    return Memory(located(store, path / "memory"), preset=path / "mine.toml", clock=clock)
 
 
 def test_no_preset_of_ours_has_it_on() -> None:
     assert not any(load(name).maintenance.supersede for name in names())
 
 
-@STORES
+@EACH
 def test_the_newest_of_a_chain_stays_and_all_are_its_history(store: str, tmp_path: Path, clock: Clock) -> None:
     with opened(store, tmp_path, clock) as memory:
         stored = []

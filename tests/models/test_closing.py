@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.concepts import Concepts
+from support.stores import STORES, located
 
 from recollect import Memory
 
@@ -26,9 +27,9 @@ class Stopped(Concepts):
         return super().embed_documents(texts)
 
 
-@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("store", STORES)
 def test_closing_waits_for_no_vector(tmp_path: Path, store: str) -> None:
-    url, slow = f"{store}:{tmp_path / 'm'}", Stopped()
+    url, slow = located(store, tmp_path / "m"), Stopped()
     memory = Memory(url, embedder=slow)
     ident = memory.remember("the car is red").id
     assert slow.asked.wait(10)

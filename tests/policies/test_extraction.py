@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stores import STORES, located
 
 from recollect import Memory
 from recollect.policies.extraction import Said, extract, judge
@@ -35,11 +36,11 @@ def test_most_of_what_matters_is_found_and_little_else(record_property: Any) -> 
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda one: one["title"])
-@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("store", STORES)
 def test_a_conversation_leaves_what_was_stated_and_changed(
     transcript: dict[str, Any], store: str, tmp_path: Path
 ) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}", preset="recollect", embedder="none") as memory:
+    with Memory(located(store, tmp_path / "m"), preset="recollect", embedder="none") as memory:
         for _ in range(2):  # the same again leaves nothing more
             with memory.conversation(transcript["title"]) as talk:
                 for turn in transcript["turns"]:

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from support.concepts import FILLER, Broken, Concepts, Floats, parts, texts
 from support.hours import Hours
+from support.stores import STORES, located
 
 from recollect import Memory, ModelError, NotFoundError
 from recollect.stores import open_store
 from recollect.stores.port import Place
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'memory'}"
+    return located(request.param, tmp_path / "memory")
 
 
 def place_of(memory: Memory) -> Place:

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from support.concepts import Concepts, texts
+from support.stores import STORES, located
 
 from recollect import InputError, Memory, tools
 from recollect.cli.app import cli
@@ -27,9 +28,9 @@ TOLD = {
 }
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'memory'}"
+    return located(request.param, tmp_path / "memory")
 
 
 def test_greetings_and_nonsense_bring_nothing_back_by_words(url: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support.concepts import FILLER, Angles, Concepts, parts, texts
+from support.stores import STORES, located
 
 from recollect import Memory
 from recollect.models.embedders import Scale
@@ -18,9 +19,9 @@ from recollect.presets import load
 pytest_plugins = ["support.model_files"]
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'memory'}"
+    return located(request.param, tmp_path / "memory")
 
 
 @pytest.mark.clause("ATL-19")
@@ -229,9 +230,9 @@ def test_a_turn_that_is_hidden_makes_nobody_a_speaker(tmp_path: Path, clock: Any
     assert answers("shared", ["Ada: I am here too"]) == answers("alone", [])
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("kind", STORES)
 def test_saying_a_word_more_often_counts(tmp_path: Path, kind: str) -> None:
-    with Memory(f"{kind}:{tmp_path / 'm'}", embedder="none") as memory:
+    with Memory(located(kind, tmp_path / "m"), embedder="none") as memory:
         memory.remember_many(["a heron stood there for an hour or more", "heron heron heron heron heron heron heron!"])
         memory.remember_many(f"nothing of the kind, number {number}" for number in range(20))
         assert memory.recall("heron")[0].memory.text.startswith("heron heron")

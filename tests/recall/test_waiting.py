@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from support.concepts import FILLER, Concepts, Floats, texts
 from support.hours import Hours
+from support.stores import STORES, located
 from support.watchdog import together
 
 from recollect import InputError, Memory, ModelError
@@ -50,9 +51,9 @@ def patient(seconds: float, name: str = "recollect") -> Preset:
     return replace(rules, recall=replace(rules.recall, patience=seconds))
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'memory'}"
+    return located(request.param, tmp_path / "memory")
 
 
 @pytest.fixture
@@ -360,7 +361,7 @@ def test_a_vector_that_is_no_number_is_not_kept_and_harms_no_other(url: str, tmp
         assert memory.stats().embedded == len(FILLER)
         memory.revise(odd.id, importance=0.9)
         memory.export(str(tmp_path / "all.json"))
-        with Memory(f"{url}-again", embedder="none") as other:
+        with Memory(located("sqlite", tmp_path / "again"), embedder="none") as other:
             assert other.import_(str(tmp_path / "all.json")).added == len(FILLER) + 2, "and the version before"
     with Memory(url, embedder=Concepts()) as mended:
         assert mended.embed() == 1

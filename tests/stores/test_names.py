@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.stores import STORES, located
 
 from recollect import Memory
 from recollect.stores import folders
 from recollect.stores.folders import existing_or_coded, folder_name, names_in
 
-STORES = ["sqlite", "ledger", "notebook"]
 IDS = [
     "google-oauth2|103547991597142817347",
     "auth0|5f7c8ec7c33c6c004bbafe82",
@@ -46,7 +46,7 @@ IDS = [
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("part", ["tenant", "workspace", "agent", "account", "channel", "conversation"])
 def test_an_id_of_the_world_is_a_name(tmp_path: Path, store: str, part: str) -> None:
-    url = f"{store}:{tmp_path / 'in' / 'm'}"
+    url = located(store, tmp_path / "in" / "m")
     around = {*tmp_path.iterdir()}
     with Memory(url) as memory:
         stored = {name: memory.at(**{part: name}).remember(f"note {n}").id for n, name in enumerate(IDS)}

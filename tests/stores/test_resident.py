@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 from support.concepts import texts
+from support.stores import FILES, STORES, located
 
 from recollect import CorruptionError, Memory
 from recollect.conformance.samples import NOW, DeliberateError, sample
@@ -27,9 +28,9 @@ from recollect.text.query import TextQuery
 PLACE = Place("default", "default")
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'memory'}"
+    return located(request.param, tmp_path / "memory")
 
 
 def test_what_comes_in_place_of_the_newest_is_found(url: str) -> None:
@@ -230,6 +231,7 @@ def read(store: Store, *names: str) -> None:
         assert answer.whole.compared == 200
 
 
+@pytest.mark.parametrize("url", FILES, indirect=True)
 def test_workspaces_beyond_the_limit_are_let_go_and_read_again(crowded: Any) -> None:
     read(crowded, "a", "b", "c")
     assert len(crowded.residents) == 3
@@ -242,6 +244,7 @@ def test_workspaces_beyond_the_limit_are_let_go_and_read_again(crowded: Any) -> 
     assert len(crowded.residents) == 1
 
 
+@pytest.mark.parametrize("url", FILES, indirect=True)
 def test_letting_go_disturbs_nobody(crowded: Any) -> None:
     crowded.residents.most = 0
     problems: list[BaseException] = []

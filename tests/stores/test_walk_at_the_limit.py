@@ -18,6 +18,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from support.stores import FILES
 
 from recollect import Memory, NotFoundError, SizeLimitError
 
@@ -190,7 +191,7 @@ class Walk(RuleBasedStateMachine):
 
 @pytest.mark.slow
 @pytest.mark.clause("LED-10")
-@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("store", FILES)
 def test_a_walk_at_the_limit_loses_nothing_that_was_acknowledged(store: str) -> None:
     walk = type("Walk", (Walk,), {"store": store})
     examples = settings.default.max_examples // 5

@@ -1,6 +1,7 @@
 """Every kind of store, and where one of each is for a test.
 
-What is about files on a disk is tried on the stores that are files: `FILES`.
+What is about files on a disk (what is in them, damage, locks, copies in a folder, recollect.toml beside them, what is
+kept resident of them) is tried on the stores that are files, `FILES`; what is about tenants on `DATABASES`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import psycopg
 from recollect.stores import KINDS
 from support import postgres
 
-FILES = ("sqlite", "ledger", "notebook")
 _CHOSEN = os.environ.get("RECOLLECT_TEST_STORES")
 STORES = tuple(_CHOSEN.split(",")) if _CHOSEN else KINDS
 """All of them, or those that are named, as in `RECOLLECT_TEST_STORES=sqlite,postgresql make test`."""
+FILES = tuple(kind for kind in STORES if kind != "postgresql")
+DATABASES = tuple(kind for kind in STORES if kind not in ("ledger", "notebook"))
+"""Those that keep tenants apart: plain files have one."""
 
 _given: dict[Path, tuple[Path, str]] = {}
 """By its path: the folder that a location stands for, and the location."""
@@ -27,7 +30,7 @@ _usual: dict[tuple[str, ...], int] = {}
 """How many tables and indexes there are in a schema with these tables, if nobody has built any more."""
 
 
-def location(kind: str, path: str | os.PathLike[str]) -> str:
+def located(kind: str, path: str | os.PathLike[str]) -> str:
     """Where a store of this kind is that would be at a path if it were files; for the same path the same.
 
     One on a server is emptied and given to others when the test is over and the folder around it is gone.
@@ -38,6 +41,24 @@ def location(kind: str, path: str | os.PathLike[str]) -> str:
     if path not in _given:
         _given[path] = next(folder for folder in path.parents if folder.exists()), fresh_location()
     return _given[path][1]
+
+
+def traces(location: str, text: bytes) -> list[str]:
+    """The files around a store, or the tables of its schema, that hold this or are called so."""
+    kind, _, path = location.partition(":")
+    if kind != "postgresql":
+        around = [*Path(path).parent.rglob("*")]
+        named = [str(one) for one in around if text in os.fsencode(one.name)]
+        return named + [str(one) for one in around if one.is_file() and text in one.read_bytes()]
+    schema = location.rpartition("=")[2]
+    with psycopg.connect(_administration(), autocommit=True) as connection:
+        return [table for table in _content(connection, schema)[0] if _holds(connection, f'"{schema}"."{table}"', text)]
+
+
+def _holds(connection: psycopg.Connection, table: str, text: bytes) -> bool:
+    """Whether a row has it, as text or as bytes, which are shown as hexadecimal digits."""
+    question = f"SELECT EXISTS (SELECT FROM {table} t WHERE strpos(t::text, %s) > 0 OR strpos(t::text, %s) > 0)"
+    return connection.execute(question.encode(), [text.decode("utf-8", "replace"), text.hex()]).fetchone() == (True,)
 
 
 def sweep() -> None:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-STORES = ("sqlite", "ledger", "notebook")
+from support.stores import STORES, located
 
 
 @pytest.fixture(params=STORES)
@@ -18,7 +17,7 @@ def store(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def url(store: str, tmp_path: Path) -> str:
-    return f"{store}:{tmp_path / 'memory'}"
+    return located(store, tmp_path / "memory")
 
 
 @pytest.fixture(autouse=True)

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 from support.concepts import Concepts
+from support.stores import FILES, STORES, located, traces
 from support.watchdog import together
 
 from recollect import ConcurrencyError, Memory, RecollectError
 from recollect.stores.audit import Entry
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'm'}"
+    return located(request.param, tmp_path / "m")
 
 
 def test_recall_goes_on_after_the_ends_of_conversations_are_forgotten(url: str) -> None:
@@ -56,7 +57,7 @@ def test_threads_that_undo_at_once_undo_different_changes(url: str) -> None:
             assert not kept & {record.id for record in memory.list()}
 
 
-def test_erasing_a_conversation_erases_notes_that_were_overwritten_or_cleared(url: str, tmp_path: Path) -> None:
+def test_erasing_a_conversation_erases_notes_that_were_overwritten_or_cleared(url: str) -> None:
     with Memory(url, embedder="none") as memory:
         pad = memory.at(conversation="c").scratchpad
         pad.write("k", "overwrittenzq")
@@ -65,8 +66,7 @@ def test_erasing_a_conversation_erases_notes_that_were_overwritten_or_cleared(ur
         pad.clear("j")
         memory.remember("hi", conversation="c")
         assert memory.forget(conversation="c", erase=True).erased
-        files = [path for path in tmp_path.rglob("*") if path.is_file()]
-        assert [path.name for path in files if b"zq" in path.read_bytes()] == []
+        assert traces(url, b"zq") == []
 
 
 HOLDER = """
@@ -82,6 +82,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.parametrize("url", FILES, indirect=True)
 def test_nobody_waits_for_a_writer_to_write_vectors_or_counts(url: str, tmp_path: Path) -> None:
     with Memory(url, embedder="none") as memory:
         memory.remember_many(f"tea number {number}" for number in range(20))

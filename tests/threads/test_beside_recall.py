@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.concepts import Concepts
 from support.crowd import ASKED, number_apart
+from support.stores import located
 from support.watchdog import beside, opened, together
 
 from recollect import Memory, NotFoundError, Record
@@ -358,10 +359,10 @@ def test_a_program_of_one_thread_searches_sessions_while_their_vectors_are_made(
         together(alone)
 
 
-def test_an_import_that_begins_with_an_account_beside_a_recall(url: str, tmp_path: Path) -> None:
+def test_an_import_that_begins_with_an_account_beside_a_recall(store: str, tmp_path: Path) -> None:
     """What is written first is locked first, whichever comes first in the file."""
     kept = tmp_path / "kept.json"
-    with opened(f"{url}-before") as before:
+    with opened(located(store, tmp_path / "before")) as before:
         ada = before.at(workspace="shop", account="ann", agent="ada")
         number_apart(before)  # so that a notebook's ids are not those of the one it is read into
         ada.forget([record.id for record in ada.remember_many("passing" for _ in range(10))], erase=True)
@@ -371,7 +372,7 @@ def test_an_import_that_begins_with_an_account_beside_a_recall(url: str, tmp_pat
         ada.export(kept)
     assert kept.read_text().index("likes the heron") < kept.read_text().index("heron 0 in the shop")
     for n in range(12):
-        with opened(f"{url}-{n}") as memory:
+        with opened(located(store, tmp_path / f"memory-{n}")) as memory:
             ada = memory.at(workspace="shop", account="ann", agent="ada")
             ada.remember("a heron in the shop")
             ada.remember("Ann has a heron", kind="preference", tier="account")

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from support.crowd import Agent, check
+from support.stores import FILES as FILE_STORES
 from support.watchdog import STACKS, ended, opened, took
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ def locks(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.name in ("memory.db", "account.db", "lock")]
 
 
+@pytest.mark.parametrize("store", FILE_STORES, indirect=True)
 def test_while_a_writer_is_stopped_others_read(store: str, url: str, start: Start) -> None:
     with opened(url) as memory:
         ann = memory.at(workspace="shop", account="ann")

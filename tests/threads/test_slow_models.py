@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from support.concepts import Concepts, Floats
+from support.stores import DATABASES
 from support.watchdog import opened, together, took
 
 SLOW = 3.0
@@ -56,7 +57,7 @@ class SlowFor(Concepts):
 
 
 def test_vectors_of_one_tenant_do_not_hold_up_a_recall_of_another(store: str, url: str) -> None:
-    parts = {"workspace": "own"} if store != "sqlite" else {"tenant": "own"}  # plain files have one tenant
+    parts = {"tenant": "own"} if store in DATABASES else {"workspace": "own"}  # plain files have one tenant
     with opened(url, embedder=(model := SlowFor())) as memory:
         mine, theirs = memory.at(**parts), memory.at(**dict.fromkeys(parts, "theirs"))
         mine.remember("a dog")

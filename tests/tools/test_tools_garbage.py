@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.stores import STORES, located
 
 from recollect import DiskFullError, Memory, ReadOnlyError, tools
 
@@ -81,10 +82,10 @@ def nearly(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return name, arguments
 
 
-@pytest.fixture(scope="module", params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(scope="module", params=STORES)
 def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     folder = tmp_path_factory.mktemp("garbage")
-    with Memory(f"{request.param}:{folder / 'm'}", preset="inklings", clock=lambda: NOW) as memory:
+    with Memory(located(request.param, folder / "m"), preset="inklings", clock=lambda: NOW) as memory:
         yield memory.at(agent="gaia", conversation="c1")
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import jsonschema
 import pytest
+from support.stores import STORES, located
 
 from recollect import Memory, tools
 
-STORES = ["sqlite", "ledger", "notebook"]
 SECRET = "AKIA" + "Z7QX4MPL2RWT9KDN"
 
 
 @pytest.fixture(params=STORES)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    with Memory(f"{request.param}:{tmp_path / 'm'}") as memory:
+    with Memory(located(request.param, tmp_path / "m")) as memory:
         yield memory
 
 

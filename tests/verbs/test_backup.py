@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from support.jsonl import Kept
+from support.stores import FILES
 
 from recollect import AccessError, AsyncMemory, ConcurrencyError, InputError, Memory, StoreError
 from recollect.cli.app import cli
 
-STORES = ("sqlite", "ledger", "notebook")
-EVERY = pytest.mark.parametrize("store", STORES)
+EVERY = pytest.mark.parametrize("store", FILES)
 PRESETS = {"sqlite": "recollect", "ledger": "ledger", "notebook": "aegis"}
 
 WRITING = """

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.stores import STORES, located
 from support.watchdog import together
 
 from recollect import AccessError, InputError, Memory, NotFoundError, StoreError
@@ -54,9 +55,9 @@ DIFFERENT = [
 ]
 
 
-@pytest.fixture(params=["sqlite", "ledger", "notebook"])
+@pytest.fixture(params=STORES)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
-    with Memory(f"{request.param}:{tmp_path / 'm'}", preset="recollect", embedder="none") as memory:
+    with Memory(located(request.param, tmp_path / "m"), preset="recollect", embedder="none") as memory:
         yield memory
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.common import Clock
+from support.stores import FILES, located
 
 from recollect import AccessError, DiskFullError, InputError, Memory, NotFoundError
 
@@ -242,11 +243,11 @@ def test_a_workspace_is_forgotten_only_from_a_view_of_it(memory: Memory) -> None
     assert left(shop) == ["an owl"]
 
 
-@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("store", FILES)
 def test_erasing_on_a_full_disk_says_that_it_is_forgotten_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}", embedder="none") as memory:
+    with Memory(located(store, tmp_path / "m"), embedder="none") as memory:
         ident = memory.remember("the heron nests at the north pier").id
         disk = memory._view.on_disk
         assert disk is not None

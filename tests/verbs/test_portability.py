@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stores import DATABASES, located
 
 from recollect import AccessError, ConflictError, InputError, Memory, Record, SecretError
 from recollect.verbs.export import Imported
@@ -16,15 +17,20 @@ from recollect.verbs.export import Imported
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
+@pytest.fixture(params=DATABASES)
+def store(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "one", clock=lambda: NOW) as memory:
+def memory(store: str, tmp_path: Path) -> Iterator[Memory]:
+    with Memory(located(store, tmp_path / "one"), clock=lambda: NOW) as memory:
         yield memory
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "two", clock=lambda: NOW + timedelta(days=400)) as memory:
+def other(store: str, tmp_path: Path) -> Iterator[Memory]:
+    with Memory(located(store, tmp_path / "two"), clock=lambda: NOW + timedelta(days=400)) as memory:
         yield memory
 
 

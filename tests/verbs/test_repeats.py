@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 from support.common import Clock
+from support.stores import STORES, located
 from support.watchdog import together
 
 from recollect import Memory
 
-STORES = ("sqlite", "ledger", "notebook")
-
 
 @pytest.fixture(params=STORES)
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'm'}"
+    return located(request.param, tmp_path / "m")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from support.stores import STORES, located
 
 from recollect import ConflictError, InputError, Memory, NotFoundError, Record
 
@@ -257,9 +258,9 @@ def test_a_change_in_two_places_is_undone_as_one(tmp_path: Path) -> None:
         assert memory.list() == []
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("kind", STORES)
 def test_undo_goes_on_to_nothing_older_when_somebody_forgot_the_latest(tmp_path: Path, kind: str) -> None:
-    with Memory(f"{kind}:{tmp_path / 'm'}") as memory:
+    with Memory(located(kind, tmp_path / "m")) as memory:
         ada = memory.at(agent="ada")
         older = ada.remember("an older note")
         latest = ada.remember("the latest note")
@@ -272,13 +273,10 @@ def test_undo_goes_on_to_nothing_older_when_somebody_forgot_the_latest(tmp_path:
         assert [record.id for record in ada.list()] == [older.id]
 
 
-STORES = ("sqlite", "ledger", "notebook")
-
-
 @pytest.mark.parametrize("part", ["account", "conversation", "channel"])
 @pytest.mark.parametrize("store", STORES)
 def test_what_one_erases_keeps_nobody_else_from_undoing(tmp_path: Path, store: str, part: str) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+    with Memory(located(store, tmp_path / "m")) as memory:
         ada, bob = memory.at(**{part: "ada"}), memory.at(**{part: "bob"})
         tier = {} if part == "account" else {"tier": part}
         hers = ada.remember("an owl", **tier)
@@ -297,7 +295,7 @@ def test_what_one_erases_keeps_nobody_else_from_undoing(tmp_path: Path, store: s
 
 @pytest.mark.parametrize("store", STORES)
 def test_undo_of_an_account_goes_on_to_nothing_older_when_its_latest_is_gone(tmp_path: Path, store: str) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+    with Memory(located(store, tmp_path / "m")) as memory:
         ada = memory.at(account="ada")
         older, latest = ada.remember("an older note"), ada.remember("the latest note")
         memory.forget(latest.id, erase=True)
@@ -327,7 +325,7 @@ def test_the_change_that_happened_last_is_undone_whatever_the_clock_says(
 
     for module in ("recollect.view", "recollect.verbs.draft"):
         monkeypatch.setattr(f"{module}.new_id", as_after_a_restart)
-    with Memory(f"{store}:{tmp_path / 'm'}") as memory:
+    with Memory(located(store, tmp_path / "m")) as memory:
         for number, tier in enumerate((first, second, first, second)):
             memory.remember(f"note {number}", tier=tier, kind="preference")  # type: ignore[arg-type]
         for number in (3, 2, 1, 0):
@@ -335,12 +333,12 @@ def test_the_change_that_happened_last_is_undone_whatever_the_clock_says(
             assert sorted(record.text for record in memory.list()) == [f"note {one}" for one in range(number)]
 
 
-@pytest.mark.parametrize("store", ["sqlite", "ledger", "notebook"])
+@pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize(("call", "undone"), [("transaction", "alpha"), ("entries", "a mole")])
 def test_undo_beside_a_workspace_that_is_begun_takes_back_one_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, call: str, undone: str
 ) -> None:
-    with Memory(f"{store}:{tmp_path / 'm'}", embedder="none") as memory:
+    with Memory(located(store, tmp_path / "m"), embedder="none") as memory:
         view = memory.at(workspace="w")
         memory.remember("a mole", tier="account")
         kept = view._view.store
