@@ -42,6 +42,7 @@ class AuditFile:
         self._fileset = fileset
         self._counted = counted
         self._known: tuple[Identity | None, Last] = None, (0, GENESIS)
+        self._undo: tuple[Identity | None, dict[int, tuple[int, int]]] = None, {}
 
     def last(self) -> Last:
         """Of what is in the file."""
@@ -79,6 +80,22 @@ class AuditFile:
         with suppress(OSError, StoreError):
             if self._fileset.exists() and (written := self.last()[0]) > self.noted():
                 files.replace(self._fileset.path(AUDITED), b"%d\n" % written)
+
+    def before(self, seq: int) -> Before | None:
+        """By where its line is: whoever asks for all of them must not read the whole file for each."""
+        there = self._fileset.identity(UNDO)
+        known, spans = self._undo
+        if there != known:
+            spans = _spans(files.read_whole(self._fileset.paths[UNDO]))
+            self._undo = there, spans
+        if seq not in spans:
+            return None
+        start, end = spans[seq]
+        line = files.read_part(self._fileset.paths[UNDO], start, end)
+        if self._fileset.identity(UNDO) != there:  # written anew meanwhile, so that another line may be there
+            self._undo = None, {}
+            return self.before(seq)
+        return before(line)
 
     def lines(self, name: str, *more: bytes) -> list[bytes]:
         """Those of the file, and more that are not in it yet."""
@@ -127,6 +144,17 @@ def undo_heads(lines: Iterable[bytes]) -> Iterator[tuple[UndoHead, bytes]]:
             yield _undo_head(line), line
         except UNREADABLE:
             continue
+
+
+def _spans(data: bytes) -> dict[int, tuple[int, int]]:
+    """Where the lines of undo are, by the numbers of their entries."""
+    spans: dict[int, tuple[int, int]] = {}
+    at = 0
+    for line in data.split(b"\n"):
+        for head, _ in undo_heads([line] if line.strip() else []):
+            spans.setdefault(head.seq, (at, at + len(line)))
+        at += len(line) + 1
+    return spans
 
 
 def before(line: bytes) -> Before:

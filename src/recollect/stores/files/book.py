@@ -235,6 +235,8 @@ class Book:
         return [line for head, line in audit_file.undo_heads(self._lines(UNDO)) if head.seq not in dropped]
 
     def before(self, seq: int) -> Before | None:
+        if self.mine() is None and not self.reader.unsaved:
+            return self.audit.before(seq)
         for head, line in audit_file.undo_heads(self.undo_lines()):
             if head.seq == seq:
                 return audit_file.before(line)

@@ -187,6 +187,18 @@ def read_end(path: str, size: int) -> bytes:
         raise unread(error, path) from error
 
 
+def read_part(path: str, start: int, end: int) -> bytes:
+    """Some bytes of a file, as `read_whole`."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise unread(error, path) from error
+
+
 def read_whole(path: str) -> bytes:
     """Through a descriptor of its own; nothing where there is no such file."""
     try:
