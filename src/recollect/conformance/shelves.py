@@ -83,6 +83,23 @@ class ShelfClaims:
             store.keep(PLACE, thing("s-1"), expect=2)
         assert store.keep(PLACE, thing("s-1"), expect=0).version == 1
 
+    def test_an_exact_one_has_the_version_and_times_that_it_is_given(
+        self, store: Store, reopen: Callable[[], Store]
+    ) -> None:
+        copied = replace(FULL, version=41)
+        assert store.keep(PLACE, copied, expect=0, exact=True) == copied
+        assert store.find(PLACE, "steps", ["s-1"]) == [copied]
+        other = replace(copied, version=3, created_at=NOW - 2 * SECOND, changed_at=NOW - SECOND, body={"n": 1})
+        with pytest.raises(ConflictError):
+            store.keep(PLACE, other, expect=3, exact=True)
+        store.keep(PLACE, thing("behind"))
+        assert store.keep(PLACE, other, exact=True) == other
+        store.close()
+        with closing(reopen()) as again:
+            assert next(again.shelf(PLACE)) == other
+            changed = again.keep(PLACE, replace(other, created_at=NOW), expect=3)
+            assert (changed.version, changed.created_at) == (4, other.created_at)
+
     def test_a_version_written_by_another_process_is_expected(self, store: Store, reopen: Callable[[], Store]) -> None:
         with closing(reopen()) as other:
             store.keep(PLACE, thing("s-1"), expect=0)

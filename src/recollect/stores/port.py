@@ -233,11 +233,12 @@ class Audit(Protocol):
 class Shelves(Protocol):
     """What is addressed rather than recalled, in the same transactions as the memories of its place."""
 
-    def keep(self, place: Place, thing: Thing, *, expect: int | None = None) -> Thing:
+    def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
         """Put a thing under its key, in place of the one that is there, and return it with its version.
 
         `expect` is the version that must be there, 0 for none; ConflictError if it is not. Versions count from 1, and
-        anew after a removal. `created_at` stays that of the first.
+        anew after a removal. `created_at` stays that of the first. An `exact` one is a copy: its version and its
+        `created_at` are as given, and versions count on from there.
         """
         ...
 

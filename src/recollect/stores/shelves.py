@@ -42,6 +42,17 @@ def check_version(thing: Thing, there: int, expect: int | None) -> None:
         raise ConflictError(f"{thing.shelf} {thing.key} is {known}, not version {expect}; read it again")
 
 
+def as_kept(thing: Thing, there: Thing | None, expect: int | None, exact: bool) -> Thing:
+    """What a store keeps, in place of what is there now."""
+    version = there.version if there else 0
+    check_version(thing, version, expect)
+    if exact:
+        return thing
+    return msgspec.structs.replace(
+        thing, version=version + 1, created_at=there.created_at if there else thing.created_at
+    )
+
+
 def names(things: Iterable[Thing]) -> list[str] | None:
     """What stands for them in the audit log, where a key that somebody chose must not stand; None for none."""
     return [hashlib.sha256(f"{thing.shelf}\0{thing.key}".encode()).hexdigest()[:16] for thing in things] or None

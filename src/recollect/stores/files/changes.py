@@ -17,7 +17,7 @@ from recollect.stores.files.fileset import AUDIT, CHANGES, SHELVES, TOMBSTONES, 
 from recollect.stores.files.lines import Change, Changed, Shelved, Tombstone, Vector, line
 from recollect.stores.files.staging import Staged
 from recollect.stores.files.state import FOREVER, PENDING, Row, State
-from recollect.stores.shelves import Thing, check_version
+from recollect.stores.shelves import Thing, as_kept
 
 
 class Changes:
@@ -120,12 +120,10 @@ class Changes:
 
     # Shelves
 
-    def keep(self, thing: Thing, expect: int | None) -> Thing:
+    def keep(self, thing: Thing, expect: int | None, exact: bool) -> Thing:
         staged, path = self._staged, (thing.shelf, thing.key)
         there = staged.thing(self._state, path)
-        version = there.version if there else 0
-        check_version(thing, version, expect)
-        kept = replace(thing, version=version + 1, created_at=there.created_at if there else thing.created_at)
+        kept = as_kept(thing, there, expect, exact)
         staged.add(SHELVES, line(Shelved.of(kept)))
         if there is None:
             staged.set(staged.kept, path, True)

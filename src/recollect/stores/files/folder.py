@@ -311,9 +311,9 @@ class FileFolder:
 
     # Shelves
 
-    def keep(self, place: Place, thing: Thing, *, expect: int | None = None) -> Thing:
+    def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
         with self._in(place) as changes:
-            return changes.keep(thing, expect)
+            return changes.keep(thing, expect, exact)
 
     def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
         book = self.book(place)

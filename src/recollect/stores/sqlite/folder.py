@@ -338,9 +338,9 @@ class SqliteFolder:
 
     # Shelves
 
-    def keep(self, place: Place, thing: Thing, *, expect: int | None = None) -> Thing:
+    def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
         with Writing(self, (place,), 1) as handle:
-            return handle.shelves.keep(thing, expect)
+            return handle.shelves.keep(thing, expect, exact)
 
     def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
         return self._read(place, lambda handle: handle.shelves.find(shelf, keys), [])

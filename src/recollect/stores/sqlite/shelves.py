@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from recollect.record import from_micros, to_micros
-from recollect.stores.shelves import Thing, check_version
+from recollect.stores.shelves import Thing, as_kept
 from recollect.stores.sqlite.database import UNREADABLE, Database
 from recollect.stores.sqlite.opening import MovedError
 
@@ -20,7 +19,8 @@ _COLUMNS = "shelf, key, body, parent, account, agent, version, created_at, chang
 _FIND = f"SELECT {_COLUMNS} FROM things WHERE shelf = ? AND key = ?"
 _KEEP = f"""INSERT INTO things ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (shelf, key) DO UPDATE SET body = excluded.body, parent = excluded.parent, account = excluded.account,
-    agent = excluded.agent, version = excluded.version, changed_at = excluded.changed_at"""
+    agent = excluded.agent, version = excluded.version, created_at = excluded.created_at,
+    changed_at = excluded.changed_at"""
 
 
 class ShelfTable:
@@ -29,11 +29,9 @@ class ShelfTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def keep(self, thing: Thing, expect: int | None) -> Thing:
+    def keep(self, thing: Thing, expect: int | None, exact: bool) -> Thing:
         there = self.find(thing.shelf, (thing.key,))
-        version = there[0].version if there else 0
-        check_version(thing, version, expect)
-        kept = replace(thing, version=version + 1, created_at=there[0].created_at if there else thing.created_at)
+        kept = as_kept(thing, there[0] if there else None, expect, exact)
         times = to_micros(kept.created_at), to_micros(kept.changed_at)
         body = _encode(kept.body).decode()
         owner = kept.parent, kept.account, kept.agent
