@@ -6,7 +6,7 @@ returned, nothing of the store is locked, and nobody calls back into it. Every s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -102,6 +102,14 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 NO_SETTINGS = Settings()
+
+
+class Shortfall(NamedTuple):
+    """Something that a store would not keep as it was given."""
+
+    problem: str
+    fields: tuple[str, ...] = ()
+    """What of the memories would come back as another value. Without any, they cannot be stored at all."""
 
 
 class Damage(NamedTuple):
@@ -326,3 +334,12 @@ class Administered(Protocol):
     """A store that knows who its tenants are."""
 
     def tenants(self) -> list[str]: ...
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A store that cannot keep all that others can."""
+
+    def shortfalls(self, place: Place, records: Iterable[Record]) -> list[Shortfall]:
+        """What would not come back as it is, if just these memories were in the place. Nothing is written."""
+        ...

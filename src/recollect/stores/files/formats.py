@@ -208,10 +208,14 @@ class NotebookFormat:
             after = max(after, _ACCOUNT)
         after = max(after, *(self.number(record.id) for record in records), 0)
         for record in records:
-            if _MADE.fullmatch(record.id):
+            if self.renames(record):
                 after += 1
                 names[record.id] = f"m-{after}"
         return [_renamed(record, names) for record in records], after
+
+    def renames(self, record: Record) -> bool:
+        """Whether it is kept under another id than its own."""
+        return _MADE.fullmatch(record.id) is not None
 
     def number(self, ident: str) -> int:
         numbered = _NUMBERED.fullmatch(ident)

@@ -6,13 +6,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from recollect.errors import StoreError
-from recollect.record import SCHEMA_VERSION
+from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files import config, files, indices
 from recollect.stores.files.book import Book
 from recollect.stores.files.fileset import FileSet
@@ -25,7 +25,7 @@ from recollect.stores.files.session import COUNTED, Session
 from recollect.stores.files.snapshots import INDEX, METADATA
 from recollect.stores.files.transaction import Opened
 from recollect.stores.folders import check_apart, existing_or_coded, names_in, perhaps, there
-from recollect.stores.port import Place, Settings
+from recollect.stores.port import Place, Settings, Shortfall
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
 
 
@@ -186,6 +186,24 @@ class Ledger(FileFolder):
 
     def elsewhere(self, folder: str) -> Ledger:
         return Ledger(folder)
+
+    def shortfalls(self, place: Place, records: Iterable[Record]) -> list[Shortfall]:
+        format, size, changed = LedgerFormat(), 0, 0
+        for record in records:
+            size += len(format.line(record, 1))
+            changed += record.checksum != record.digest()
+        found: list[Shortfall] = []
+        limit = None if place.reserved else self.config.limit
+        if limit is not None and size > limit:
+            found.append(
+                Shortfall(
+                    f"takes {size:,} bytes, and a session may have {limit:,}: set storage.max_session_size_mb in "
+                    f"{os.path.join(self.root, 'config.json')} to {size * 11 // 10 // 1_048_576 + 1} or more"
+                )
+            )
+        if changed:
+            found.append(Shortfall(f"{changed:,} do not match their checksum, and would get a new one", ("checksum",)))
+        return found
 
     def check_apart(self, folder: str) -> None:
         check_apart(folder, self.root)

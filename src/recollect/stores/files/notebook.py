@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from recollect.errors import InputError
+from recollect.record import Record
 from recollect.stores.files.agent_file import AgentSettings
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import Config, Storage
@@ -13,7 +15,7 @@ from recollect.stores.files.folder import FileFolder, holds_something
 from recollect.stores.files.formats import NotebookFormat
 from recollect.stores.files.metrics import Meter
 from recollect.stores.folders import check_apart, existing_or_coded, names_in, perhaps
-from recollect.stores.port import Place, Settings
+from recollect.stores.port import Place, Settings, Shortfall
 
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
 
@@ -103,6 +105,24 @@ class Notebook(FileFolder):
 
     def elsewhere(self, folder: str) -> Notebook:
         return Notebook(self._notebook.elsewhere(folder))
+
+    def shortfalls(self, place: Place, records: Iterable[Record]) -> list[Shortfall]:
+        format, renamed, changed = NotebookFormat(), 0, 0
+        for record in records:
+            renamed += format.renames(record)
+            changed += record.checksum != record.digest()
+        found: list[Shortfall] = []
+        if renamed:
+            found.append(
+                Shortfall(
+                    f"{renamed:,} would get other ids (m-1, m-2, …), while the audit log names the old ones; "
+                    "what undo needs is left out",
+                    ("id", "checksum"),
+                )
+            )
+        if changed:
+            found.append(Shortfall(f"{changed:,} do not match their checksum, and would get a new one", ("checksum",)))
+        return found
 
     def check_apart(self, folder: str) -> None:
         """Other files may be beside a notebook, and so may its copy."""
