@@ -14,7 +14,7 @@ import pytest
 from support.command_line import SECRET
 from support.common import Clock
 from support.concepts import Concepts
-from support.stores import STORES, located, traces
+from support.stores import FILES, STORES, located, traces
 
 from recollect import AccessError, InputError, Memory, NotFoundError, SecretError, SizeLimitError, tools
 from recollect.documents.files import Raw
@@ -240,7 +240,7 @@ def test_a_ledger_that_makes_room_keeps_its_documents(tmp_path: Path, clock: Clo
         assert len(memory.knowledge.search("lynx")) >= 1
 
 
-def test_passages_are_no_memories(memory: Memory, tmp_path: Path) -> None:
+def test_passages_are_no_memories(memory: Memory) -> None:
     mine = memory.remember("the otter swims")
     memory.knowledge.add(GUIDE, status="published")
     assert [hit.memory.id for hit in memory.recall("lynx otter")] == [mine.id]
@@ -253,12 +253,16 @@ def test_passages_are_no_memories(memory: Memory, tmp_path: Path) -> None:
     assert memory.maintain().decayed == ()
     with pytest.raises(InputError):
         memory.at(workspace=" knowledge")
-    memory.backup(tmp_path / "copy")
-    kind = type(memory._view.store).__name__
-    with Memory(f"{ {'Ledger': 'ledger', 'Notebook': 'notebook'}.get(kind, 'sqlite') }:{tmp_path / 'copy'}") as copy:
-        assert len(copy.knowledge.list()) == 1
     assert memory.verify() == []
     assert all(log.ok for log in memory.audit.verify())
+
+
+@pytest.mark.parametrize("url", FILES, indirect=True)
+def test_a_copy_has_the_documents(memory: Memory, url: str, tmp_path: Path) -> None:
+    memory.knowledge.add(GUIDE, status="published")
+    memory.backup(tmp_path / "copy")
+    with Memory(located(url.partition(":")[0], tmp_path / "copy")) as copy:
+        assert len(copy.knowledge.list()) == 1
 
 
 def test_they_do_not_count_towards_a_quota_and_do_not_fade(tmp_path: Path, clock: Clock) -> None:
