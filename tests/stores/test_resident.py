@@ -119,6 +119,7 @@ def write(store: Store, rng: random.Random, known: list[Record]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("url", FILES, indirect=True)
 def test_a_copy_kept_current_is_the_same_as_one_read_anew(url: str, seed: int) -> None:
     rng, known = random.Random(seed), list[Record]()
     with closing(open_store(url)) as here, closing(open_store(url)) as there:
@@ -133,6 +134,7 @@ def test_a_copy_kept_current_is_the_same_as_one_read_anew(url: str, seed: int) -
 
 
 @pytest.mark.parametrize("looked_at", [True, False])
+@pytest.mark.parametrize("url", FILES, indirect=True)
 def test_what_was_taken_back_is_as_it_was(url: str, looked_at: bool) -> None:
     with closing(open_store(url)) as store:
         turns = [sample("Ann: an owl", conversation="a"), sample("Bob: a lynx", conversation="a")]
