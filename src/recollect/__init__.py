@@ -20,6 +20,7 @@ from recollect.errors import (
     SecretError,
     SizeLimitError,
     StoreError,
+    UnavailableError,
     UnreadableError,
     UnsavedWarning,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "SecretError",
     "SizeLimitError",
     "StoreError",
+    "UnavailableError",
     "UnreadableError",
     "UnsavedWarning",
     "wrap",

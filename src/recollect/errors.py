@@ -15,8 +15,9 @@
         │   └── SizeLimitError    the session is as large as its configuration allows
         ├── ReadOnlyError     the folder or file cannot be written
         ├── UnreadableError   the folder or file is there, or may be, and cannot be read
+        ├── UnavailableError  a server cannot be reached, or the connection to it was lost
         ├── CorruptionError   what is on disk is not what was written
-        └── SchemaError       written by a newer recollect
+        └── SchemaError       written by a newer recollect, or not set up
 
     UserWarning
     └── UnsavedWarning        the disk refuses a write, which is kept in memory and not durable yet
@@ -147,6 +148,10 @@ class ReadOnlyError(StoreError):
 
 class UnreadableError(StoreError):
     """The folder or file cannot be read by this process. What it holds is not known, and is not taken for nothing."""
+
+
+class UnavailableError(StoreError):
+    """A server cannot be reached, or the connection was lost before it answered. What was acknowledged is kept."""
 
 
 class CorruptionError(StoreError):

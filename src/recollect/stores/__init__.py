@@ -12,6 +12,7 @@ _STORES = {
     "sqlite": ("recollect.stores.sqlite.folder", "SqliteFolder"),
     "ledger": ("recollect.stores.files.ledger", "Ledger"),
     "notebook": ("recollect.stores.files.notebook", "Notebook"),
+    "postgresql": ("recollect.stores.postgres.store", "Postgres"),
 }
 """Loaded when one is opened: whoever uses one kind of store should not wait for the others."""
 
@@ -29,7 +30,7 @@ def split(location: str | os.PathLike[str]) -> tuple[str | None, str]:
 def open_store(location: str | os.PathLike[str], default: str = "sqlite") -> Store:
     """A store by its location: `kind:path`, or a path for the default kind. Nothing is created until it is written."""
     named, rest = split(location)
-    scheme = default if named is None else named
+    scheme = default if named is None else {"postgres": "postgresql"}.get(named, named)
     if scheme not in _STORES:
         raise InputError("store", f"{scheme!r} is not a kind of store; known: {', '.join(KINDS)}")
     if "\0" in rest:

@@ -73,20 +73,30 @@ class Batch(NamedTuple):
 
 
 class Block:
-    """The columns as they were at one moment: plain arrays, valid for ever and for every thread."""
+    """Memories by position, as they were at one moment: plain arrays, valid for ever and for every thread."""
 
-    def __init__(self, columns: Columns) -> None:
-        self.size = columns.size
-        self.ids: Sequence[str] = columns.ids
-        # These are only ever added to. Where the end is cut off, the columns go on with copies.
-        self.created: NDArray[np.int64] = columns.column("created")
-        self.length: NDArray[np.int32] = columns.column("length")
-        self.conversation: NDArray[np.int32] = columns.column("conversation")
-        # These change in place when a memory comes or goes.
-        self.before: NDArray[np.int32] = columns.column("before").copy()
-        self.after: NDArray[np.int32] = columns.column("after").copy()
-        self.speaker: NDArray[np.int32] = columns.column("speaker").copy()
-        self.speakers: Sequence[str] = columns.speakers.values
+    def __init__(
+        self,
+        ids: Sequence[str],
+        created: NDArray[np.int64],
+        length: NDArray[np.int32],
+        conversation: NDArray[np.int32],
+        before: NDArray[np.int32],
+        after: NDArray[np.int32],
+        speaker: NDArray[np.int32],
+        speakers: Sequence[str],
+    ) -> None:
+        self.size = len(created)
+        self.ids = ids
+        self.created = created
+        self.length = length
+        self.conversation = conversation
+        """A number of the conversation; a memory outside any has a number of its own."""
+        self.before = before
+        """The position of the memory before it in the same conversation; -1 for none."""
+        self.after = after
+        self.speaker = speaker
+        self.speakers = speakers
         """By code."""
 
 
@@ -419,7 +429,11 @@ class Columns:
 
     def block(self) -> Block:
         if self._block is None:
-            self._block = Block(self)
+            # Some are only ever added to; where the end is cut off, the columns go on with copies. The others change
+            # in place when a memory comes or goes.
+            created, length, talk = (self.column(name) for name in ("created", "length", "conversation"))
+            before, after, who = (self.column(name).copy() for name in ("before", "after", "speaker"))
+            self._block = Block(self.ids, created, length, talk, before, after, who, self.speakers.values)
             self._lent = max(self._lent, self.size)
         return self._block
 

@@ -33,16 +33,27 @@ def word_terms(query: TextQuery) -> dict[str, str]:
     return {entry: _term(entry) for entry in list(entries)[:_MOST_TERMS]}
 
 
-def _beginning(pattern: str) -> str:
-    """What the index knows of a pattern. It holds stems, which have less of a word's end, and i for a final y."""
+def beginnings(pattern: str) -> list[str]:
+    """Entries of which a memory with a pattern has one. The index holds stems, which have less of a word's end, and i
+    for a final y. None if nothing is known of it."""
     head = normalize(re.split(r"[*?]", pattern, maxsplit=1)[0]).lower()
     if len(head) < 3 or not head.isalnum() or spaceless(head):
-        return ""
-    return f'"{head[:2]}"*' if head[2] == "y" else f'("{head[:3]}"* OR "{head[:2]}")'
+        return []
+    return [f"{head[:2]}*"] if head[2] == "y" else [f"{head[:3]}*", head[:2]]
+
+
+def _beginning(pattern: str) -> str:
+    some = [_term(entry) for entry in beginnings(pattern)]
+    return some[0] if len(some) == 1 else f"({' OR '.join(some)})" if some else ""
+
+
+def phrase_terms(text: str) -> list[str]:
+    """The entries of the index that follow each other in a phrase."""
+    return terms(text)[:_MOST_TERMS]
 
 
 def _phrase(text: str) -> str:
-    found = terms(text)[:_MOST_TERMS]
+    found = phrase_terms(text)
     if not found:
         return ""
     if len(found) == 1:

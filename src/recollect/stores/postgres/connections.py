@@ -1,0 +1,250 @@
+"""Connections to one PostgreSQL server: lent to whoever works, kept for the next, replaced when they break.
+
+A connection is opened by the thread that needs it, so what goes wrong is told at once and to the right one. There are
+no threads of our own, and nothing of a connection outlives a transaction, so a pooler in transaction mode may stand
+between.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from recollect import forking
+from recollect.errors import (
+    AccessError,
+    ConcurrencyError,
+    DiskFullError,
+    InputError,
+    ReadOnlyError,
+    RecollectError,
+    SchemaError,
+    StoreError,
+    UnavailableError,
+)
+
+
+class Connection(Protocol):
+    """What we use of psycopg's, which takes only texts that are known when types are checked."""
+
+    closed: bool
+    prepare_threshold: int | None
+    pgconn: Any
+    info: Any
+
+    def execute(self, query: str, params: Any = None, *, prepare: bool | None = None, binary: bool = False) -> Any: ...
+    def pipeline(self) -> AbstractContextManager[object]: ...
+    def transaction(self) -> AbstractContextManager[object]: ...
+    def close(self) -> None: ...
+
+
+PATIENCE = 10.0
+"""Seconds that whoever works waits for a lock, a free connection, or a server that is starting again."""
+_MOST = 16
+_STILL = 300.0
+"""Seconds after which a connection that nobody used is looked at before it is used again."""
+_LONGEST_PAUSE = 0.5
+
+
+class Location(NamedTuple):
+    """A server and what is ours on it."""
+
+    url: str
+    schema: str
+
+    @classmethod
+    def of(cls, location: str) -> Location:
+        """From `postgresql://user@host/database?schema=name`. What else the URL says is for libpq."""
+        split = urlsplit(location)
+        given = parse_qsl(split.query, keep_blank_values=True)
+        schema = next((value for key, value in given if key == "schema"), "recollect")
+        if not schema.isidentifier() or not schema.isascii() or schema.lower() != schema or len(schema) > 40:
+            raise InputError("schema", f"{schema[:48]!r} must be 1 to 40 of a-z, 0-9 and '_', beginning with a letter")
+        query = urlencode([(key, value) for key, value in given if key != "schema"])
+        return cls(urlunsplit(("postgresql", split.netloc, split.path, query, "")), schema)
+
+    def __repr__(self) -> str:
+        return f"<{self.shown}>"
+
+    @property
+    def shown(self) -> str:
+        """Without the password."""
+        split = urlsplit(self.url)
+        user, at, host = split.netloc.rpartition("@")
+        return f"postgresql://{user.partition(':')[0]}{at}{host}{split.path}"
+
+
+def driver() -> Any:
+    """psycopg, which is an extra."""
+    try:
+        with forking.importing:
+            import psycopg
+    except ImportError as error:
+        advice = "PostgreSQL needs psycopg: pip install 'recollect[postgres]'"
+        raise StoreError(f"{advice} ({error})") from error
+    return psycopg
+
+
+class Connections:
+    """Those of one process to one server."""
+
+    def __init__(self, location: Location, most: int = _MOST) -> None:
+        self.location = location
+        self.reached = False
+        """Whether the server has ever answered: one that has is waited for when it is away."""
+        self.pooled = False
+        """Whether something stands between that gives each transaction another session."""
+        self._most = most
+        self._begin_anew()
+        forking.watch(self)
+
+    def _begin_anew(self) -> None:
+        self._free = threading.Condition(threading.Lock())
+        self._idle: list[tuple[Connection, float]] = []
+        """The one that was used last comes last."""
+        self._open = 0
+
+    def after_fork(self) -> None:
+        """The parent's connections must not be used here, nor closed: closing would end them for the parent."""
+        _abandoned.extend(connection for connection, _ in self._idle)
+        self._begin_anew()
+
+    @contextmanager
+    def lent(self, patience: float = PATIENCE) -> Generator[Connection]:
+        """One for a transaction. It is given back in any case, and closed if the transaction is not over."""
+        connection = self._take(patience)
+        try:
+            yield connection
+        finally:
+            self.give_back(connection)
+
+    def take(self) -> Connection:
+        """One that whoever takes it must give back."""
+        return self._take(PATIENCE)
+
+    def _take(self, patience: float) -> Connection:
+        until = time.monotonic() + patience
+        with self._free:
+            while True:
+                while self._idle:
+                    connection, used = self._idle.pop()
+                    if connection.closed or time.monotonic() - used > _STILL:
+                        self._open -= 1
+                        _close(connection)
+                        continue
+                    return connection
+                if self._open < self._most:
+                    self._open += 1
+                    break
+                if not self._free.wait(max(until - time.monotonic(), 0.0)):
+                    raise ConcurrencyError(
+                        f"all {self._most} connections to {self.location.shown} were busy for {patience:g} s; "
+                        "trying again is safe"
+                    )
+        try:
+            return self._connect(until)
+        except BaseException:
+            self._gone()
+            raise
+
+    def _gone(self) -> None:
+        with self._free:
+            self._open -= 1
+            self._free.notify()
+
+    def give_back(self, connection: Connection) -> None:
+        if connection.closed or connection.pgconn.transaction_status:  # in a transaction still, or broken
+            _close(connection)
+            self._gone()
+            return
+        with self._free:
+            self._idle.append((connection, time.monotonic()))
+            self._free.notify()
+
+    def _connect(self, until: float) -> Connection:
+        """Once more after a while where the server was there before: it may be starting again."""
+        psycopg, pause = driver(), 0.02
+        while True:
+            try:
+                connection: Connection = psycopg.Connection.connect(
+                    self.location.url, autocommit=True, connect_timeout=int(PATIENCE)
+                )
+                break
+            except psycopg.Error as error:
+                problem = _unreachable(error, self.location)
+                if not self.reached or isinstance(problem, AccessError) or time.monotonic() + pause > until:
+                    raise problem from error
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        if not self.reached:
+            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+            self.pooled = row is None or row[0] != connection.info.backend_pid
+            self.reached = True
+        if self.pooled:
+            connection.prepare_threshold = None  # what one session prepared, the next does not have
+        return connection
+
+    def close(self) -> None:
+        """Those that nobody uses; the others are closed when they are given back."""
+        with self._free:
+            idle, self._idle = self._idle, []
+            self._open -= len(idle)
+            self._free.notify_all()
+        for connection, _ in idle:
+            _close(connection)
+
+
+_abandoned: list[object] = []
+
+
+def _close(connection: Connection) -> None:
+    with suppress(Exception):
+        connection.close()
+
+
+def _unreachable(error: Exception, location: Location) -> RecollectError:
+    text = str(error).strip().replace("\n", " ")
+    if "authentication" in text or "role " in text or "permission denied" in text:
+        return AccessError(f"{location.shown} refuses this user: {text}. Check the user and the password")
+    if "does not exist" in text:
+        return UnavailableError(f"{location.shown}: {text}. Make the database with createdb, or correct the name")
+    return UnavailableError(f"{location.shown} cannot be reached: {text}. Is the server running?")
+
+
+def lost(error: BaseException) -> bool:
+    """Whether it was the connection that failed, so that the server has rolled back what was not committed."""
+    state = getattr(error, "sqlstate", None)
+    if state is None:
+        psycopg = driver()
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return state in ("57P01", "57P02", "57P03", "25P03", "57P05") or state.startswith("08")
+
+
+_AGAIN = "trying again is safe"
+
+
+def translated(error: Any, location: Location) -> RecollectError:
+    """What an error of psycopg means to the caller. It never repeats what was stored."""
+    state: str = error.sqlstate or ""
+    said = str(error.diag.message_primary or error).strip().split("\n")[0]
+    where = location.shown
+    if lost(error):
+        return UnavailableError(f"{where}: the connection was lost ({said}); {_AGAIN}")
+    if state in ("55P03", "40P01", "40001", "57014"):
+        causes = {"55P03": "was locked by somebody else for too long", "57014": "took longer than the server allows"}
+        return ConcurrencyError(f"{where} {causes.get(state, 'was changed by others at the same time')}; {_AGAIN}")
+    if state in ("53100", "53200", "54000") or "No space left" in said:
+        return DiskFullError(f"{where} has no room: {said}. Nothing was written")
+    if state.startswith("53"):
+        return UnavailableError(f"{where} has no connection free: {said}; {_AGAIN}")
+    if state in ("25006", "25001"):
+        return ReadOnlyError(f"{where} takes no writes: {said}. It may be a replica")
+    if state in ("42501",):
+        return AccessError(f"{where} refuses this role: {said}. `recollect db roles` prints what it needs")
+    if state in ("3F000", "42P01", "42883", "42703"):
+        return SchemaError(f"{where} is not set up as this recollect needs it ({said}): run `recollect db upgrade`")
+    return StoreError(f"{where}: {type(error).__name__}: {said}")

@@ -1,0 +1,11 @@
+-- What the application may do; run after every migration, where the roles are there.
+GRANT USAGE ON SCHEMA {schema} TO {app}, {admin};
+GRANT SELECT ON {schema}.migrations TO {app}, {admin};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.places, {schema}.memories, {schema}.contents, {schema}.tags,
+    {schema}.embeddings, {schema}.undo, {schema}.things TO {app};
+GRANT SELECT, INSERT ON {schema}.audit TO {app};
+GRANT INSERT, DELETE, SELECT (tenant, workspace, seq, part) ON {schema}.search TO {app};
+GRANT EXECUTE ON FUNCTION {schema}.having(text, text, text[]), {schema}.drop_log(text, text) TO {app};
+GRANT SELECT ON {schema}.places TO {admin};
+DROP POLICY IF EXISTS all_tenants ON {schema}.places;
+CREATE POLICY all_tenants ON {schema}.places FOR SELECT TO {admin} USING (true);

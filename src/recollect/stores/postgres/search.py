@@ -1,0 +1,209 @@
+"""A question as one statement: the best by words, the best by meaning and their neighbours, and what the whole is like.
+
+The arithmetic that chooses is BM25 and the cosine; the ranking is done by whoever asks, on what comes back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.stores.columns import Block, Seen
+from recollect.stores.fts import word_pattern
+from recollect.stores.port import Place
+from recollect.stores.postgres import words
+from recollect.stores.postgres.memories import HERE, embedded_as, halves
+from recollect.stores.postgres.sessions import Sessions, workspace_of
+from recollect.stores.rows import condition
+from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
+from recollect.text.query import TextQuery
+from recollect.text.segment import fold
+
+_TEXTS = 500
+"""Texts in memory at a time while patterns are looked for."""
+
+_SEEN = """seen AS MATERIALIZED (
+    SELECT m.seq, m.length, m.conversation, {distance} AS far FROM {s}.memories m {vectors}
+    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause}{required})"""
+_VECTORS = """LEFT JOIN {s}.vectors v ON v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.seq = m.seq
+    AND v.model = %(model)s"""
+_ASK = """WITH {seen},
+whole AS (SELECT count(*) AS n, coalesce(avg(length), 0) AS length, count(far) AS compared,
+    coalesce(-avg(far), 0) AS cosine, coalesce(stddev_pop(far), 0) AS spread FROM seen),
+word AS MATERIALIZED (SELECT h.number, h.seq, seen.length
+    FROM {s}.having(%(tenant)s, %(workspace)s, %(words)s::text[]) h JOIN seen USING (seq)),
+part AS MATERIALIZED (SELECT h.number, h.seq, seen.length
+    FROM {s}.having(%(tenant)s, %(workspace)s, CASE WHEN (SELECT count(DISTINCT seq) FROM word) < %(enough)s
+        THEN %(parts)s::text[] ELSE '{{}}' END) h JOIN seen USING (seq)),
+word_count AS MATERIALIZED (SELECT number, count(*) AS n FROM word GROUP BY number),
+part_count AS MATERIALIZED (SELECT number, count(*) AS n FROM part GROUP BY number),
+by_word AS ({best_word}),
+by_part AS ({best_part}),
+best AS MATERIALIZED (
+    SELECT seq FROM seen WHERE (SELECT n FROM whole) <= %(each)s
+    UNION SELECT seq FROM by_word UNION SELECT seq FROM by_part
+    UNION (SELECT seq FROM seen WHERE far IS NOT NULL ORDER BY far, seq LIMIT %(each)s)
+    UNION (SELECT seq FROM seen WHERE %(nothing)s ORDER BY seq DESC LIMIT %(each)s)),
+turn AS MATERIALIZED (SELECT seq, lag(seq) OVER talk AS b1, lag(seq, 2) OVER talk AS b2, lead(seq) OVER talk AS a1,
+    lead(seq, 2) OVER talk AS a2 FROM seen
+    WHERE conversation IN (SELECT s.conversation FROM best JOIN seen s USING (seq) WHERE s.conversation IS NOT NULL)
+    WINDOW talk AS (PARTITION BY conversation ORDER BY seq)),
+short AS MATERIALIZED (SELECT seq FROM best UNION
+    SELECT near.seq FROM best JOIN turn USING (seq) CROSS JOIN LATERAL unnest(ARRAY[b1, b2, a1, a2]) near (seq)
+    WHERE near.seq IS NOT NULL),
+told AS (SELECT m.seq, m.id, m.created_at, m.length, m.conversation, m.speaker, seen.far, turn.b1, turn.a1
+    FROM short JOIN {s}.memories m ON m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.seq = short.seq
+    JOIN seen ON seen.seq = short.seq LEFT JOIN turn ON turn.seq = short.seq)
+SELECT n, length::float8, compared, cosine::float8, spread::float8,
+    (SELECT array[array_agg(seq ORDER BY seq), array_agg(created_at ORDER BY seq),
+        array_agg(length::bigint ORDER BY seq), array_agg(coalesce(b1, -1) ORDER BY seq),
+        array_agg(coalesce(a1, -1) ORDER BY seq)] FROM told),
+    (SELECT array_agg(far::float8 ORDER BY seq) FROM told),
+    (SELECT array_agg(id ORDER BY seq) FROM told), (SELECT array_agg(conversation ORDER BY seq) FROM told),
+    (SELECT array_agg(speaker ORDER BY seq) FROM told),
+    (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM word JOIN short USING (seq)),
+    (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM part JOIN short USING (seq)),
+    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count),
+    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM part_count)
+FROM whole"""
+_BEST = """SELECT {t}.seq FROM {t} JOIN {t}_count USING (number), whole GROUP BY {t}.seq, {t}.length, whole.length
+    ORDER BY sum(greatest(ln((whole.n - {t}_count.n + 0.5) / ({t}_count.n + 0.5)), 1e-6))
+        / (1 + 1.2 * (0.25 + 0.75 * {t}.length / greatest(whole.length, 1))) DESC, {t}.seq LIMIT %(each)s"""
+_REQUIRED = (
+    """SELECT h.seq{text} FROM {{s}}.having(%s, %s, %s::text[]) h{join} GROUP BY h.seq{text} HAVING count(*) = %s"""
+)
+_NONE: Positions = np.zeros(0, np.int64)
+
+
+def search(sessions: Sessions, place: Place, ask: Ask) -> Shortlist | None:
+    """None where the filter sees nothing."""
+    required = _required(sessions, place, ask)
+    if required is not None and not required:
+        return None
+    asked = words.queries(place, ask.words)
+    loose = words.queries(place, msgspec.structs.replace(ask.words, loose=True)) if ask.words.words else {}
+    sql, values = _statement(sessions, place, ask, required)
+    values |= {"words": list(asked.values()), "parts": list(loose.values()), "enough": ask.enough}
+    values["nothing"] = not asked and ask.vector is None
+    ((n, length, compared, cosine, spread, numbers, far, ids, talks, speakers, word, part, word_count, part_count),) = (
+        sessions.rows(place.tenant, sql, values, binary=True)  # pyright: ignore[reportArgumentType]
+    )
+    if not n or numbers is None or ids is None:
+        return None
+    seqs = np.array(numbers[0], np.int64)
+    block = _block(seqs, numbers, ids, talks, speakers)
+    found, parts = _postings(seqs, word, list(asked)), _postings(seqs, part, list(loose))
+    frequency = _frequency(part_count, list(loose)) | _frequency(word_count, list(asked))
+    cosines = None
+    if compared:
+        cosines = -np.array([np.nan if one is None else one for one in far], np.float32)
+    whole = Whole(n, length, frequency, compared, cosine, spread) if compared else Whole(n, length, frequency)
+    return Shortlist(place, Seen(block, np.ones(len(seqs), np.bool_)), found, parts, cosines, whole)
+
+
+def _statement(
+    sessions: Sessions, place: Place, ask: Ask, required: Sequence[int] | None
+) -> tuple[str, dict[str, Any]]:
+    seen = sessions.facts
+    clause, given = condition(ask.where, HERE)
+    values: dict[str, Any] = {"tenant": place.tenant, "workspace": workspace_of(place), "each": ask.each}
+    for number, value in enumerate(given):
+        clause = clause.replace("%s", f"%(c{number})s", 1)
+        values[f"c{number}"] = value
+    distance, vectors = "NULL::float8", ""
+    if ask.vector is not None and ask.model is not None and seen.vectors:
+        distance = "v.v OPERATOR({v}.<#>) %(vector)s::{v}.halfvec"
+        vectors = _VECTORS
+        values |= {"vector": halves(ask.vector), "model": embedded_as(ask.model, ask.vector)}
+    if required is not None:
+        values["required"] = list(required)
+    among = "" if required is None else " AND m.seq = ANY(%(required)s::bigint[])"
+    looked = _SEEN.format(s="{s}", distance=distance, vectors=vectors, clause=clause, required=among)
+    best = {f"best_{table}": _BEST.format(t=table) for table in ("word", "part")}
+    return _ASK.format(s="{s}", seen=looked, **best), values
+
+
+def _block(
+    seqs: NDArray[np.int64],
+    numbers: Sequence[Sequence[int]],
+    ids: Sequence[str],
+    talks: Sequence[str | None],
+    speakers: Sequence[str],
+) -> Block:
+    _, created, length, before, after = (np.array(column, np.int64) for column in numbers)
+    groups: dict[object, int] = {}
+    conversation = [groups.setdefault(at if talk is None else talk, len(groups)) for at, talk in enumerate(talks)]
+    names = list(dict.fromkeys(speakers))
+    codes = {name: code for code, name in enumerate(names)}
+    return Block(
+        ids,
+        created,
+        length.astype(np.int32),
+        np.array(conversation, np.int32),
+        _positions(seqs, before),
+        _positions(seqs, after),
+        np.array([codes[name] for name in speakers], np.int32),
+        names,
+    )
+
+
+def _positions(seqs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Where they are among the shortlisted; -1 for one that is not there."""
+    at = np.minimum(np.searchsorted(seqs, wanted), len(seqs) - 1)
+    return np.where(seqs[at] == wanted, at, -1).astype(np.int32)
+
+
+def _postings(
+    seqs: NDArray[np.int64], pairs: Sequence[Sequence[int]] | None, entries: list[str]
+) -> dict[str, Positions]:
+    if not pairs or not pairs[0]:
+        return {}
+    number, seq = np.array(pairs[0], np.int64), np.array(pairs[1], np.int64)
+    at = np.searchsorted(seqs, seq)
+    rows = {entry: np.sort(at[number == n]) for n, entry in enumerate(entries, 1)}
+    return {entry: row for entry, row in rows.items() if len(row)}
+
+
+def _frequency(counts: Sequence[Sequence[int]] | None, entries: list[str]) -> dict[str, int]:
+    if not counts or not counts[0]:
+        return {}
+    return {entries[number - 1]: count for number, count in zip(*counts, strict=True)}
+
+
+def _required(sessions: Sessions, place: Place, ask: Ask) -> list[int] | None:
+    """Which memories have every phrase and pattern; None if there are neither."""
+    query = ask.words
+    if not query.phrases and not query.patterns:
+        return None
+    asked = words.required(place, query)
+    if asked is None:
+        return []
+    here = place.tenant, workspace_of(place)
+    if asked:
+        sql = _REQUIRED.format(text="", join="")
+        seqs = [seq for (seq,) in sessions.rows(place.tenant, sql, (*here, asked, len(asked)))]
+    else:  # nothing is known of the patterns but themselves
+        sql = "SELECT seq FROM {s}.memories WHERE tenant = %s AND workspace = %s ORDER BY seq"
+        seqs = [seq for (seq,) in sessions.rows(place.tenant, sql, here)]
+    return _with_patterns(sessions, place, query, sorted(seqs)) if query.patterns else seqs
+
+
+def _with_patterns(sessions: Sessions, place: Place, query: TextQuery, seqs: Sequence[int]) -> list[int]:
+    patterns = [re.compile(word_pattern(pattern)) for pattern in query.patterns]
+    found: list[int] = []
+    for at in range(0, len(seqs), _TEXTS):
+        some = list(seqs[at : at + _TEXTS])
+        values = place.tenant, workspace_of(place), some
+        for seq, text in sessions.rows(place.tenant, _TEXT, values):
+            folded = fold(text)
+            if all(pattern.search(folded) for pattern in patterns):
+                found.append(seq)
+    return found
+
+
+_TEXT = "SELECT seq, text FROM {s}.contents WHERE tenant = %s AND workspace = %s AND seq = ANY(%s)"

@@ -1,0 +1,194 @@
+"""PostgreSQL: the same port for thousands of tenants, kept apart by row-level security."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from recollect import forking
+from recollect.errors import StoreError
+from recollect.filters import Filter
+from recollect.record import Record
+from recollect.stores.audit import Entry
+from recollect.stores.port import After, Before, By, Order, Place
+from recollect.stores.postgres.audit import AuditTable
+from recollect.stores.postgres.connections import PATIENCE, Location
+from recollect.stores.postgres.memories import Memories
+from recollect.stores.postgres.sessions import Sessions, Work, place_of, workspace_of
+from recollect.stores.postgres.shelves import ShelfTable
+from recollect.stores.shelves import Thing
+from recollect.stores.touches import Touched
+
+if TYPE_CHECKING:
+    from recollect.stores.shortlist import Ask, Shortlist
+
+_SOON = 0.25
+_USED = "memories > 0 OR things > 0 OR entries > 0"
+
+
+class Postgres:
+    """One server. Any number of processes and threads may share it; nothing of it is kept in memory."""
+
+    def __init__(self, location: str) -> None:
+        self._sessions = Sessions(Location.of(f"postgresql:{location}" if location.startswith("//") else location))
+        self._memories = Memories(self._sessions)
+        self._audit = AuditTable(self._sessions)
+        self._shelves = ShelfTable(self._sessions)
+        forking.watch(self)
+
+    def after_fork(self) -> None:
+        self._memories.after_fork()
+
+    # Memories
+
+    @contextmanager
+    def transaction(self, *places: Place) -> Generator[object]:
+        with self._writing(*places) as work:
+            yield work
+
+    @contextmanager
+    def _writing(self, *places: Place, steps: int = 2, seconds: float = PATIENCE) -> Generator[Work]:
+        """Counted retrievals are written along, before anything else changes what they count."""
+        opening = self._sessions.work is None
+        taken: dict[Place, Mapping[str, Touched]] = {}
+        try:
+            with self._sessions.writing(places, steps, seconds) as work:
+                if opening and work is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                    for place in places:
+                        taken[place] = self._memories.write_touches(work, place)
+                yield work
+        except BaseException:
+            for place, touched in taken.items():
+                self._memories.touches(place).put_back(touched)
+            raise
+
+    def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
+        with self._writing(place, steps=1) as work:
+            self._memories.put(work, place, records)
+        return records
+
+    def get(self, place: Place, ids: Sequence[str]) -> list[Record]:
+        return self._memories.get(place, ids)
+
+    def with_texts(self, place: Place, texts: Sequence[str]) -> list[Record]:
+        return self._memories.with_texts(place, texts)
+
+    def update(self, place: Place, records: Sequence[Record]) -> None:
+        if records:
+            with self._writing(place) as work:
+                self._memories.update(work, place, records)
+
+    def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
+        if ids:
+            with self._writing(place) as work:
+                self._memories.delete(work, place, ids)
+
+    def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
+        with suppress(StoreError):
+            self._memories.touch(place, ids, at)
+
+    def scan(
+        self,
+        where: Filter,
+        *,
+        order: Order = "oldest",
+        after: After | None = None,
+        limit: int | None = None,
+        whole: bool = True,
+    ) -> Iterator[Record]:
+        return self._memories.scan(where, order, after, limit, whole)
+
+    def count(self, where: Filter, by: Sequence[By] = ()) -> dict[tuple[str, ...], int]:
+        return self._memories.count(where, by)
+
+    def search(self, ask: Ask) -> list[Shortlist]:
+        with forking.importing:
+            from recollect.stores.postgres.search import search
+
+        answers = [search(self._sessions, place, ask) for place in Place.seen_by(ask.where)]
+        return [answer for answer in answers if answer is not None]
+
+    def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
+        return self._memories.lacking(place, model, dimensions, limit)
+
+    def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
+        if vectors and place in self.places(place.tenant):
+            with self._writing(place, seconds=_SOON) as work:
+                self._memories.embed(work, place, model, vectors)
+
+    def places(self, tenant: str) -> list[Place]:
+        sql = f"SELECT workspace FROM {{s}}.places WHERE tenant = %s AND ({_USED}) ORDER BY workspace = '', workspace"
+        return [place_of(tenant, workspace) for (workspace,) in self._sessions.rows(tenant, sql, (tenant,))]
+
+    def drop(self, place: Place) -> None:
+        if place.workspace is None or place not in self.places(place.tenant):
+            return
+        where = place.tenant, workspace_of(place)
+        with self._writing(place) as work:
+            for table in (*self._memories.tables, "undo", "things"):
+                work.execute(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s", where)
+            work.execute("SELECT {s}.drop_log(%s, %s)", where)
+            work.execute("DELETE FROM {s}.places WHERE tenant = %s AND workspace = %s", where)
+
+    def tenants(self) -> list[str]:
+        sql = f"SELECT DISTINCT tenant FROM {{s}}.places WHERE {_USED} ORDER BY tenant"
+        return [tenant for (tenant,) in self._sessions.administer(sql)]
+
+    # The audit log
+
+    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
+        with self._writing(place, steps=1) as work:
+            return self._audit.append(work, place, entry, before, things)
+
+    def entries(
+        self,
+        place: Place,
+        *,
+        contains: Sequence[str] = (),
+        about: str = "",
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Entry]:
+        return self._audit.entries(place, contains, about, newest_first, limit)
+
+    def written(self, place: Place) -> int:
+        return self._audit.written(place)
+
+    def before(self, place: Place, seq: int) -> Before | None:
+        return self._audit.before(place, seq)
+
+    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
+        with self._writing(place) as work:
+            return self._audit.forget_before(work, place, until, about)
+
+    # Shelves
+
+    def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
+        with self._writing(place, steps=1) as work:
+            return self._shelves.keep(work, place, thing, expect, exact)
+
+    def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
+        return self._shelves.find(place, shelf, keys)
+
+    def shelf(
+        self,
+        place: Place,
+        shelf: str | None = None,
+        *,
+        parent: str | None = None,
+        contains: str = "",
+        newest_first: bool = False,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Thing]:
+        return self._shelves.shelf(place, shelf, parent, contains, newest_first, after, limit)
+
+    def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
+        with self._writing(place, steps=1) as work:
+            return self._shelves.remove(work, place, shelf, keys)
+
+    def close(self) -> None:
+        self._memories.settle_all()
+        self._sessions.close()

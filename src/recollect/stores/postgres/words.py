@@ -1,0 +1,115 @@
+"""The words of a text as PostgreSQL indexes them: by the very rules of the SQLite store.
+
+SQLite's own tokenizer makes the tokens, so both find the same. Each has a key of its place before it, so that an index
+that all tenants share is searched only where one's own words are.
+"""
+
+from __future__ import annotations
+
+import threading
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+import apsw
+
+from recollect.stores.fts import beginnings, phrase_terms, word_terms
+from recollect.stores.port import Place
+from recollect.text.query import TextQuery
+from recollect.text.segment import segment
+
+_PART = 8000
+"""Tokens in one tsvector, which counts to 16,383. It may have a megabyte, too."""
+_OVERLAP = 64
+"""Tokens that the next part begins with once more: no phrase is longer."""
+_BYTES = 500_000
+_LONGEST = 200
+"""Letters of a token that are kept."""
+_AS_DOCUMENT, _AS_QUERY = 0x0004, 0x0001
+_QUOTED = str.maketrans({"'": "''", "\\": "\\\\", "\0": ""})
+
+_local = threading.local()
+
+
+def _tokenizer() -> Callable[..., list[str]]:
+    """One per thread: it belongs to a connection, which is made for nothing else."""
+    made = getattr(_local, "tokenizer", None)
+    if made is None:
+        connection: Any = apsw.Connection(":memory:")
+        rules = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc"]
+        made = _local.tokenizer = connection.fts5_tokenizer("porter", rules)
+        _local.connection = connection
+    return made
+
+
+def _tokens(text: str, how: int) -> list[str]:
+    data = text.encode("utf-8", "replace")
+    return _tokenizer()(data, how, None, include_offsets=False, include_colocated=False)
+
+
+@lru_cache(maxsize=4096)
+def place_key(place: Place) -> str:
+    name = f"{place.tenant}\0{'' if place.workspace is None else place.workspace}"
+    return urlsafe_b64encode(blake2b(name.encode(), digest_size=6).digest()).decode()
+
+
+def vectors(place: Place, text: str) -> Iterator[str]:
+    """The words of a text and where they stand, as tsvectors."""
+    key, tokens = place_key(place), _tokens(segment(text), _AS_DOCUMENT)
+    start = 0
+    while start < len(tokens) or start == 0:
+        at: dict[str, list[int]] = {}
+        size = 0
+        end = start
+        for end in range(start, min(len(tokens), start + _PART)):
+            token = tokens[end][:_LONGEST]
+            at.setdefault(token, []).append(end - start + 1)
+            size += len(token.encode()) + 16
+            if size > _BYTES:
+                break
+        yield " ".join(f"'{key}{_quoted(token)}':{','.join(map(str, rows[:256]))}" for token, rows in at.items())
+        if end + 1 >= len(tokens):
+            return
+        start = max(end + 1 - _OVERLAP, start + 1)
+
+
+def _quoted(token: str) -> str:
+    return token.translate(_QUOTED)
+
+
+def queries(place: Place, query: TextQuery) -> dict[str, str]:
+    """The tsquery of each entry that the query's words stand for. One that can find nothing is left out."""
+    made = {entry: _one(place, entry) for entry in word_terms(query)}
+    return {entry: asked for entry, asked in made.items() if asked}
+
+
+def required(place: Place, query: TextQuery) -> list[str] | None:
+    """A tsquery for each phrase and beginning of a pattern, all of which must be met; None if nothing can be."""
+    phrases = [_phrase(place, phrase_terms(text)) for text in query.phrases]
+    asked = [phrase for phrase in phrases if phrase]
+    if query.phrases and not asked and not query.patterns:
+        return None
+    begins = [[_one(place, entry) for entry in beginnings(pattern)] for pattern in query.patterns]
+    return asked + [" | ".join(filter(None, some)) for some in begins if any(some)]
+
+
+def _one(place: Place, entry: str) -> str:
+    star = entry.endswith("*")
+    tokens = _tokens(entry[:-1] if star else entry, _AS_QUERY)
+    return _following(place, tokens, star)
+
+
+def _phrase(place: Place, entries: Sequence[str]) -> str:
+    if len(entries) == 1:
+        return _one(place, entries[0])
+    return _following(place, _tokens(" ".join(entries), _AS_QUERY))
+
+
+def _following(place: Place, tokens: Sequence[str], star: bool = False) -> str:
+    key = place_key(place)
+    parts = [f"'{key}{_quoted(token[:_LONGEST])}'" for token in tokens]
+    if parts and star:
+        parts[-1] += ":*"
+    return " <-> ".join(parts)
