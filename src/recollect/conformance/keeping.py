@@ -34,7 +34,7 @@ from recollect.conformance.samples import (
 )
 from recollect.errors import ConflictError, NotFoundError
 from recollect.record import Address, pack
-from recollect.stores.port import Place, Store
+from recollect.stores.port import Bounded, Place, Store
 
 FULL: dict[str, Any] = {
     "account": "alice",
@@ -78,6 +78,20 @@ CHANGES: dict[str, Any] = {
 
 class KeepingClaims:
     """What is put is there, exactly as it was, until it is deleted."""
+
+    def test_what_would_come_back_otherwise_is_known_before(self, store: Store) -> None:
+        records = [sample("plain"), sample("full", **FULL), sample({"z": [1, 2.5], "a": None})]
+        short = store.shortfalls(PLACE, iter(records)) if isinstance(store, Bounded) else []
+        assert store.places(PLACE.tenant) == []
+        assert all(one.fields for one in short), "three memories are not too much for any store"
+        changed = {field for one in short for field in one.fields}
+        with store.transaction(PLACE):
+            stored = store.put(PLACE, records)
+        kept = {record.id: record for record in store.get(PLACE, [record.id for record in stored])}
+        for given, ident in zip(records, (record.id for record in stored), strict=True):
+            assert replace(given, **{field: getattr(kept[ident], field) for field in changed}) == kept[ident]
+        if isinstance(store, Bounded):
+            assert store.shortfalls(PLACE, iter(kept.values())) == []
 
     def test_every_field_comes_back_as_it_was_put(self, store: Store) -> None:
         (kept,) = keep(store, sample("ship it", **FULL))
