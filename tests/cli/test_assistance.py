@@ -153,6 +153,7 @@ OPENING = [
     ["sessions", "create", "ann"],
     ["sessions", "search", "tea"],
     ["backup", "copy"],
+    ["copy", "memory", "copy"],
     ["export"],
     ["import", "in.json"],
     ["call", "recall", '{"query": "tea"}'],

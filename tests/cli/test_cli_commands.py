@@ -142,6 +142,7 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("conversations", "idle"): ("talk",),
     ("conversations", "archive"): ("talk",),
     ("backup",): ("copy",),
+    ("copy",): ("memory", "copy"),
     ("export",): ("out.json",),
     ("import",): ("in.json",),
     ("presets", "list"): (),

@@ -56,6 +56,7 @@ _SECTIONS = {
     },
     "Move and set up": {
         "backup": "moving:backup",
+        "copy": "copying:copy",
         "export": "moving:export",
         "import": "moving:import_",
         "presets": "presets:presets",

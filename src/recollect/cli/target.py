@@ -208,7 +208,7 @@ def scoped(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        shared = {name: given.pop(name) for name in (*SHARED, "json")}
+        shared = {name: given.pop(name, None) for name in (*SHARED, "json")}
         named = _given()
         typed = "".join(f" --{name} {quote(shared[name])}" for name in named)
         command(Target(**shared, given=named, typed=typed), **given)

@@ -1,0 +1,153 @@
+"""Copying a whole store into another kind of store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from recollect.cli import output, text
+from recollect.cli.lazy import Leaf
+from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column
+from recollect.cli.progress import progress
+from recollect.cli.target import Target, scoped
+from recollect.errors import AccessError, InputError
+
+if TYPE_CHECKING:
+    from recollect.stores.port import Store
+    from recollect.verbs.copy import Copied, Loss, Plan, Progress
+
+
+def _several_tenants(command: Callable[..., None]) -> Callable[..., None]:
+    """In place of the shared option, which names one."""
+    params: list[click.Parameter] = command.__click_params__  # pyright: ignore[reportFunctionMemberAccess]
+    params[:] = [param for param in params if param.name != "tenant"]
+    return click.option(
+        "--tenant",
+        "tenants",
+        multiple=True,
+        envvar="RECOLLECT_TENANT",
+        metavar="NAME",
+        help="Only this tenant; can be given several times.  [default: all]",
+    )(command)
+
+
+@click.command(cls=Leaf)
+@click.argument("source", metavar="FROM")
+@click.argument("destination", metavar="TO")
+@click.option("--dry-run", is_flag=True, help="Look at everything, say what would be lost, and copy nothing.")
+@click.option("--lossy", is_flag=True, help="Copy also if TO cannot hold all of it.")
+@_several_tenants
+@scoped
+def copy(target: Target, source: str, destination: str, tenants: Sequence[str], dry_run: bool, lossy: bool) -> None:
+    """Copy a whole store into another, of whatever kind.
+
+    All tenants and workspaces: memories in every state with their vectors, what is on shelves, the audit log with its
+    hashes, and what undo needs. TO must hold nothing of them. What it cannot hold is named before anything is copied.
+    Everything is compared at the end. Killed or not, run it again and it goes on where it was.
+
+    \b
+    Example:
+      recollect copy sqlite:./memory ledger:./ledger --dry-run
+      recollect copy sqlite:./memory ledger:./ledger
+    """
+    if "store" in target.given:
+        raise click.UsageError("FROM and TO are the stores; leave out --store.")
+    if bound := sorted(target.address()):
+        raise AccessError(f"copy: whole tenants are copied; leave out --{bound[0]}")
+    from recollect.verbs import copy as copying
+
+    with closing(_source(target, source)) as from_, closing(_opened(target, destination)) as to, _bars() as told:
+        if dry_run:
+            planned = copying.plan(from_, to, tenants=tenants, progress=told)
+            _show_plan(target, planned, destination)
+            return
+        try:
+            done = copying.copy(from_, to, tenants=tenants, lossy=lossy, progress=told)
+        except InputError as error:
+            raise InputError(error.field, error.problem.replace("`lossy`", "--lossy")) from error
+    _show(target, done, destination)
+
+
+def _source(target: Target, location: str) -> Store:
+    named = msgspec.structs.replace(target, store=location)
+    store, home = named.find()
+    if home is not None and not home.there(location):
+        raise InputError("source", f"there is no memory at {location}")
+    return store
+
+
+def _opened(target: Target, location: str) -> Store:
+    store, home = msgspec.structs.replace(target, store=location).find()
+    if home is not None:
+        home.there(location)  # which says so if something else is there
+    return store
+
+
+@contextmanager
+def _bars() -> Generator[Progress]:
+    """One bar after the other, as what is done changes."""
+    with ExitStack() as stack:
+        shown: dict[str, Callable[[int], None]] = {}
+
+        def told(what: str, done: int, total: int | None) -> None:
+            if what not in shown:
+                stack.close()
+                shown.clear()
+                shown[what] = stack.enter_context(progress(what, total))
+            shown[what](done)
+
+        yield told
+
+
+def _show_plan(target: Target, planned: Plan, destination: str) -> None:
+    if target.json:
+        output.emit(planned)
+        return
+    verb = "go on with a copy of" if planned.resumes else "copy"
+    places = text.count(len(planned.places), "place", "places")
+    output.say(f"Would {verb} {text.count(planned.memories)} in {places} to ", (destination, STRONG))
+    _show_losses(planned.losses, "would be lost")
+    if not planned.losses:
+        output.say(("Nothing would be lost.", GOOD))
+
+
+def _show(target: Target, done: Copied, destination: str) -> None:
+    if target.json:
+        document: dict[str, Any] = msgspec.to_builtins(done)
+        output.emit({**document, "memories": done.memories, "verified": True})
+        return
+    columns = [
+        Column("workspace"),
+        Column("memories", right=True),
+        Column("things", right=True),
+        Column("audit", right=True),
+        Column("checksum", QUIET),
+    ]
+    output.table(
+        columns,
+        [
+            (_named(one.tenant, one.workspace), *(f"{n:,}" for n in (one.memories, one.things, one.entries)),
+             one.checksum[:19])
+            for one in done.places
+        ],
+    )  # fmt: skip
+    _show_losses(done.losses, "was lost")
+    how = "Went on, and copied" if done.resumed else "Copied"
+    again = f" The source changed meanwhile: it was gone through {done.rounds} times." if done.rounds > 1 else ""
+    output.say(
+        f"{how} {text.count(done.memories)} to ", (destination, STRONG), "; ", ("all of it compared.", GOOD), again
+    )
+
+
+def _show_losses(losses: Sequence[Loss], what: str) -> None:
+    for loss in losses:
+        output.hanging((what if loss.possible else "impossible", CAREFUL if loss.possible else BAD), str(loss))
+
+
+def _named(tenant: str, workspace: str | None) -> str:
+    name = "(accounts)" if workspace is None else workspace.strip()
+    return name if tenant == "default" else f"{tenant}/{name}"
