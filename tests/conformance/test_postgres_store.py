@@ -8,11 +8,8 @@ from hypothesis import settings
 from support.stores import fresh_location, give_back
 
 from recollect.conformance import StoreConformance, StoreMachine
-from recollect.stores import KINDS, open_store
+from recollect.stores import open_store
 from recollect.stores.port import Store
-
-if "postgresql" not in KINDS:
-    pytest.skip("there is no such store yet", allow_module_level=True)
 
 
 class TestPostgres(StoreConformance):

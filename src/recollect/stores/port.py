@@ -343,3 +343,12 @@ class Bounded(Protocol):
     def shortfalls(self, place: Place, records: Iterable[Record]) -> list[Shortfall]:
         """What would not come back as it is, if just these memories were in the place. Nothing is written."""
         ...
+
+
+@runtime_checkable
+class Advised(Protocol):
+    """A store that knows how it could be set up better."""
+
+    def remarks(self) -> list[str]:
+        """What works, but not as well as it could, and what would help."""
+        ...

@@ -17,6 +17,7 @@ from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
 from recollect.record import Record, State, render
 from recollect.stores.audit import Entry
+from recollect.stores.port import Advised
 from recollect.verbs import deduplicate
 from recollect.verbs.revise import successors
 from recollect.view import View
@@ -146,6 +147,7 @@ _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
     "corrupt": ("error", "export what is left and import it into a new folder"),
     "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
     "secrets": ("error", "forget them with --erase, and change the credentials"),
+    "set-up": ("warning", "see recollect db status"),
     "duplicates": ("warning", "doctor --fix duplicates shows them, and merges them"),
     "decayed": ("info", "maintain archives them"),
     "expired": ("info", "they are not recalled any more; forget them if they must not be kept"),
@@ -177,6 +179,8 @@ def doctor(view: View) -> Health:
     count = 0
     for record in _readable(view, found["corrupt"]):
         count += 1
+        if view.on_disk is None and record.digest() != record.checksum:
+            found["corrupt"].append(f"{record.id}: does not match its checksum")
         if any(find(text, view.preset.secrets) for text in _texts(record)):
             found["secrets"].append(record.id)
         state = record.state(now)
@@ -199,6 +203,7 @@ def doctor(view: View) -> Health:
         found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.on_disk.damage(place)]
     if view.whole:
         found["audit log broken"] = _breaks(view)
+        found["set-up"] = view.store.remarks() if isinstance(view.store, Advised) else []
     found["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved
     findings = (
         Finding(problem, severity, len(found[problem]), advice, tuple(found[problem][:5]))

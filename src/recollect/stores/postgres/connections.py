@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -170,7 +171,7 @@ class Connections:
         psycopg, pause = driver(), 0.02
         while True:
             try:
-                connection: Connection = psycopg.Connection.connect(
+                connection: Connection = _quiet().connect(
                     self.location.url, autocommit=True, connect_timeout=int(PATIENCE)
                 )
                 break
@@ -199,6 +200,18 @@ class Connections:
 
 
 _abandoned: list[object] = []
+
+
+@cache
+def _quiet() -> Any:
+    """psycopg's connections without their warning: whoever lets go of a Memory lets go of its connections too."""
+    psycopg = driver()
+
+    class Quiet(psycopg.Connection):
+        def __del__(self) -> None:
+            pass  # the socket is closed with what holds it
+
+    return Quiet
 
 
 def _close(connection: Connection) -> None:

@@ -28,20 +28,22 @@ _TEXTS = 500
 """Texts in memory at a time while patterns are looked for."""
 
 _SEEN = """seen AS MATERIALIZED (
-    SELECT m.seq, m.length, m.conversation, {distance} AS far FROM {s}.memories m {vectors}
+    SELECT m.seq, m.length, m.conversation, m.created_at, m.id, m.speaker, {distance} AS far
+    FROM {s}.memories m {vectors}
     WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause}{required})"""
 _VECTORS = """LEFT JOIN {s}.vectors v ON v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.seq = m.seq
     AND v.model = %(model)s"""
 _ASK = """WITH {seen},
-whole AS (SELECT count(*) AS n, coalesce(avg(length), 0) AS length, count(far) AS compared,
-    coalesce(-avg(far), 0) AS cosine, coalesce(stddev_pop(far), 0) AS spread FROM seen),
+whole AS MATERIALIZED (SELECT count(*)::float8 AS n, greatest(coalesce(avg(length), 0), 0)::float8 AS length,
+    count(far) AS compared, coalesce(-avg(far), 0)::float8 AS cosine, coalesce(stddev_pop(far), 0)::float8 AS spread
+    FROM seen),
 word AS MATERIALIZED (SELECT h.number, h.seq, seen.length
     FROM {s}.having(%(tenant)s, %(workspace)s, %(words)s::text[]) h JOIN seen USING (seq)),
 part AS MATERIALIZED (SELECT h.number, h.seq, seen.length
     FROM {s}.having(%(tenant)s, %(workspace)s, CASE WHEN (SELECT count(DISTINCT seq) FROM word) < %(enough)s
         THEN %(parts)s::text[] ELSE '{{}}' END) h JOIN seen USING (seq)),
-word_count AS MATERIALIZED (SELECT number, count(*) AS n FROM word GROUP BY number),
-part_count AS MATERIALIZED (SELECT number, count(*) AS n FROM part GROUP BY number),
+word_count AS MATERIALIZED ({count_word}),
+part_count AS MATERIALIZED ({count_part}),
 by_word AS ({best_word}),
 by_part AS ({best_part}),
 best AS MATERIALIZED (
@@ -56,24 +58,23 @@ turn AS MATERIALIZED (SELECT seq, lag(seq) OVER talk AS b1, lag(seq, 2) OVER tal
 short AS MATERIALIZED (SELECT seq FROM best UNION
     SELECT near.seq FROM best JOIN turn USING (seq) CROSS JOIN LATERAL unnest(ARRAY[b1, b2, a1, a2]) near (seq)
     WHERE near.seq IS NOT NULL),
-told AS (SELECT m.seq, m.id, m.created_at, m.length, m.conversation, m.speaker, seen.far, turn.b1, turn.a1
-    FROM short JOIN {s}.memories m ON m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.seq = short.seq
-    JOIN seen ON seen.seq = short.seq LEFT JOIN turn ON turn.seq = short.seq)
-SELECT n, length::float8, compared, cosine::float8, spread::float8,
-    (SELECT array[array_agg(seq ORDER BY seq), array_agg(created_at ORDER BY seq),
-        array_agg(length::bigint ORDER BY seq), array_agg(coalesce(b1, -1) ORDER BY seq),
-        array_agg(coalesce(a1, -1) ORDER BY seq)] FROM told),
-    (SELECT array_agg(far::float8 ORDER BY seq) FROM told),
-    (SELECT array_agg(id ORDER BY seq) FROM told), (SELECT array_agg(conversation ORDER BY seq) FROM told),
-    (SELECT array_agg(speaker ORDER BY seq) FROM told),
+told AS MATERIALIZED (SELECT seen.*, turn.b1, turn.a1
+    FROM short JOIN seen USING (seq) LEFT JOIN turn USING (seq) ORDER BY seq)
+SELECT n::bigint, length, compared, cosine, spread,
+    (SELECT array[array_agg(seq), array_agg(created_at), array_agg(length::bigint), array_agg(coalesce(b1, -1)),
+        array_agg(coalesce(a1, -1))] FROM told),
+    (SELECT array_agg(far::float8) FROM told), (SELECT array_agg(id) FROM told),
+    (SELECT array_agg(conversation) FROM told), (SELECT array_agg(speaker) FROM told),
     (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM word JOIN short USING (seq)),
     (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM part JOIN short USING (seq)),
     (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count),
     (SELECT array[array_agg(number::bigint), array_agg(n)] FROM part_count)
 FROM whole"""
-_BEST = """SELECT {t}.seq FROM {t} JOIN {t}_count USING (number), whole GROUP BY {t}.seq, {t}.length, whole.length
-    ORDER BY sum(greatest(ln((whole.n - {t}_count.n + 0.5) / ({t}_count.n + 0.5)), 1e-6))
-        / (1 + 1.2 * (0.25 + 0.75 * {t}.length / greatest(whole.length, 1))) DESC, {t}.seq LIMIT %(each)s"""
+_COUNT = """SELECT number, count(*) AS n, greatest(ln(((SELECT n FROM whole) - count(*) + 0.5) / (count(*) + 0.5)),
+    1e-6::float8) AS rarity FROM {t} GROUP BY number"""
+_BEST = """SELECT seq FROM (SELECT {t}.seq, {t}.length, sum(rarity) AS worth FROM {t} JOIN {t}_count USING (number)
+        GROUP BY {t}.seq, {t}.length) found
+    ORDER BY worth / (1.3 + 0.9 * length / (SELECT greatest(length, 1) FROM whole)) DESC, seq LIMIT %(each)s"""
 _REQUIRED = (
     """SELECT h.seq{text} FROM {{s}}.having(%s, %s, %s::text[]) h{join} GROUP BY h.seq{text} HAVING count(*) = %s"""
 )
@@ -124,8 +125,10 @@ def _statement(
         values["required"] = list(required)
     among = "" if required is None else " AND m.seq = ANY(%(required)s::bigint[])"
     looked = _SEEN.format(s="{s}", distance=distance, vectors=vectors, clause=clause, required=among)
-    best = {f"best_{table}": _BEST.format(t=table) for table in ("word", "part")}
-    return _ASK.format(s="{s}", seen=looked, **best), values
+    tables = ("word", "part")
+    chosen = {f"best_{table}": _BEST.format(t=table) for table in tables}
+    chosen |= {f"count_{table}": _COUNT.format(t=table) for table in tables}
+    return _ASK.format(s="{s}", seen=looked, **chosen), values
 
 
 def _block(

@@ -136,6 +136,11 @@ class Postgres:
         sql = f"SELECT DISTINCT tenant FROM {{s}}.places WHERE {_USED} ORDER BY tenant"
         return [tenant for (tenant,) in self._sessions.administer(sql)]
 
+    def remarks(self) -> list[str]:
+        from recollect.stores.postgres.status import remarks
+
+        return remarks(self._sessions.facts)
+
     # The audit log
 
     def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
