@@ -32,7 +32,7 @@ TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "aud
 _FACTS = """SELECT current_setting('server_version_num')::int, current_user::text, r.rolsuper OR r.rolbypassrls,
     r.rolsuper OR r.rolcreaterole, has_database_privilege(current_database(), 'CREATE'), current_database()::text,
     (SELECT n.nspname::text FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-        WHERE e.extname = 'vector' AND to_regtype(format('%%I.halfvec', n.nspname)) IS NOT NULL),
+        JOIN pg_type t ON t.typnamespace = n.oid AND t.typname = 'halfvec' WHERE e.extname = 'vector'),
     EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
     EXISTS (SELECT FROM pg_extension WHERE extname = 'citus'),
     (SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname = %(schema)s),
@@ -71,7 +71,7 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def role(self) -> str | None:
         """What each transaction becomes, so that row-level security holds for it whoever connects."""
-        strong = self.unbound or self.owner == self.user or OWNER in self.member_of
+        strong = self.unbound or self.owner == self.user or OWNER in self.member_of or ADMIN in self.member_of
         return APP if strong and APP in self.member_of else None
 
     @property
