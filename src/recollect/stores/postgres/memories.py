@@ -349,6 +349,7 @@ class Memories:
         taken: Mapping[str, Touched] = touches.take() if touches else {}
         if taken:
             rows = [{"id": i, "times": taken[i].times, "at": to_micros(taken[i].at)} for i in sorted(taken)]
+            work.become(place.tenant)
             work.execute(_TOUCH, (_json(rows), place.tenant, workspace_of(place)))
         return taken
 

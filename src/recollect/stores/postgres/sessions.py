@@ -217,7 +217,7 @@ class Work:
         self.connection = connection
         self.heads: dict[Place, Head] = {}
         self._before: dict[Place, Head] = {}
-        self._savepoints: list[dict[Place, Head]] = []
+        self._savepoints: list[tuple[dict[Place, Head], str]] = []
         self._tenant = ""
         self._transaction = ""
 
@@ -279,11 +279,11 @@ class Work:
 
     def savepoint(self) -> None:
         self.execute(f"SAVEPOINT s{len(self._savepoints)}")
-        self._savepoints.append(dict(self.heads))
+        self._savepoints.append((dict(self.heads), self._tenant))
 
     def release(self, error: BaseException | None) -> None:
         """Keep what was written since the last savepoint, or take it back."""
-        heads = self._savepoints.pop()
+        heads, tenant = self._savepoints.pop()
         name = f"s{len(self._savepoints)}"
         if error is None:
             self.execute(f"RELEASE {name}")
@@ -292,6 +292,7 @@ class Work:
             return  # all of it is lost
         self.heads = heads
         self.execute(f"ROLLBACK TO {name}")
+        self._tenant = tenant  # the setting is taken back, too
         self.execute(f"RELEASE {name}")
 
     def commit(self) -> None:
