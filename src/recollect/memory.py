@@ -76,6 +76,7 @@ class Memory:
         llm: str | Llm | None = None,
         skills: Folders | None = None,
         sources: Iterable[Source] = (),
+        replica_url: str | None = None,
     ) -> None:
         """`store` is a location or a Store; without one, the preset says where (`./memory`).
 
@@ -88,7 +89,8 @@ class Memory:
         one it is RECOLLECT_LLM, else rules of our own that need no model.
         `skills` is a folder, or several, in which every SKILL.md is read now, for all tenants. `sources` are what
         `consult` asks besides the memories, the audit log, workflows and the knowledge base; one that is called
-        `workflow` or `knowledge` is asked in place of ours.
+        `workflow` or `knowledge` is asked in place of ours. `replica_url` is a replica of a PostgreSQL server: reads
+        go there as long as it has what this process wrote.
         """
         known, further = load_skills(skills), checked(sources, ("memory", "audit"))
         where, rules, said = defaults.resolved(store, preset)
@@ -100,7 +102,11 @@ class Memory:
             from recollect.models.llm import llm_for
 
             model = llm_for(llm)
-        opened = open_store(where, said.store or rules.store) if isinstance(where, str | os.PathLike) else where
+        opened = (
+            where
+            if not isinstance(where, str | os.PathLike)
+            else open_store(where, said.store or rules.store, replica_url=replica_url)
+        )
         if isinstance(opened, Clocked):
             opened.clock = lambda: parse_time(clock(), "clock")
         on_disk = opened if isinstance(opened, OnDisk) else None

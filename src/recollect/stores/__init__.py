@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from typing import Any
 
 from recollect.errors import InputError
 from recollect.stores.port import Store
@@ -27,8 +28,15 @@ def split(location: str | os.PathLike[str]) -> tuple[str | None, str]:
     return (scheme, rest) if colon and "/" not in scheme and os.sep not in scheme and len(scheme) > 1 else (None, text)
 
 
-def open_store(location: str | os.PathLike[str], default: str = "sqlite") -> Store:
-    """A store by its location: `kind:path`, or a path for the default kind. Nothing is created until it is written."""
+_OPTIONS = {"postgresql": ("replica_url", "servers")}
+"""What may be given besides a location."""
+
+
+def open_store(location: str | os.PathLike[str], default: str = "sqlite", **options: Any) -> Store:
+    """A store by its location: `kind:path`, or a path for the default kind. Nothing is created until it is written.
+
+    An option that is None is not given.
+    """
     named, rest = split(location)
     scheme = default if named is None else {"postgres": "postgresql"}.get(named, named)
     if scheme not in _STORES:
@@ -37,5 +45,9 @@ def open_store(location: str | os.PathLike[str], default: str = "sqlite") -> Sto
         raise InputError("store", "a path cannot hold the character NUL")
     if not rest:
         raise InputError("store", f"a location needs a path, as in {scheme}:./memory")
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in _OPTIONS.get(scheme, ()):
+            raise InputError(name, f"is not for a store of the kind {scheme}")
     module, kind = _STORES[scheme]
-    return getattr(import_module(module), kind)(os.path.expanduser(rest))
+    return getattr(import_module(module), kind)(os.path.expanduser(rest), **given)

@@ -7,6 +7,7 @@ between.
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from collections.abc import Generator
@@ -34,6 +35,7 @@ class Connection(Protocol):
 
     closed: bool
     prepare_threshold: int | None
+    answer: float | None
     pgconn: Any
     info: Any
 
@@ -93,8 +95,10 @@ def driver() -> Any:
 class Connections:
     """Those of one process to one server."""
 
-    def __init__(self, location: Location, most: int = _MOST) -> None:
+    def __init__(self, location: Location, most: int = _MOST, answer: float | None = None) -> None:
+        """`answer` is within how many seconds the server must answer; without it, it is waited for."""
         self.location = location
+        self._answer = answer
         self.reached = False
         """Whether the server has ever answered: one that has is waited for when it is away."""
         self.pooled = False
@@ -172,7 +176,7 @@ class Connections:
         while True:
             try:
                 connection: Connection = _quiet().connect(
-                    self.location.url, autocommit=True, connect_timeout=int(PATIENCE)
+                    self.location.url, autocommit=True, connect_timeout=int(self._answer or PATIENCE)
                 )
                 break
             except psycopg.Error as error:
@@ -185,6 +189,7 @@ class Connections:
             row = connection.execute("SELECT pg_backend_pid()").fetchone()
             self.pooled = row is None or row[0] != connection.info.backend_pid
             self.reached = True
+        connection.answer = self._answer
         if self.pooled:
             connection.prepare_threshold = None  # what one session prepared, the next does not have
         return connection
@@ -208,10 +213,39 @@ def _quiet() -> Any:
     psycopg = driver()
 
     class Quiet(psycopg.Connection):
+        answer: float | None = None
+        """Seconds within which the server must go on answering, where it may be left for another."""
+
         def __del__(self) -> None:
             pass  # the socket is closed with what holds it
 
+        def wait(self, gen: Any, *interval: Any, **more: Any) -> Any:
+            if self.answer is None:
+                plain: Any = super()
+                return plain.wait(gen, *interval, **more)
+            try:
+                return _answered(gen, self.pgconn.socket, self.answer)
+            except TimeoutError as error:
+                self.close()
+                raise psycopg.OperationalError(str(error)) from error
+
     return Quiet
+
+
+def _answered(gen: Any, socket: int, seconds: float) -> Any:
+    """What psycopg waits for, but not for ever: a server that is stopped keeps its connections open."""
+    poll, until = select.poll(), time.monotonic() + seconds
+    try:
+        wanted = next(gen)
+        while True:
+            poll.register(socket, (select.POLLIN if wanted & 1 else 0) | (select.POLLOUT if wanted & 2 else 0))
+            ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
+            if not ready:
+                raise TimeoutError(f"no answer within {seconds:g} s")
+            events = ready[0][1]
+            wanted = gen.send((1 if events & ~select.POLLOUT else 0) | (2 if events & select.POLLOUT else 0))
+    except StopIteration as end:
+        return end.value
 
 
 def _close(connection: Connection) -> None:

@@ -17,6 +17,7 @@ from recollect.errors import RecollectError, StoreError, UnavailableError
 from recollect.stores.audit import GENESIS
 from recollect.stores.port import Place, in_order
 from recollect.stores.postgres.connections import PATIENCE, Connection, Connections, Location, driver, lost, translated
+from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.setup import ADMIN, Facts, ready
 
 T = TypeVar("T")
@@ -42,9 +43,10 @@ class Head(NamedTuple):
 class Sessions:
     """What runs statements for the threads of one process on one server."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, replica: Replica | None = None) -> None:
         self.location = location
         self.connections = Connections(location)
+        self.replica = replica
         self._forget_threads()
         self._facts: Facts | None = None
         self._looking = threading.Lock()
@@ -102,6 +104,10 @@ class Sessions:
             work.become(tenant)
             return [work.execute(sql, values, binary).fetchall() for sql, values in statements]
         prefix = self.prefix(tenant)
+        if self.replica is not None:
+            answer = self.replica.read(tenant, prefix, statements, binary, self.sql)
+            if answer is not None:
+                return answer
         return self.patiently(lambda connection: self._read(connection, prefix, statements, binary))
 
     def _read(
@@ -207,6 +213,8 @@ class Sessions:
 
     def close(self) -> None:
         self.connections.close()
+        if self.replica is not None:
+            self.replica.close()
 
 
 class Work:
@@ -311,8 +319,12 @@ class Work:
                         execute(self.sessions.sql(_HEAD), (*head, *where))
                 sent = True
                 done = execute("COMMIT", prepare=False)
+                position = None if self.sessions.replica is None else execute(_POSITION)
             if done.statusmessage != "COMMIT":  # an error that somebody caught has ended the transaction before
                 raise StoreError(f"{self.sessions.location.shown}: the change was taken back after an error in it")
+            if position is not None and self.sessions.replica is not None:
+                ((reached,),) = position.fetchall()
+                self.sessions.replica.wrote([place.tenant for place in self.heads], reached)
         except psycopg.Error as error:
             if sent and lost(error) and self._transaction:
                 self.sessions.committed(self._transaction)
@@ -328,6 +340,7 @@ class Work:
                 self.connection.close()
 
 
+_POSITION = "SELECT pg_current_wal_insert_lsn()::text"
 _HEAD = """UPDATE {s}.places SET memories = %s, things = %s, entries = %s, sealed = %s
     WHERE tenant = %s AND workspace = %s"""
 

@@ -16,6 +16,7 @@ from recollect.stores.port import After, Before, By, Order, Place
 from recollect.stores.postgres.audit import AuditTable
 from recollect.stores.postgres.connections import PATIENCE, Location
 from recollect.stores.postgres.memories import Memories
+from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.sessions import Sessions, Work, place_of, workspace_of
 from recollect.stores.postgres.shelves import ShelfTable
 from recollect.stores.shelves import Thing
@@ -31,8 +32,11 @@ _USED = "memories > 0 OR things > 0 OR entries > 0"
 class Postgres:
     """One server. Any number of processes and threads may share it; nothing of it is kept in memory."""
 
-    def __init__(self, location: str) -> None:
-        self._sessions = Sessions(Location.of(f"postgresql:{location}" if location.startswith("//") else location))
+    def __init__(self, location: str, replica_url: str | None = None) -> None:
+        replica = None if replica_url is None else Replica(Location.of(replica_url))
+        self._sessions = Sessions(
+            Location.of(f"postgresql:{location}" if location.startswith("//") else location), replica
+        )
         self._memories = Memories(self._sessions)
         self._audit = AuditTable(self._sessions)
         self._shelves = ShelfTable(self._sessions)
@@ -40,6 +44,11 @@ class Postgres:
 
     def after_fork(self) -> None:
         self._memories.after_fork()
+
+    @property
+    def sessions(self) -> Sessions:
+        """What runs statements on the server."""
+        return self._sessions
 
     # Memories
 
