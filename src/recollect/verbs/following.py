@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, InputError, StoreError
+from recollect.errors import InputError, StoreError
 from recollect.filters import Filter
 from recollect.record import EPOCH, Address, Record, Tier
 from recollect.stores.audit import GENESIS, Entry, seal
@@ -98,30 +98,27 @@ class Pair:
 
     def follow(self, told: Told) -> None:
         """Make the target the same. The log comes last: as long as it is a part of the source's, nobody else wrote."""
-        written, rest = self._log_begun()
+        rest = self._log_behind()
         _follow(_Memories(self, told))
         _follow(_Things(self))
-        self._append(written, rest)
+        self._append(rest)
 
-    def _log_begun(self) -> tuple[int, Iterator[Entry]]:
-        """How many entries the target has, and those of the source that come next."""
-        ours, written = unbroken(self.source.entries(self.place)), 0
+    def _log_behind(self) -> Iterator[Entry]:
+        """The entries of the source behind those that the target has."""
+        ours = unbroken(self.source.entries(self.place))
         for have in self.target.entries(self.place):
             if next(ours, None) != have:
                 where = shown(self.place)
                 raise InputError("target", f"has another audit log in {where} than the source: somebody wrote there")
-            written += 1
-        return written, ours
+        return ours
 
-    def _append(self, written: int, rest: Iterator[Entry]) -> None:
+    def _append(self, rest: Iterator[Entry]) -> None:
         while batch := [(entry, self.undo(self.source, entry)) for entry in islice(rest, _BATCH)]:
             with self.target.transaction(self.place):
-                if self.target.written(self.place) != written:
-                    raise ConflictError(f"target: somebody else writes to {shown(self.place)}")
                 for entry, (records, things) in batch:
                     if self.target.append(self.place, entry, records, things) != entry:
-                        raise StoreError(f"copy: the target seals entry {entry.seq} of {shown(self.place)} otherwise")
-            written += len(batch)
+                        where = f"entry {entry.seq} of {shown(self.place)}"
+                        raise StoreError(f"copy: the target seals {where} otherwise, or somebody else writes there")
 
     def undo(self, store: Store, entry: Entry) -> tuple[list[Record], list[Thing]]:
         """What an entry replaced. It names memories by ids: where they got others it would be about nothing."""
