@@ -23,6 +23,7 @@ from support.copying import NOW, dump, fill, opened
 from support.stores import FILES, STORES, located
 
 from recollect import ConcurrencyError, InputError, Memory, Record, StoreError
+from recollect.cli import copying
 from recollect.cli.app import cli
 from recollect.stores import open_store
 from recollect.stores.audit import Entry, check
@@ -693,6 +694,15 @@ def test_what_is_changed_behind_its_back_is_found_out(tmp_path: Path, full: Call
         copied(source, target, progress=told)
 
 
+def test_undo_that_the_source_drops_meanwhile_does_not_stay_unnoticed(
+    tmp_path: Path, full: Callable[[str], str]
+) -> None:
+    source, target = full("sqlite"), f"sqlite:{tmp_path}/copy"
+    told = Writing(source, ("Verifying", 1), lambda memory: memory.compact(), renamed=False)
+    with pytest.raises(StoreError, match=r"does not hold the same as the source in the workspace default: entries"):
+        copied(source, target, progress=told)
+
+
 def test_the_checksums_are_of_all_that_is_there(tmp_path: Path) -> None:
     sums = set[str]()
     for number, change in enumerate([None, "memory", "thing", "entry", "undo"]):
@@ -776,6 +786,27 @@ def test_the_command_copies_and_tells(tmp_path: Path, full: Callable[[str], str]
     again = run(source, target, code=1)
     assert "target: holds something already" in again.stderr
     assert "is where the source is" in run(source, source, code=1).stderr
+
+
+@EVERY
+def test_the_command_copies_to_any_store_and_back(tmp_path: Path, full: Callable[[str], str], store: str) -> None:
+    source, there, back = full("sqlite"), located(store, tmp_path / "there"), f"sqlite:{tmp_path}/back"
+    lossy = ["--lossy"] if store == "notebook" else []
+    assert "Copied 20 memories" in run(source, there, *lossy).stdout
+    assert "Copied 20 memories" in run(there, back).stdout
+    assert dump(back, renamed=bool(lossy)) == dump(source, renamed=bool(lossy))
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("postgresql://ann:hunter2@db/shop", "postgresql://ann:…@db/shop"),
+        ("postgresql://db/shop?sslpassword=hunter2&password=hunter2&user=ann", "postgresql://db/shop?sslpassword=…&password=…&user=ann"),
+        ("ledger:./a:b@c", "ledger:./a:b@c"),
+    ],
+)  # fmt: skip
+def test_the_command_shows_no_password(location: str, shown: str) -> None:
+    assert copying._shown(location) == shown
 
 
 def test_the_command_tells_programs(tmp_path: Path, full: Callable[[str], str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ from recollect.errors import AccessError, InputError
 if TYPE_CHECKING:
     from recollect.stores.port import Store
     from recollect.verbs.copy import Copied, Loss, Plan, Progress
+
+
+_USER = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
+_QUERY = re.compile(r"([?&][a-z]*password=)[^&]*")
 
 
 def _several_tenants(command: Callable[..., None]) -> Callable[..., None]:
@@ -63,13 +68,18 @@ def copy(target: Target, source: str, destination: str, tenants: Sequence[str], 
     with closing(_source(target, source)) as from_, closing(_opened(target, destination)) as to, _bars() as told:
         if dry_run:
             planned = copying.plan(from_, to, tenants=tenants, progress=told)
-            _show_plan(target, planned, destination)
+            _show_plan(target, planned, _shown(destination))
             return
         try:
             done = copying.copy(from_, to, tenants=tenants, lossy=lossy, progress=told)
         except InputError as error:
             raise InputError(error.field, error.problem.replace("`lossy`", "--lossy")) from error
-    _show(target, done, destination)
+    _show(target, done, _shown(destination))
+
+
+def _shown(location: str) -> str:
+    """Without a password."""
+    return _QUERY.sub(r"\1…", _USER.sub(r"\1:…@", location))
 
 
 def _source(target: Target, location: str) -> Store:
