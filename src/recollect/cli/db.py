@@ -14,8 +14,9 @@ from recollect.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.connections import Location
+    from recollect.stores.postgres.nearest import Change
 
-_COMMANDS = {"upgrade": "db:upgrade", "status": "db:status", "roles": "db:roles"}
+_COMMANDS = {"upgrade": "db:upgrade", "status": "db:status", "roles": "db:roles", "index": "db:index"}
 _LOOKS = {"ok": GOOD, "note": CAREFUL, "problem": BAD}
 
 
@@ -103,3 +104,40 @@ def roles(target: Target) -> None:
         output.emit({"sql": statements})
     else:
         click.echo("".join(f"{statement};\n" for statement in statements), nl=False)
+
+
+@click.command(cls=Leaf)
+@click.option(
+    "--above", type=click.IntRange(min=1), help="Vectors from which a place gets an index.  [default: 20,000]"
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@scoped
+def index(target: Target, above: int | None, dry_run: bool) -> None:
+    """Give large workspaces an index of their vectors, and take it from those that have shrunk.
+
+    Up to some 20,000 vectors are compared one by one, which is exact. Run it every night, as a role that may act as
+    the owner of the tables. Writers do not wait for it. Says which share of the true ten each index finds.
+
+    \b
+    Example:
+      recollect db index --store postgresql://postgres@localhost/memories --dry-run
+    """
+    from recollect.stores.postgres.nearest import ABOVE, Indexer
+
+    indexer = Indexer(location_of(target), above or ABOVE)
+    quiet = target.json or dry_run
+    changes = indexer.plan() if dry_run else indexer.run() if quiet else indexer.run(_print_change)
+    if target.json:
+        output.emit({"dry_run": dry_run, "changes": changes})
+        return
+    if dry_run:
+        for change in changes:
+            _print_change(change)
+    if not changes:
+        output.say("No workspace is so large that it needs an index.")
+
+
+def _print_change(change: Change) -> None:
+    found = "" if change.recall is None else f", finds {change.recall:.0%} of the true ten"
+    place = f"{change.tenant} / {change.workspace}"
+    output.say((f"{change.action:<6}", QUIET), place, f"  {change.vectors:,} vectors of {change.model}{found}")

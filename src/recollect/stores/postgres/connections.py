@@ -162,9 +162,12 @@ class Connections:
             self._free.notify()
 
     def give_back(self, connection: Connection) -> None:
-        if connection.closed or connection.pgconn.transaction_status:  # in a transaction still, or broken
+        broken = connection.closed
+        if broken or connection.pgconn.transaction_status or connection.pgconn.pipeline_status:  # not at rest
             _close(connection)
             self._gone()
+            if broken:  # what ended it has mostly ended the others as well, and each would cost a call its patience
+                self.close()
             return
         with self._free:
             self._idle.append((connection, time.monotonic()))
@@ -178,6 +181,10 @@ class Connections:
                 connection: Connection = _quiet().connect(
                     self.location.url, autocommit=True, connect_timeout=int(self._answer or PATIENCE)
                 )
+                if not self.reached:
+                    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+                    self.pooled = row is None or row[0] != connection.info.backend_pid
+                    self.reached = True
                 break
             except psycopg.Error as error:
                 problem = _unreachable(error, self.location)
@@ -185,10 +192,6 @@ class Connections:
                     raise problem from error
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
-        if not self.reached:
-            row = connection.execute("SELECT pg_backend_pid()").fetchone()
-            self.pooled = row is None or row[0] != connection.info.backend_pid
-            self.reached = True
         connection.answer = self._answer
         if self.pooled:
             connection.prepare_threshold = None  # what one session prepared, the next does not have
@@ -255,6 +258,8 @@ def _close(connection: Connection) -> None:
 
 def _unreachable(error: Exception, location: Location) -> RecollectError:
     text = str(error).strip().replace("\n", " ")
+    if "too many" in text or "connection slots" in text:  # which may name the role, but is not about its rights
+        return UnavailableError(f"{location.shown} has no connection free: {text}; {_AGAIN}")
     if "authentication" in text or "role " in text or "permission denied" in text:
         return AccessError(f"{location.shown} refuses this user: {text}. Check the user and the password")
     if "does not exist" in text:

@@ -102,11 +102,14 @@ class Replica:
                 connection.execute(begin, prepare=False)
             # First, so that what comes after it is seen at that position or later.
             reached = connection.execute(_REACHED, (position,))
-            cursors = [connection.execute(sql(text), values or None, binary=binary) for text, values in statements]
+            cursors = [
+                connection.execute(sql(text), values or None, binary=binary, prepare=prepare)
+                for text, values, prepare in statements
+            ]
             connection.execute("COMMIT", prepare=False)
         if reached.fetchone() != (True,):
             raise BehindError
-        return [cursor.fetchall() for cursor in cursors]
+        return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
     def close(self) -> None:
         self.connections.close()

@@ -6,6 +6,7 @@ The arithmetic that chooses is BM25 and the cosine; the ranking is done by whoev
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,8 @@ from recollect.stores.fts import word_pattern
 from recollect.stores.port import Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.memories import HERE, embedded_as, halves
-from recollect.stores.postgres.sessions import Sessions, workspace_of
+from recollect.stores.postgres.nearest import nearest_sql, vectors_of
+from recollect.stores.postgres.sessions import Runner, Statement, place_of, workspace_of
 from recollect.stores.rows import condition
 from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
 from recollect.text.query import TextQuery
@@ -75,60 +77,139 @@ _COUNT = """SELECT number, count(*) AS n, greatest(ln(((SELECT n FROM whole) - c
 _BEST = """SELECT seq FROM (SELECT {t}.seq, {t}.length, sum(rarity) AS worth FROM {t} JOIN {t}_count USING (number)
         GROUP BY {t}.seq, {t}.length) found
     ORDER BY worth / (1.3 + 0.9 * length / (SELECT greatest(length, 1) FROM whole)) DESC, seq LIMIT %(each)s"""
-_REQUIRED = (
-    """SELECT h.seq{text} FROM {{s}}.having(%s, %s, %s::text[]) h{join} GROUP BY h.seq{text} HAVING count(*) = %s"""
-)
-_NONE: Positions = np.zeros(0, np.int64)
+_REQUIRED = "SELECT seq FROM {s}.having(%s, %s, %s::text[]) GROUP BY seq HAVING count(*) = %s"
+
+# Of a large place: what may be near by its index and by words, and what the whole is like by every so manieth memory.
+_LARGE = """WITH near AS MATERIALIZED ({nearest}),
+sample AS (SELECT m.length, {distance} AS far, last.n AS of, last.n / least(last.n, %(sample)s) AS stride
+    FROM (SELECT greatest(memories, 1)::float8 AS n FROM {s}.places WHERE tenant = %(tenant)s
+        AND workspace = %(workspace)s) last
+    CROSS JOIN generate_series(0, %(sample)s - 1) step
+    JOIN {s}.memories m ON m.tenant = %(tenant)s AND m.workspace = %(workspace)s
+        AND m.seq = 1 + floor(step * last.n / %(sample)s)::bigint
+    {vectors} WHERE step < last.n AND {clause}{required}),
+whole AS MATERIALIZED (SELECT coalesce(round(count(*) * max(stride)), 0)::float8 AS n,
+    coalesce(avg(length), 0)::float8 AS length, coalesce(round(count(far) * max(stride)), 0)::bigint AS compared,
+    coalesce(-avg(far), 0)::float8 AS cosine, coalesce(stddev_pop(far), 0)::float8 AS spread FROM sample),
+word AS MATERIALIZED (SELECT h.number, h.seq, m.length
+    FROM {s}.having(%(tenant)s, %(workspace)s, %(words)s::text[]) h
+    JOIN {s}.memories m ON m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.seq = h.seq
+    WHERE {clause}{required}),
+word_count AS MATERIALIZED ({count_word}),
+best AS MATERIALIZED (SELECT m.seq, m.conversation FROM {s}.memories m
+    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause}{required}
+    AND m.seq IN (SELECT seq FROM near UNION ({best_word}))),
+turns AS (SELECT near.seq FROM best CROSS JOIN LATERAL (
+    (SELECT m.seq FROM {s}.memories m WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s
+        AND m.conversation = best.conversation AND m.seq < best.seq AND {clause} ORDER BY m.seq DESC LIMIT 2)
+    UNION ALL
+    (SELECT m.seq FROM {s}.memories m WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s
+        AND m.conversation = best.conversation AND m.seq > best.seq AND {clause} ORDER BY m.seq LIMIT 2)) near)
+SELECT n::bigint, length, compared, cosine, spread,
+    (SELECT array_agg(seq) FROM (SELECT seq FROM best UNION SELECT seq FROM turns) short),
+    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count)
+FROM whole"""
+_SAMPLE = 1000
+_LOOKED = 60.0
+"""Seconds for which it is taken for known which places have an index. With an old answer one is not used, or missed."""
 
 
-def search(sessions: Sessions, place: Place, ask: Ask) -> Shortlist | None:
+def search(sessions: Runner, place: Place, ask: Ask) -> Shortlist | None:
     """None where the filter sees nothing."""
     required = _required(sessions, place, ask)
     if required is not None and not required:
         return None
     asked = words.queries(place, ask.words)
+    whole: Whole | None = None
+    if (model := _indexed(sessions, place, ask)) is not None:
+        required, whole = _narrowed(sessions, place, ask, required, asked, model)
+    shortlist = _shortlist(sessions, place, ask, required, asked)
+    if shortlist is None or whole is None:
+        return shortlist
+    return shortlist._replace(whole=whole._replace(frequency={**shortlist.whole.frequency, **whole.frequency}))
+
+
+def _shortlist(
+    sessions: Runner, place: Place, ask: Ask, required: Sequence[int] | None, asked: dict[str, str]
+) -> Shortlist | None:
     loose = words.queries(place, msgspec.structs.replace(ask.words, loose=True)) if ask.words.words else {}
-    sql, values = _statement(sessions, place, ask, required)
+    parts, values = _parts(sessions, place, ask, required)
     values |= {"words": list(asked.values()), "parts": list(loose.values()), "enough": ask.enough}
     values["nothing"] = not asked and ask.vector is None
+    sql = _ASK.format(seen=_SEEN.format(**parts), **parts)
     ((n, length, compared, cosine, spread, numbers, far, ids, talks, speakers, word, part, word_count, part_count),) = (
-        sessions.rows(place.tenant, sql, values, binary=True)  # pyright: ignore[reportArgumentType]
+        sessions.rows(place.tenant, sql, values, binary=True)
     )
     if not n or numbers is None or ids is None:
         return None
     seqs = np.array(numbers[0], np.int64)
     block = _block(seqs, numbers, ids, talks, speakers)
-    found, parts = _postings(seqs, word, list(asked)), _postings(seqs, part, list(loose))
+    found, inside = _postings(seqs, word, list(asked)), _postings(seqs, part, list(loose))
     frequency = _frequency(part_count, list(loose)) | _frequency(word_count, list(asked))
     cosines = None
     if compared:
         cosines = -np.array([np.nan if one is None else one for one in far], np.float32)
     whole = Whole(n, length, frequency, compared, cosine, spread) if compared else Whole(n, length, frequency)
-    return Shortlist(place, Seen(block, np.ones(len(seqs), np.bool_)), found, parts, cosines, whole)
+    return Shortlist(place, Seen(block, np.ones(len(seqs), np.bool_)), found, inside, cosines, whole)
 
 
-def _statement(
-    sessions: Sessions, place: Place, ask: Ask, required: Sequence[int] | None
-) -> tuple[str, dict[str, Any]]:
-    seen = sessions.facts
+def _parts(
+    sessions: Runner, place: Place, ask: Ask, required: Sequence[int] | None
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """What statements are put together from, and their values."""
     clause, given = condition(ask.where, HERE)
     values: dict[str, Any] = {"tenant": place.tenant, "workspace": workspace_of(place), "each": ask.each}
     for number, value in enumerate(given):
         clause = clause.replace("%s", f"%(c{number})s", 1)
         values[f"c{number}"] = value
     distance, vectors = "NULL::float8", ""
-    if ask.vector is not None and ask.model is not None and seen.vectors:
-        distance = "v.v OPERATOR({v}.<#>) %(vector)s::{v}.halfvec"
-        vectors = _VECTORS
+    if ask.vector is not None and ask.model is not None and sessions.facts_of(place.tenant).vectors:
+        distance, vectors = "v.v OPERATOR({v}.<#>) %(vector)s::{v}.halfvec", _VECTORS
         values |= {"vector": halves(ask.vector), "model": embedded_as(ask.model, ask.vector)}
     if required is not None:
         values["required"] = list(required)
-    among = "" if required is None else " AND m.seq = ANY(%(required)s::bigint[])"
-    looked = _SEEN.format(s="{s}", distance=distance, vectors=vectors, clause=clause, required=among)
-    tables = ("word", "part")
-    chosen = {f"best_{table}": _BEST.format(t=table) for table in tables}
-    chosen |= {f"count_{table}": _COUNT.format(t=table) for table in tables}
-    return _ASK.format(s="{s}", seen=looked, **chosen), values
+    parts = {"s": "{s}", "distance": distance, "vectors": vectors, "clause": clause}
+    parts["required"] = "" if required is None else " AND m.seq = ANY(%(required)s::bigint[])"
+    for table in ("word", "part"):
+        parts |= {f"best_{table}": _BEST.format(t=table), f"count_{table}": _COUNT.format(t=table)}
+    return parts, values
+
+
+# Large places
+
+
+def _indexed(sessions: Runner, place: Place, ask: Ask) -> str | None:
+    """The model, with its dimensions, that the place has an index of its own for, if that is the question's."""
+    if ask.vector is None or ask.model is None or not sessions.facts_of(place.tenant).vectors:
+        return None
+    until, known = sessions.indexed.get(place.tenant, (0.0, {}))
+    if time.monotonic() > until:
+        rows = sessions.rows(place.tenant, _INDEXED, (place.tenant,))
+        known = {place_of(place.tenant, workspace): model for workspace, model in rows}
+        sessions.indexed[place.tenant] = (time.monotonic() + _LOOKED, known)
+    model = embedded_as(ask.model, ask.vector)
+    return model if known.get(place) == model else None
+
+
+def _narrowed(
+    sessions: Runner, place: Place, ask: Ask, required: Sequence[int] | None, asked: dict[str, str], model: str
+) -> tuple[list[int], Whole]:
+    """The memories that a shortlist may come from, and what the whole is like."""
+    parts, values = _parts(sessions, place, ask, required)
+    near = nearest_sql(vectors_of(place, model).replace("%", "%%"), model, "%(each)s")
+    values |= {"words": list(asked.values()), "sample": _SAMPLE}
+    statements = [
+        Statement(f"SET LOCAL hnsw.ef_search = {min(1000, 2 * ask.each)}"),
+        Statement("SET LOCAL hnsw.iterative_scan = relaxed_order"),
+        # Planned with its values: only then is it seen that the index is of this very place.
+        Statement(_LARGE.format(nearest=near, **parts), values, prepare=False),
+    ]
+    ((n, length, compared, cosine, spread, seqs, counts),) = sessions.read(place.tenant, statements, binary=True)[-1]
+    frequency = _frequency(counts, list(asked))
+    return seqs or [], Whole(max(n, len(seqs or [])), length, frequency, compared, cosine, spread)
+
+
+_INDEXED = "SELECT workspace, nearest FROM {s}.places WHERE tenant = %s AND nearest IS NOT NULL"
 
 
 def _block(
@@ -178,7 +259,7 @@ def _frequency(counts: Sequence[Sequence[int]] | None, entries: list[str]) -> di
     return {entries[number - 1]: count for number, count in zip(*counts, strict=True)}
 
 
-def _required(sessions: Sessions, place: Place, ask: Ask) -> list[int] | None:
+def _required(sessions: Runner, place: Place, ask: Ask) -> list[int] | None:
     """Which memories have every phrase and pattern; None if there are neither."""
     query = ask.words
     if not query.phrases and not query.patterns:
@@ -188,15 +269,14 @@ def _required(sessions: Sessions, place: Place, ask: Ask) -> list[int] | None:
         return []
     here = place.tenant, workspace_of(place)
     if asked:
-        sql = _REQUIRED.format(text="", join="")
-        seqs = [seq for (seq,) in sessions.rows(place.tenant, sql, (*here, asked, len(asked)))]
+        seqs = [seq for (seq,) in sessions.rows(place.tenant, _REQUIRED, (*here, asked, len(asked)))]
     else:  # nothing is known of the patterns but themselves
         sql = "SELECT seq FROM {s}.memories WHERE tenant = %s AND workspace = %s ORDER BY seq"
         seqs = [seq for (seq,) in sessions.rows(place.tenant, sql, here)]
     return _with_patterns(sessions, place, query, sorted(seqs)) if query.patterns else seqs
 
 
-def _with_patterns(sessions: Sessions, place: Place, query: TextQuery, seqs: Sequence[int]) -> list[int]:
+def _with_patterns(sessions: Runner, place: Place, query: TextQuery, seqs: Sequence[int]) -> list[int]:
     patterns = [re.compile(word_pattern(pattern)) for pattern in query.patterns]
     found: list[int] = []
     for at in range(0, len(seqs), _TEXTS):

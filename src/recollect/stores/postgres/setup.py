@@ -129,8 +129,8 @@ def upgrade(connection: Connection, location: Location) -> list[str]:
     for number, script in enumerate(_MIGRATIONS, 1):
         if _migrate(connection, location, number, script):
             done.append(f"migration {script.stem}")
-    seen = facts(connection, schema)
-    if seen.extensions is not None and not seen.vectors and _add_vectors(connection, location):
+    _add_vectors(connection, location)
+    if facts(connection, schema).vectors and not seen.vectors:
         done.append("a table of vectors")
     _grant(connection, location)
     return done
@@ -206,6 +206,9 @@ def _migrate(connection: Connection, location: Location, number: int, script: Pa
             f"INSERT INTO {schema}.migrations (number, name) VALUES (%s, %s)",
             (number, script.stem),
         )
+        if number == SCHEMA:  # with it, so that nobody finds an up-to-date schema that the application may not use
+            _add_vectors(connection, location)
+            _grant(connection, location)
     return True
 
 
