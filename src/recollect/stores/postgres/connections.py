@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from recollect import forking
 from recollect.errors import (
@@ -67,7 +67,8 @@ class Location(NamedTuple):
         schema = next((value for key, value in given if key == "schema"), "recollect")
         if not schema.isidentifier() or not schema.isascii() or schema.lower() != schema or len(schema) > 40:
             raise InputError("schema", f"{schema[:48]!r} must be 1 to 40 of a-z, 0-9 and '_', beginning with a letter")
-        query = urlencode([(key, value) for key, value in given if key != "schema"])
+        # libpq takes a plus for a plus.
+        query = urlencode([(key, value) for key, value in given if key != "schema"], quote_via=quote)
         return cls(urlunsplit(("postgresql", split.netloc, split.path, query, "")), schema)
 
     def __repr__(self) -> str:

@@ -91,12 +91,9 @@ class Sessions:
     def facts(self) -> Facts:
         """Found out, and the schema made or brought up to date, when the server is first used."""
         if self._facts is None:
-            with self._looking, self.connections.lent() as connection:
+            with self._looking:
                 if self._facts is None:
-                    try:
-                        self._facts = ready(connection, self.location)
-                    except driver().Error as error:
-                        raise translated(error, self.location) from error
+                    self._facts = self.patiently(lambda connection: ready(connection, self.location))
         return self._facts
 
     def facts_of(self, tenant: str) -> Facts:
@@ -220,6 +217,7 @@ class Sessions:
 
     def _begun(self, places: Sequence[Place], seconds: float) -> Work:
         """With the locks of the places. Nothing was done before, so a lost connection is no reason to give up."""
+        _ = self.facts  # which takes a connection: whoever held one already would wait for all who do the same
         until, pause = time.monotonic() + PATIENCE, _PAUSE
         while True:
             connection = self.connections.take()
@@ -411,12 +409,11 @@ class Work:
         if error is None:
             self.execute(f"RELEASE {name}")
             return
-        if self.connection.closed:
-            return  # all of it is lost
-        self.heads = heads
-        self.execute(f"ROLLBACK TO {name}")
-        self._tenant = tenant  # the setting is taken back, too
-        self.execute(f"RELEASE {name}")
+        self.heads, self._tenant = heads, tenant  # the setting is taken back, too
+        try:
+            self.connection.execute(f"ROLLBACK TO {name}; RELEASE {name}", prepare=False)
+        except driver().Error:  # all of it is lost; the error that led here is the one to tell
+            self.connection.close()
 
     def commit(self) -> None:
         """An error means that nothing was written, or says that this is not known."""
