@@ -45,6 +45,7 @@ _SECTIONS = {
         "embed": "care:embed",
         "compact": "care:compact",
         "verify": "upkeep:verify",
+        "prove": "proving:prove",
         "rebuild": "upkeep:rebuild",
         "migrate": "upkeep:migrate",
         "audit": "audit:audit",

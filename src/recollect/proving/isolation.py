@@ -1,0 +1,107 @@
+"""Whether tenants are apart on a PostgreSQL deployment: tried there, with tenants made for it and removed again."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from recollect.errors import InputError, RecollectError, StoreError
+from recollect.memory import Memory
+from recollect.proving.verbs import VERBS, Prey, Verb, furnish, leak
+from recollect.record import new_id
+from recollect.stores import open_store, split
+from recollect.stores.postgres.attacks import attacks
+from recollect.stores.postgres.connections import driver
+from recollect.stores.postgres.isolation import Attack, Names, Outcome, Siege
+from recollect.stores.postgres.store import Postgres
+
+
+class Proof(NamedTuple):
+    """A deployment under attack."""
+
+    siege: Siege
+    attacker: Memory
+    victim: Prey
+    phantom: Prey
+
+    def attacks(self) -> list[Attack]:
+        """Those by SQL, then those by verbs."""
+        return [*attacks(self.siege), *self._verbs()]
+
+    def outcomes(self) -> Iterator[Outcome]:
+        return map(self.siege.suffer, self.attacks())
+
+    def _verbs(self) -> Iterator[Attack]:
+        for name, verb in VERBS.items():
+
+            def called(siege: Siege, verb: Verb = verb) -> str:
+                return leak(verb, self.attacker, self.victim, self.phantom, siege.secret)
+
+            yield Attack(f"memory.{name}", "called with the ids and names of what the victim has", by=called)
+
+
+@contextmanager
+def besieged(location: str) -> Generator[Proof]:
+    """Three tenants with names that nobody can guess, there as long as this lasts, however it ends."""
+    if split(location)[0] not in ("postgresql", "postgres"):
+        raise InputError(
+            "store",
+            "isolation is proven on a PostgreSQL server, as in postgresql://user@host/database; "
+            "stores that are files have a file for each tenant and workspace",
+        )
+    store = open_store(location)
+    assert isinstance(store, Postgres)
+    run, secret = f"proof-{secrets.token_hex(16)}", f"zq{secrets.token_hex(5)}x"
+    victim, attacker, phantom = (f"{run}-{part}" for part in ("a", "b", "c"))
+    with Memory(store, preset="recollect", embedder="none") as memory:
+        sessions = store.sessions
+        names = {tenant: _nothing(tenant) for tenant in (victim, attacker, phantom)}
+        siege = Siege(sessions, run, names[victim], names[attacker], names[phantom], secret)
+        try:
+            prey = furnish(memory, victim, secret)
+            memory.at(tenant=victim).remember(f"more than others have, called {secret}")
+            furnish(memory, attacker, "mine")
+            siege.victim = _names(siege, prey)
+            siege.phantom = siege.phantom._replace(seq=siege.victim.seq)
+            yield Proof(siege, memory.at(tenant=attacker), prey, Prey.phantom(phantom))
+        except driver().Error as error:
+            raise StoreError(f"{siege.location.shown}: {type(error).__name__}: {error}") from error
+        finally:
+            _remove(siege)
+
+
+def _nothing(tenant: str) -> Names:
+    """Names of what a tenant does not have."""
+    return Names(tenant, "default", new_id(), 1, new_id(), "conversation", new_id(), new_id())
+
+
+def _names(siege: Siege, prey: Prey) -> Names:
+    names = siege.victim._replace(id=prey.memory, audit=prey.change, conversation=prey.conversation)
+    found = siege.answer(
+        [
+            """SELECT t.shelf, t.key, m.seq FROM {s}.things t JOIN {s}.memories m USING (tenant, workspace)
+            WHERE t.tenant = {tenant} AND strpos(t.key, {conversation}) > 0 AND m.id = {id} LIMIT 1"""
+        ],
+        names,
+        names.tenant,
+    )
+    ((shelf, key, seq),) = found.rows
+    return names._replace(shelf=shelf, key=key, seq=seq)
+
+
+def _remove(siege: Siege) -> None:
+    """Also what an attack has added to them. Whoever interrupts a second time is told what is left."""
+    tenants = (siege.victim, siege.attacker, siege.phantom)
+    try:
+        for names in tenants:
+            siege.remove(names)
+            if any(count for _, count, _ in siege.holdings(names)):
+                raise StoreError("rows are left")
+    except (RecollectError, KeyboardInterrupt, driver().Error) as error:
+        left = ", ".join(names.tenant for names in tenants)
+        raise StoreError(
+            f"the tenants made for the proof could not be removed ({error}): {left}. "
+            "Remove them with `recollect workspaces forget default --tenant NAME`"
+        ) from error

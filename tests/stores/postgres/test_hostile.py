@@ -1,0 +1,356 @@
+"""Tenants on PostgreSQL, attacked by a login that is a member of recollect_app and of nothing else.
+
+The attacks are those of `recollect prove isolation`. Each kind of them must notice when what it tries is let through:
+that is tried on schemas broken for the purpose.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+from support import postgres
+from support.command_line import recollect
+from support.stores import fresh_location
+
+from recollect import Memory
+from recollect.proving.isolation import Proof, besieged
+from recollect.proving.verbs import VERBS, Prey, furnish, leak
+from recollect.stores import open_store
+from recollect.stores.postgres.attacks import attacks
+
+pytestmark = pytest.mark.clause("ATL-18")
+
+NOT_VERBS = {"close", "backup"}
+"""What a view of a tenant does not do to memories: letting go, and copying all of a store, which only the owner may."""
+WRITES_ONLY = {
+    "at a workspace", "compact", "embed", "stats", "verify", "workspaces", "remember_many",
+    "remember in a conversation", "remember with a reference", "deduplicate", "forget by workspace", "import_",
+    "channels.list", "maintain", "simulate", "moments.task", "doctor", "recall by SQL", "query by reference",
+    "audit.verify", "channels.get",
+}  # fmt: skip
+"""Verbs by which even the victim is told nothing of the secret, called as the attacker calls them."""
+
+
+class Deployment:
+    """A schema of its own, and a login that may use it as an application does."""
+
+    def __init__(self, *, also: str = "") -> None:
+        self.owned = fresh_location(untouched=True)
+        self.schema = self.owned.rpartition("=")[2]
+        with Memory(self.owned, embedder="none") as memory:
+            memory.remember("there is a schema now")
+        self.login = f"hostile_{secrets.token_hex(4)}"
+        self.sql(f"CREATE ROLE {self.login} LOGIN PASSWORD 'hostile'; GRANT recollect_app TO {self.login}")
+        if also:
+            self.sql(also)
+        url = postgres.shared().url(user=self.login, password="hostile")
+        self.location = f"{url}{'&' if '?' in url else '?'}schema={self.schema}"
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """As whoever may do anything."""
+        return postgres.shared().psql(statement.replace("{s}", self.schema).replace("{login}", self.login))
+
+    def remove(self) -> None:
+        self.sql("DROP OWNED BY {login}; DROP ROLE {login}; DROP SCHEMA {s} CASCADE")
+
+
+@contextmanager
+def deployed(also: str = "") -> Iterator[Deployment]:
+    deployment = Deployment(also=also)
+    try:
+        yield deployment
+    finally:
+        deployment.remove()
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Iterator[Deployment]:
+    with deployed() as deployment:
+        yield deployment
+
+
+def verdicts(proof: Proof, *names: str) -> dict[str, str]:
+    chosen = [attack for attack in attacks(proof.siege) if not names or attack.name in names]
+    assert not names or {attack.name for attack in chosen} == set(names)
+    return {attack.name: proof.siege.suffer(attack).verdict for attack in chosen}
+
+
+# As it is set up, everything holds
+
+
+def test_every_attack_by_sql_and_by_verbs_is_held(deployment: Deployment) -> None:
+    with besieged(deployment.location) as proof:
+        assert proof.siege.sessions.facts.role is None  # nothing to step down from: the login is what is meant
+        outcomes = list(proof.outcomes())
+    assert [one for one in outcomes if one.verdict != "held"] == []
+    assert len(outcomes) > 100
+
+
+def test_a_strong_login_steps_down_and_is_told_of(deployment: Deployment) -> None:
+    with besieged(deployment.owned) as proof:
+        outcomes = list(proof.outcomes())
+    beyond = [one for one in outcomes if one.verdict != "held"]
+    assert {one.name: one.verdict for one in beyond} == {"become somebody else": "limit", "leave the role": "limit"}
+    assert all("more than a member of recollect_app" in one.happened for one in beyond)
+
+
+def test_every_verb_is_among_the_attacks() -> None:
+    public = {name for name in vars(Memory) if not name.startswith("_")}
+    tried = {name.split()[0].partition(".")[0] for name in VERBS}
+    others = {"address", "preset", "unsaved", "skills"}  # nothing of a tenant's
+    assert public - tried - NOT_VERBS - others - {"sessions"} == set()  # sessions are of ledgers only
+
+
+def test_the_verbs_would_show_the_secret_if_it_could_be_seen(deployment: Deployment) -> None:
+    secret, phantom, silent = "zqsecretx", Prey.phantom("nobody"), set[str]()
+    with Memory(deployment.location, embedder="none") as memory:
+        for number, name in enumerate(sorted(VERBS.keys() - WRITES_ONLY)):
+            prey = furnish(memory, f"insider{number}", secret)
+            if not leak(VERBS[name], memory.at(tenant=prey.tenant), prey, phantom, secret):
+                silent.add(name)
+    assert silent == set()
+
+
+def test_an_administrator_who_is_also_an_application_sees_one_tenant_at_a_time() -> None:
+    with deployed("GRANT recollect_admin TO {login}") as deployment, besieged(deployment.location) as proof:
+        seen = verdicts(proof, "a forgotten condition", "read", "count", "no tenant said", "the catalogue")
+        assert set(seen.values()) == {"held"}
+        with closing(open_store(deployment.location)) as store:
+            assert proof.victim.tenant in store.tenants()  # which is what it is an administrator for
+
+
+@pytest.mark.parametrize("end", [ValueError, KeyboardInterrupt])
+def test_what_was_made_for_a_proof_is_removed_however_it_ends(deployment: Deployment, end: type[BaseException]) -> None:
+    proof = besieged(deployment.location)
+    siege = proof.__enter__().siege
+    made = f"tenant IN ('{siege.victim.tenant}', '{siege.attacker.tenant}', '{siege.phantom.tenant}')"
+    assert all(deployment.sql(f"SELECT 1 FROM {{s}}.{table} WHERE {made}") for table in siege.tables)
+    assert not proof.__exit__(end, end(), None)
+    assert not any(deployment.sql(f"SELECT 1 FROM {{s}}.{table} WHERE {made}") for table in siege.tables)
+
+
+# Every protection, taken away
+
+HAVING = """CREATE OR REPLACE FUNCTION {s}.having(of_tenant text, of_workspace text, queries text[])
+    RETURNS TABLE (number integer, seq bigint) LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$ SELECT 1, s.seq FROM {s}.search s WHERE s.words @@ queries[1]::tsquery $$"""
+ALL_POLICIES = "; ".join(
+    f"CREATE POLICY spy ON {{s}}.{table} USING (true)"
+    for table in (
+        "places",
+        "memories",
+        "contents",
+        "tags",
+        "embeddings",
+        "search",
+        "audit",
+        "undo",
+        "things",
+        "vectors",
+    )
+)
+BROKEN: dict[str, tuple[str, set[str]]] = {
+    "a policy that lets all through": (
+        ALL_POLICIES,
+        {
+            "no tenant said",
+            "an empty tenant",
+            "a forgotten condition",
+            "read",
+            "count",
+            "physical addresses",
+            "COPY TO",
+            "a view, a function and a cursor",
+            "guessed ids",
+            "change",
+            "delete",
+            "lock rows",
+            "give rows away",
+            "add rows",
+            "conflicts",
+            "functions that tell",
+            "errors",
+            "plans",
+            "after a transaction",
+            "prepared statements",
+            "a pooled connection",
+            "leave the role",
+            "the catalogue",
+            "names that shadow a policy",
+        },
+    ),
+    "no row-level security on one table": (
+        "ALTER TABLE {s}.contents DISABLE ROW LEVEL SECURITY",
+        {"no tenant said", "read", "COPY TO", "functions that tell", "statistics", "switch it off", "the catalogue"},
+    ),
+    "not forced on one table": ("ALTER TABLE {s}.things NO FORCE ROW LEVEL SECURITY", {"the catalogue"}),
+    "a table without a policy": (
+        "CREATE TABLE {s}.later (tenant text); ALTER TABLE {s}.later ENABLE ROW LEVEL SECURITY; "
+        "ALTER TABLE {s}.later FORCE ROW LEVEL SECURITY",
+        {"the catalogue"},
+    ),
+    "references to a table": (
+        "GRANT CREATE ON SCHEMA {s} TO recollect_app; GRANT REFERENCES ON {s}.places TO recollect_app",
+        {"references", "the catalogue"},
+    ),
+    "rows for others": (
+        "DROP POLICY own_tenant ON {s}.tags; CREATE POLICY own_tenant ON {s}.tags "
+        "USING (tenant = nullif(current_setting('recollect.tenant', true), '')) WITH CHECK (true)",
+        {"add rows", "conflicts", "the catalogue"},
+    ),
+    "words that can be read": ("GRANT SELECT ON {s}.search TO recollect_app", {"the index of words"}),
+    "words of all": (HAVING, {"words of another", "the victim's words", "names that shadow"}),
+    "a function that takes names from its caller": (
+        "ALTER FUNCTION {s}.having(text, text, text[]) RESET search_path",
+        {"the catalogue"},
+    ),
+    "a function for everybody": ("GRANT EXECUTE ON FUNCTION {s}.drop_log TO PUBLIC", {"the catalogue"}),
+    "a schema that others write to": (
+        "GRANT CREATE ON SCHEMA {s} TO recollect_app",
+        {"names in our schema"},
+    ),
+    "a log that can be changed": ("GRANT UPDATE, DELETE ON {s}.audit TO recollect_app", {"change the log"}),
+    "migrations that can be written": (
+        "GRANT INSERT ON {s}.migrations TO recollect_app",
+        {"change the schema", "the catalogue"},
+    ),
+    "tables that can be emptied": ("GRANT TRUNCATE ON {s}.memories TO recollect_app", {"change the schema"}),
+    "partitions that can be read": ("GRANT SELECT ON {s}.vectors_3 TO recollect_app", {"parts of tables"}),
+    "a table without row-level security": ("CREATE TABLE {s}.later (tenant text)", {"the catalogue"}),
+    "a view": ("CREATE VIEW {s}.everything AS SELECT * FROM {s}.contents", {"the catalogue"}),
+    "an application that owns a table": ("ALTER TABLE {s}.tags OWNER TO {login}", {"the catalogue", "switch it off"}),
+    "a role past row-level security": (
+        "REVOKE recollect_app FROM {login}; ALTER ROLE {login} BYPASSRLS; GRANT USAGE ON SCHEMA {s} TO {login}; "
+        "GRANT ALL ON ALL TABLES IN SCHEMA {s} TO {login}; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {s} TO {login}",
+        {"no tenant said", "read", "change", "delete", "leave the role", "the catalogue"},
+    ),
+    "system tables that can be read": ("GRANT SELECT ON pg_statistic TO {login}", {"statistics of the system"}),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_what_is_broken_is_noticed(broken: str) -> None:
+    sabotage, noticed = BROKEN[broken]
+    with deployed(sabotage) as deployment:
+        if "statistics" in noticed:
+            deployment.sql("ANALYZE {s}.contents")
+        with besieged(deployment.location) as proof:
+            seen = verdicts(proof, *noticed)
+    assert seen == dict.fromkeys(noticed, "leaked")
+
+
+def test_a_setting_that_outlives_its_transaction_is_noticed(deployment: Deployment) -> None:
+    with besieged(deployment.location) as proof:
+        deployment.sql(f"ALTER ROLE {{login}} SET recollect.tenant = '{proof.victim.tenant}'")
+        try:
+            assert verdicts(proof, "no tenant said", "after a transaction") == {
+                "no tenant said": "leaked",
+                "after a transaction": "leaked",
+            }
+        finally:
+            deployment.sql("ALTER ROLE {login} RESET recollect.tenant")
+
+
+def test_a_membership_too_many_is_told_of() -> None:
+    for role in ("recollect_owner", "recollect_admin"):
+        with deployed(f"GRANT {role} TO {{login}}") as deployment, besieged(deployment.location) as proof:
+            assert verdicts(proof, "become somebody else") == {"become somebody else": "limit"}
+
+
+# The command
+
+
+def test_the_command_prints_what_was_tried_and_ends_well(deployment: Deployment) -> None:
+    told = recollect("prove", "isolation", "--store", deployment.location)
+    assert told.returncode == 0
+    assert "held    read: every table was read by the victim's name — nothing was found" in told.stdout
+    assert "can say to be any tenant" in told.stdout
+    assert "The tenants made for this were removed" in told.stdout
+    assert "LEAKED" not in told.stdout
+    assert "hostile:hostile" not in told.stdout
+
+
+def test_the_command_fails_when_something_leaks() -> None:
+    with deployed("ALTER TABLE {s}.things DISABLE ROW LEVEL SECURITY") as deployment:
+        told = recollect("prove", "isolation", "--store", deployment.location)
+        again = recollect("prove", "isolation", "--json", "--store", deployment.location)
+        assert "LEAKED  read: every table" in told.stdout
+        left = deployment.sql("SELECT 1 FROM {s}.places WHERE tenant LIKE 'proof-%'")
+    found = msgspec.json.decode(again.stdout)
+    assert (told.returncode, again.returncode) == (1, 1)
+    assert found["ok"] is False
+    assert {"leaked", "held"} == {one["verdict"] for one in found["attacks"]}
+    assert found["removed"] is True
+    assert left == []
+
+
+def test_the_command_says_which_stores_it_is_for(tmp_path: Any) -> None:
+    told = recollect("prove", "isolation", "--store", str(tmp_path / "memory"))
+    assert told.returncode == 1
+    assert "isolation is proven on a PostgreSQL server, as in postgresql://user@host/database" in told.stderr
+
+
+# Roles and tables
+
+
+def test_every_table_is_the_owners_and_nothing_is_the_applications(deployment: Deployment) -> None:
+    owners = deployment.sql(
+        """SELECT DISTINCT pg_get_userbyid(relowner)::text, relkind::text FROM pg_class
+        WHERE relnamespace = '{s}'::regnamespace"""
+    )
+    assert {owner for owner, _ in owners} == {"recollect_owner"}
+    assert {kind for _, kind in owners} <= {"r", "p", "i", "I", "S"}  # tables, their indexes and numbers
+    assert (
+        deployment.sql(
+            """SELECT relname FROM pg_class WHERE relnamespace = '{s}'::regnamespace AND CASE WHEN relkind = 'S'
+        THEN has_sequence_privilege('recollect_app', oid, 'SELECT, USAGE, UPDATE') END"""
+        )
+        == []
+    )
+    owned = "SELECT 1 FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid WHERE d.deptype = 'o' AND r.rolname = "
+    assert deployment.sql(f"{owned} 'recollect_app'") == []
+    assert deployment.sql(
+        "SELECT rolcanlogin, rolsuper, rolbypassrls, rolcreaterole FROM pg_roles WHERE rolname = 'recollect_app'"
+    ) == [(False, False, False, False)]
+    assert deployment.sql("SELECT 1 FROM pg_largeobject_metadata") == []
+
+
+# What cannot be kept from whoever runs SQL of their own, as the command and the documentation say
+
+
+def test_who_runs_sql_can_say_any_tenant_and_no_value_can(deployment: Deployment) -> None:
+    hostile = "x'; SET recollect.tenant = 'acme"
+    with Memory(deployment.location, embedder="none") as memory:
+        memory.at(tenant="acme").remember("the safe is behind the picture")
+        for name in (hostile, "x\\'; SET recollect.tenant = 'acme", "acme ", "ACME", "$$acme$$"):
+            try:
+                view = memory.at(tenant=name)
+            except ValueError:
+                continue
+            assert view.list(state=None) == []
+            assert view.recall("safe") == []
+    with psycopg.connect(_libpq(deployment), autocommit=True) as connection:
+        count = f"SELECT count(*) FROM {deployment.schema}.contents".encode()
+        assert connection.execute(count).fetchone() == (0,)
+        connection.execute("SET recollect.tenant = 'acme'")
+        assert connection.execute(count).fetchone() == (1,)
+
+
+def test_another_login_sees_no_statement_and_the_same_login_does(deployment: Deployment) -> None:
+    seen = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%' || 'acme' || '%' AND pid <> pg_backend_pid()"
+    with deployed() as other, psycopg.connect(_libpq(deployment), autocommit=True) as working:
+        working.execute("BEGIN")
+        working.execute("SET LOCAL recollect.tenant = 'acme'")
+        counts = []
+        for login in (other, deployment):
+            with psycopg.connect(_libpq(login)) as looking:
+                counts.append(looking.execute(seen.encode()).fetchone())
+    assert counts == [(0,), (1,)]
+
+
+def _libpq(deployment: Deployment) -> str:
+    return deployment.location.partition("schema=")[0].rstrip("?&")
