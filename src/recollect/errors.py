@@ -16,6 +16,7 @@
         ├── ReadOnlyError     the folder or file cannot be written
         ├── UnreadableError   the folder or file is there, or may be, and cannot be read
         ├── UnavailableError  a server cannot be reached, or the connection to it was lost
+        │   └── MovedError    the tenant is on another server now
         ├── CorruptionError   what is on disk is not what was written
         └── SchemaError       written by a newer recollect, or not set up
 
@@ -152,6 +153,14 @@ class UnreadableError(StoreError):
 
 class UnavailableError(StoreError):
     """A server cannot be reached, or the connection was lost before it answered. What was acknowledged is kept."""
+
+
+class MovedError(UnavailableError):
+    """The tenant was moved to another server. `server` is the name that it was moved under; nothing was changed."""
+
+    def __init__(self, problem: str, server: str) -> None:
+        super().__init__(problem)
+        self.server = server
 
 
 class CorruptionError(StoreError):

@@ -77,6 +77,7 @@ class Memory:
         skills: Folders | None = None,
         sources: Iterable[Source] = (),
         replica_url: str | None = None,
+        servers: Mapping[str, str] | None = None,
     ) -> None:
         """`store` is a location or a Store; without one, the preset says where (`./memory`).
 
@@ -90,7 +91,8 @@ class Memory:
         `skills` is a folder, or several, in which every SKILL.md is read now, for all tenants. `sources` are what
         `consult` asks besides the memories, the audit log, workflows and the knowledge base; one that is called
         `workflow` or `knowledge` is asked in place of ours. `replica_url` is a replica of a PostgreSQL server: reads
-        go there as long as it has what this process wrote.
+        go there as long as it has what this process wrote. `servers` are further PostgreSQL servers by name, that
+        tenants may have been moved to from `store`, which is called `home` (`recollect tenants move`).
         """
         known, further = load_skills(skills), checked(sources, ("memory", "audit"))
         where, rules, said = defaults.resolved(store, preset)
@@ -105,7 +107,7 @@ class Memory:
         opened = (
             where
             if not isinstance(where, str | os.PathLike)
-            else open_store(where, said.store or rules.store, replica_url=replica_url)
+            else open_store(where, said.store or rules.store, replica_url=replica_url, servers=servers)
         )
         if isinstance(opened, Clocked):
             opened.clock = lambda: parse_time(clock(), "clock")

@@ -12,7 +12,7 @@ from recollect.errors import CorruptionError
 from recollect.record import Record, from_micros, to_micros
 from recollect.stores.audit import Entry, seal
 from recollect.stores.port import Before, Place
-from recollect.stores.postgres.sessions import Sessions, Statement, Work, workspace_of
+from recollect.stores.postgres.sessions import Runner, Statement, Work, workspace_of
 from recollect.stores.shelves import Thing
 
 _encode = msgspec.json.Encoder().encode
@@ -41,7 +41,7 @@ def read(text: str) -> str:
 
 
 class AuditTable:
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Runner) -> None:
         self._sessions = sessions
 
     def append(
@@ -53,9 +53,11 @@ class AuditTable:
         message = written(entry.message)
         row = (*where, entry.seq, entry.id, at, entry.action, message, message.casefold())
         statements = [Statement(_APPEND, (*row, entry.actor, meta, entry.hash))]
+        work.changed(place, "audit", [(entry.seq,)])
         if before or things:
             kept = _encode(before), _encode(things) if things else None
             statements.append(Statement(_KEEP, (*where, entry.seq, at, *kept)))
+            work.changed(place, "undo", [(entry.seq,)])
         work.run(statements)
         work.heads[place] = head._replace(entries=entry.seq, sealed=entry.hash)
         return entry
@@ -112,4 +114,5 @@ class AuditTable:
             seqs = [seq for seq in seqs if (kept := self.before(place, seq)) and kept.names(named)]
         if seqs:
             work.execute(_FORGET, (*where, seqs))
+            work.changed(place, "undo", [(seq,) for seq in seqs])
         return len(seqs)

@@ -16,7 +16,7 @@ from recollect.stores.fields import FIELDS
 from recollect.stores.folders import merged
 from recollect.stores.port import After, By, Order, Place
 from recollect.stores.postgres import words
-from recollect.stores.postgres.sessions import Rows, Sessions, Statement, Work, workspace_of
+from recollect.stores.postgres.sessions import Rows, Runner, Statement, Work, workspace_of
 from recollect.stores.rows import COLUMNS, Dialect, condition, text_key, to_changes, to_record, to_values
 from recollect.stores.touches import Touched, Touches
 from recollect.text.speakers import HEAD
@@ -122,7 +122,7 @@ class Edge(NamedTuple):
 class Memories:
     """Also what was retrieved but not written yet, by place."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Runner) -> None:
         self._sessions = sessions
         self._lock = threading.Lock()
         self._touches: dict[Place, Touches] = {}
@@ -137,8 +137,8 @@ class Memories:
             return
         head = work.heads[place]
         rows = [_Rows(place, seq, record) for seq, record in enumerate(records, head.memories + 1)]
-        statements = self._inserts(rows)
-        added = work.run(statements)[0].fetchall()
+        work.changed(place, "memory", [(row.seq,) for row in rows])
+        added = work.run(self._inserts(work, rows))[0].fetchall()
         if len(added) < len(rows):
             self._take_out(work, place, [row.seq for row in rows])
             there = {ident for (ident,) in added}
@@ -147,9 +147,9 @@ class Memories:
         work.heads[place] = head._replace(memories=head.memories + len(rows))
         self._listen(work, place, records)
 
-    def _inserts(self, rows: Sequence[_Rows]) -> list[Statement]:
+    def _inserts(self, work: Work, rows: Sequence[_Rows]) -> list[Statement]:
         """The statement that tells of conflicts comes first."""
-        compared = self._sessions.facts.vectors
+        compared = work.sessions.facts.vectors
         tables: list[tuple[str, tuple[str, ...], list[tuple[Any, ...]]]] = [
             ("memories", _MEMORY, [row.memory for row in rows]),
             ("contents", _CONTENT, [row.content for row in rows]),
@@ -172,7 +172,8 @@ class Memories:
         """
         talks = {r.address.conversation for r in records if r.address.conversation is not None and _named(r)}
         for talk in talks:
-            work.execute(_PROVEN, (place.tenant, workspace_of(place), talk) * 2)
+            proven = work.execute(_PROVEN, (place.tenant, workspace_of(place), talk) * 2)
+            work.changed(place, "memory", proven.fetchall())
 
     def update(self, work: Work, place: Place, records: Sequence[Record]) -> None:
         where = place.tenant, workspace_of(place)
@@ -192,7 +193,8 @@ class Memories:
                 ),
             ]
         )
-        known = {ident for (ident,) in done[0].fetchall()}
+        known = dict(done[0].fetchall())
+        work.changed(place, "memory", [(seq,) for seq in known.values()])
         for record in records:
             if record.id not in known:
                 raise _missing(record.id)
@@ -209,17 +211,14 @@ class Memories:
 
     def _take_out(self, work: Work, place: Place, seqs: Sequence[int], but: Sequence[str] = ()) -> None:
         where = place.tenant, workspace_of(place), list(seqs)
+        work.changed(place, "memory", [(seq,) for seq in seqs])
         work.run(
             [
                 Statement(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s AND seq = ANY(%s)", where)
-                for table in self.tables
+                for table in tables(work)
                 if table not in but
             ]
         )
-
-    @property
-    def tables(self) -> list[str]:
-        return ["memories", *_KEPT_TABLES, *(["vectors"] if self._sessions.facts.vectors else [])]
 
     def embed(self, work: Work, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         where = place.tenant, workspace_of(place)
@@ -227,13 +226,13 @@ class Memories:
         if not rows:
             return
         seqs = [seq for _, seq in rows]
-        self._take_out(work, place, seqs, [table for table in self.tables if table not in ("embeddings", "vectors")])
+        self._take_out(work, place, seqs, [table for table in tables(work) if table not in ("embeddings", "vectors")])
         blobs = [(seq, vectors[ident]) for ident, seq in rows]
         known = [{"seq": seq, "embedded": embedded_as(model, blob)} for seq, blob in blobs]
         statements = [Statement(_EMBEDDED, (_json(known), *where))]
         given = [(*where, seq, model, blob) for seq, blob in blobs]
         statements += _inserted("embeddings", _EMBEDDING, given)
-        if self._sessions.facts.vectors:
+        if work.sessions.facts.vectors:
             near = [(*where, seq, embedded_as(model, blob), halves(blob)) for seq, blob in blobs if fits(blob)]
             statements += _inserted("vectors", _VECTOR, near)
         work.run(statements)
@@ -350,7 +349,8 @@ class Memories:
         if taken:
             rows = [{"id": i, "times": taken[i].times, "at": to_micros(taken[i].at)} for i in sorted(taken)]
             work.become(place.tenant)
-            work.execute(_TOUCH, (_json(rows), place.tenant, workspace_of(place)))
+            counted = work.execute(_TOUCH, (_json(rows), place.tenant, workspace_of(place)))
+            work.changed(place, "memory", counted.fetchall())
         return taken
 
     def settle(self, place: Place) -> None:
@@ -368,6 +368,11 @@ class Memories:
     def settle_all(self) -> None:
         for place in list(self._touches):
             self.settle(place)
+
+
+def tables(work: Work) -> list[str]:
+    """Those that a memory has rows in, on the server of a transaction."""
+    return ["memories", *_KEPT_TABLES, *(["vectors"] if work.sessions.facts.vectors else [])]
 
 
 def _inserted(table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], end: str = "") -> list[Statement]:
@@ -457,7 +462,7 @@ _SETS = {name: f"{name} = x.{name}" for name in _CHANGED}
 _GIVEN_TYPES = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in _GIVEN)
 _UPDATE = f"""UPDATE {{s}}.memories m SET {", ".join(_SETS[name] for name in _CHANGED_HERE)}
     FROM json_to_recordset(%s::json) AS x ({_GIVEN_TYPES})
-    WHERE m.tenant = %s AND m.workspace = %s AND m.id = x.id RETURNING m.id"""
+    WHERE m.tenant = %s AND m.workspace = %s AND m.id = x.id RETURNING m.id, m.seq"""
 _UPDATE_BESIDE = f"""UPDATE {{s}}.contents c SET {", ".join(_SETS[name] for name in _CHANGED_BESIDE)}
     FROM json_to_recordset(%s::json) AS x ({_GIVEN_TYPES}), {{s}}.memories m
     WHERE m.tenant = %s AND m.workspace = %s AND m.id = x.id
@@ -475,7 +480,7 @@ _EMBEDDED = """UPDATE {s}.memories m SET embedded = x.embedded
 _TOUCH = """UPDATE {s}.memories m
     SET access_count = m.access_count + x.times, accessed_at = greatest(m.accessed_at, x.at)
     FROM json_to_recordset(%s::json) AS x (id text, times bigint, at bigint)
-    WHERE m.tenant = %s AND m.workspace = %s AND m.id = x.id"""
+    WHERE m.tenant = %s AND m.workspace = %s AND m.id = x.id RETURNING m.seq"""
 # By the index: those before it, those behind it, and those without.
 _LACKING = """SELECT id FROM (
     SELECT id, seq FROM {s}.memories WHERE tenant = %s AND workspace = %s AND embedded < %s AND superseded_by IS NULL
@@ -490,4 +495,5 @@ _PROVEN = """UPDATE {s}.memories m SET speaker = m.named FROM (
         GROUP BY tier, account, channel, agent, named HAVING count(*) > 1) x
     WHERE m.tenant = %s AND m.workspace = %s AND m.conversation = %s AND m.named = x.named AND m.speaker <> m.named
     AND (m.tier, coalesce(m.account, ''), coalesce(m.channel, ''), coalesce(m.agent, ''))
-        = (x.tier, coalesce(x.account, ''), coalesce(x.channel, ''), coalesce(x.agent, ''))"""
+        = (x.tier, coalesce(x.account, ''), coalesce(x.channel, ''), coalesce(x.agent, ''))
+    RETURNING m.seq"""

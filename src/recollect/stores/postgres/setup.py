@@ -28,6 +28,8 @@ CREATE POLICY own_tenant ON {schema}.vectors_{n}
     USING (tenant = nullif(current_setting('recollect.tenant', true), ''))"""
 TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "audit", "undo", "things")
 """Those that are always there. `places` comes first: the others are kept where it is."""
+MOVING = ("placements", "moves", "changes")
+"""Those that say which server a tenant is on, and hold nothing of it."""
 
 _FACTS = """SELECT current_setting('server_version_num')::int, current_user::text, r.rolsuper OR r.rolbypassrls,
     r.rolsuper OR r.rolcreaterole, has_database_privilege(current_database(), 'CREATE'), current_database()::text,
@@ -201,7 +203,7 @@ def _migrate(connection: Connection, location: Location, number: int, script: Pa
         )
         _run(connection, script.read_text(), schema=schema)
         if seen.citus and number == 1:
-            _distribute(connection, schema, TABLES)
+            _distribute(connection, schema, (*TABLES, *MOVING))
         connection.execute(
             f"INSERT INTO {schema}.migrations (number, name) VALUES (%s, %s)",
             (number, script.stem),

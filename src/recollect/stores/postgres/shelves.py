@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from recollect.errors import CorruptionError
 from recollect.record import from_micros, to_micros
 from recollect.stores.port import Place
-from recollect.stores.postgres.sessions import Sessions, Work, workspace_of
+from recollect.stores.postgres.sessions import Runner, Work, workspace_of
 from recollect.stores.shelves import Thing, check_version
 
 _encode = msgspec.json.Encoder().encode
@@ -28,7 +28,7 @@ _KEEP = f"""INSERT INTO {{s}}.things (tenant, workspace, seq, {_COLUMNS})
 
 
 class ShelfTable:
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Runner) -> None:
         self._sessions = sessions
 
     def keep(self, work: Work, place: Place, thing: Thing, expect: int | None, exact: bool) -> Thing:
@@ -42,6 +42,7 @@ class ShelfTable:
         owner = kept.parent, kept.account, kept.agent
         row = (kept.shelf, kept.key, _encode(kept.body).decode(), *owner, kept.version, *times)
         work.execute(_KEEP, (place.tenant, workspace_of(place), head.things + 1, *row))
+        work.changed(place, "thing", [(kept.shelf, kept.key)])
         work.heads[place] = head._replace(things=head.things + 1)
         return kept
 
@@ -88,6 +89,7 @@ class ShelfTable:
 
     def remove(self, work: Work, place: Place, shelf: str, keys: Sequence[str]) -> int:
         values = place.tenant, workspace_of(place), shelf, list(keys)
+        work.changed(place, "thing", [(shelf, key) for key in keys])
         return work.execute(f"DELETE {_HERE} AND shelf = %s AND key = ANY(%s)", values).rowcount
 
 

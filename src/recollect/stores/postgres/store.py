@@ -8,16 +8,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect import forking
-from recollect.errors import StoreError
+from recollect.errors import InputError, StoreError
 from recollect.filters import Filter
 from recollect.record import Record
 from recollect.stores.audit import Entry
 from recollect.stores.port import After, Before, By, Order, Place
 from recollect.stores.postgres.audit import AuditTable
 from recollect.stores.postgres.connections import PATIENCE, Location
-from recollect.stores.postgres.memories import Memories
+from recollect.stores.postgres.memories import Memories, tables
 from recollect.stores.postgres.replica import Replica
-from recollect.stores.postgres.sessions import Sessions, Work, place_of, workspace_of
+from recollect.stores.postgres.servers import Servers
+from recollect.stores.postgres.sessions import Runner, Sessions, Work, place_of, workspace_of
 from recollect.stores.postgres.shelves import ShelfTable
 from recollect.stores.shelves import Thing
 from recollect.stores.touches import Touched
@@ -32,11 +33,10 @@ _USED = "memories > 0 OR things > 0 OR entries > 0"
 class Postgres:
     """One server. Any number of processes and threads may share it; nothing of it is kept in memory."""
 
-    def __init__(self, location: str, replica_url: str | None = None) -> None:
+    def __init__(self, location: str, replica_url: str | None = None, servers: Mapping[str, str] | None = None) -> None:
         replica = None if replica_url is None else Replica(Location.of(replica_url))
-        self._sessions = Sessions(
-            Location.of(f"postgresql:{location}" if location.startswith("//") else location), replica
-        )
+        self._home = Sessions(Location.of(f"postgresql:{location}" if location.startswith("//") else location), replica)
+        self._sessions: Runner = self._home if servers is None else Servers(self._home, _others(servers))
         self._memories = Memories(self._sessions)
         self._audit = AuditTable(self._sessions)
         self._shelves = ShelfTable(self._sessions)
@@ -48,7 +48,7 @@ class Postgres:
     @property
     def sessions(self) -> Sessions:
         """What runs statements on the server."""
-        return self._sessions
+        return self._home
 
     # Memories
 
@@ -136,14 +136,15 @@ class Postgres:
             return
         where = place.tenant, workspace_of(place)
         with self._writing(place) as work:
-            for table in (*self._memories.tables, "undo", "things"):
+            work.changed(place, "drop", [()])
+            for table in (*tables(work), "undo", "things"):
                 work.execute(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s", where)
             work.execute("SELECT {s}.drop_log(%s, %s)", where)
             work.execute("DELETE FROM {s}.places WHERE tenant = %s AND workspace = %s", where)
 
     def tenants(self) -> list[str]:
         sql = f"SELECT DISTINCT tenant FROM {{s}}.places WHERE {_USED} ORDER BY tenant"
-        return [tenant for (tenant,) in self._sessions.administer(sql)]
+        return sorted({tenant for (tenant,) in self._sessions.administer(sql)})
 
     def remarks(self) -> list[str]:
         from recollect.stores.postgres.status import remarks
@@ -206,3 +207,10 @@ class Postgres:
     def close(self) -> None:
         self._memories.settle_all()
         self._sessions.close()
+
+
+def _others(servers: Mapping[str, str]) -> dict[str, Sessions]:
+    for name, url in servers.items():
+        if not url.startswith(("postgresql://", "postgres://")):
+            raise InputError("servers", f"{name} needs a URL, as in postgresql://user@host/database")
+    return {name: Sessions(Location.of(url)) for name, url in servers.items()}

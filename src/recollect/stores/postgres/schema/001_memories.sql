@@ -144,3 +144,34 @@ CREATE TABLE {schema}.things (
 );
 CREATE INDEX things_in_order ON {schema}.things (tenant, workspace, seq);
 CREATE INDEX things_by_parent ON {schema}.things (tenant, workspace, shelf, parent, seq);
+
+-- Which server each tenant is on, kept on the one that is called home. Without a row it is home.
+CREATE TABLE {schema}.placements (
+    tenant    text   COLLATE "C" NOT NULL,
+    server    text   COLLATE "C" NOT NULL,
+    move      text   COLLATE "C" NOT NULL DEFAULT '',  -- by which it came there
+    mover     text   COLLATE "C" NOT NULL DEFAULT '',  -- who may move it on: nobody else's word counts any more
+    PRIMARY KEY (tenant)
+);
+
+-- A tenant that is being moved, or was. Whoever writes looks here first, under a lock that a change of it waits for.
+CREATE TABLE {schema}.moves (
+    tenant     text   COLLATE "C" NOT NULL,
+    state      text   COLLATE "C" NOT NULL CHECK (state IN ('copying', 'frozen', 'gone', 'arriving')),
+    server     text   COLLATE "C" NOT NULL,  -- where to; of one that arrives, where from
+    move       text   COLLATE "C" NOT NULL,
+    mover      text   COLLATE "C" NOT NULL DEFAULT '',
+    started_at bigint NOT NULL,
+    position   text   NOT NULL DEFAULT '',   -- how far it has been copied
+    PRIMARY KEY (tenant)
+);
+
+-- What was changed while a tenant was copied: keys only. What one transaction changed is seen together.
+CREATE TABLE {schema}.changes (
+    tenant      text   COLLATE "C" NOT NULL,
+    transaction bigint NOT NULL DEFAULT (pg_current_xact_id()::text::bigint),
+    workspace   text   COLLATE "C" NOT NULL,
+    what        text   COLLATE "C" NOT NULL,
+    key         text   COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, transaction, workspace, what, key)
+);

@@ -4,7 +4,8 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['places', 'memories', 'contents', 'tags', 'embeddings', 'search', 'audit', 'undo', 'things'] LOOP
+    FOREACH name IN ARRAY ARRAY['places', 'memories', 'contents', 'tags', 'embeddings', 'search', 'audit', 'undo', 'things',
+        'placements', 'moves', 'changes'] LOOP
         EXECUTE format('ALTER TABLE {schema}.%I ENABLE ROW LEVEL SECURITY', name);
         IF name <> 'search' THEN
             EXECUTE format('ALTER TABLE {schema}.%I FORCE ROW LEVEL SECURITY', name);

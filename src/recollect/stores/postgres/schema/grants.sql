@@ -5,6 +5,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.places, {schema}.memories, {sch
     {schema}.embeddings, {schema}.undo, {schema}.things TO {app};
 GRANT SELECT, INSERT ON {schema}.audit TO {app};
 GRANT INSERT, DELETE, SELECT (tenant, workspace, seq, part) ON {schema}.search TO {app};
+-- Where a tenant is, only the owner changes.
+GRANT SELECT ON {schema}.placements, {schema}.moves TO {app};
+GRANT SELECT, INSERT ON {schema}.changes TO {app};
 GRANT EXECUTE ON FUNCTION {schema}.having(text, text, text[]), {schema}.drop_log(text, text) TO {app};
 GRANT SELECT ON {schema}.places TO {admin};
 DROP POLICY IF EXISTS all_tenants ON {schema}.places;
