@@ -10,11 +10,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.stores import fresh_location
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)")
+_SERVER = re.compile(r"postgresql://\w+@localhost/memories")
+"""What documents call a database; here it is one of our own."""
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -25,7 +28,11 @@ def blocks(document: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_block_of_a_document_runs(document: Path, tmp_path: Path) -> None:
     """Blocks of one document share a folder; each Python block is a program of its own, so nothing is left unsaid."""
+    server = ""
     for number, (language, code) in enumerate(blocks(document)):
+        if language in ("python", "console") and _SERVER.search(code):
+            server = server or fresh_location()
+            code = _SERVER.sub(server, code)
         if language == "python":
             script = tmp_path / f"block_{number}.py"
             script.write_text(code)

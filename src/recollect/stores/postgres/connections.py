@@ -10,6 +10,7 @@ from __future__ import annotations
 import select
 import threading
 import time
+import weakref
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
@@ -36,6 +37,7 @@ class Connection(Protocol):
     closed: bool
     prepare_threshold: int | None
     answer: float | None
+    slot: Any
     pgconn: Any
     info: Any
 
@@ -109,10 +111,17 @@ class Connections:
         forking.watch(self)
 
     def _begin_anew(self) -> None:
-        self._free = threading.Condition(threading.Lock())
+        # Taken by itself, not by way of the condition: that is Python, and an interrupt in it would leave it locked.
+        self._lock = threading.Lock()
+        self._free = threading.Condition(self._lock)
         self._idle: list[tuple[Connection, float]] = []
         """The one that was used last comes last."""
-        self._open = 0
+        self._slots: weakref.WeakSet[_Slot] = weakref.WeakSet()
+
+    @property
+    def open(self) -> int:
+        """How many there are, those that are being opened too."""
+        return len(self._slots)
 
     def after_fork(self) -> None:
         """The parent's connections must not be used here, nor closed: closing would end them for the parent."""
@@ -134,47 +143,49 @@ class Connections:
 
     def _take(self, patience: float) -> Connection:
         until = time.monotonic() + patience
-        with self._free:
+        with self._lock:
             while True:
                 while self._idle:
                     connection, used = self._idle.pop()
                     if connection.closed or time.monotonic() - used > _STILL:
-                        self._open -= 1
+                        self._slots.discard(connection.slot)
                         _close(connection)
                         continue
                     return connection
-                if self._open < self._most:
-                    self._open += 1
+                if len(self._slots) < self._most:
+                    slot = _Slot()
+                    self._slots.add(slot)
                     break
-                if not self._free.wait(max(until - time.monotonic(), 0.0)):
+                left = until - time.monotonic()
+                if not self._free.wait(max(min(left, _LONGEST_PAUSE), 0.0)) and left <= 0:
                     raise ConcurrencyError(
                         f"all {self._most} connections to {self.location.shown} were busy for {patience:g} s; "
                         "trying again is safe"
                     )
         try:
-            return self._connect(until)
+            return self._connect(until, slot)
         except BaseException:
-            self._gone()
+            self._gone(slot)
             raise
 
-    def _gone(self) -> None:
-        with self._free:
-            self._open -= 1
+    def _gone(self, slot: _Slot) -> None:
+        with self._lock:
+            self._slots.discard(slot)
             self._free.notify()
 
     def give_back(self, connection: Connection) -> None:
         broken = connection.closed
         if broken or connection.pgconn.transaction_status or connection.pgconn.pipeline_status:  # not at rest
             _close(connection)
-            self._gone()
+            self._gone(connection.slot)
             if broken:  # what ended it has mostly ended the others as well, and each would cost a call its patience
                 self.close()
             return
-        with self._free:
+        with self._lock:
             self._idle.append((connection, time.monotonic()))
             self._free.notify()
 
-    def _connect(self, until: float) -> Connection:
+    def _connect(self, until: float, slot: _Slot) -> Connection:
         """Once more after a while where the server was there before: it may be starting again."""
         psycopg, pause = driver(), 0.02
         while True:
@@ -193,19 +204,26 @@ class Connections:
                     raise problem from error
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
-        connection.answer = self._answer
+        connection.slot, connection.answer = slot, self._answer
         if self.pooled:
             connection.prepare_threshold = None  # what one session prepared, the next does not have
         return connection
 
     def close(self) -> None:
         """Those that nobody uses; the others are closed when they are given back."""
-        with self._free:
+        with self._lock:
             idle, self._idle = self._idle, []
-            self._open -= len(idle)
+            for connection, _ in idle:
+                self._slots.discard(connection.slot)
             self._free.notify_all()
         for connection, _ in idle:
             _close(connection)
+
+
+class _Slot:
+    """One of as many connections as there may be, for as long as somebody has it: an interrupt anywhere frees it."""
+
+    __slots__ = ("__weakref__",)
 
 
 _abandoned: list[object] = []
@@ -217,6 +235,7 @@ def _quiet() -> Any:
     psycopg = driver()
 
     class Quiet(psycopg.Connection):
+        slot: _Slot | None = None
         answer: float | None = None
         """Seconds within which the server must go on answering, where it may be left for another."""
 

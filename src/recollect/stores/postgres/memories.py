@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,6 +30,7 @@ _SOON = 0.25
 _BESIDE = ("tags", "refs", "metadata", "checksum", "schema_version", "text", "data")
 """Columns of the second table."""
 _NARROW = [name for name in COLUMNS if name not in _BESIDE]
+_narrow, _beside = (itemgetter(*map(COLUMNS.index, names)) for names in (_NARROW, _BESIDE))
 _SELECT = ", ".join(f"c.{name}" if name in _BESIDE else f"m.{name}" for name in COLUMNS)
 _LEAN = _SELECT.replace("c.text, c.data", "NULL, NULL")
 _JOINED = "FROM {s}.memories m JOIN {s}.contents c USING (tenant, workspace, seq)"
@@ -380,7 +382,9 @@ def _inserted(table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]
         return []
     if len(rows) == 1:
         return [Statement(_insert(table, columns) + end, rows[0])]
-    given = [{n: v.hex() if isinstance(v, bytes) else v for n, v in zip(columns, row, strict=True)} for row in rows]
+    if "vector" in columns:
+        rows = [(*row[:-1], row[-1].hex()) for row in rows]
+    given = [dict(zip(columns, row, strict=True)) for row in rows]
     return [Statement(_insert_many(table, columns) + end, (_json(given),))]
 
 
@@ -394,21 +398,18 @@ class _Rows:
     __slots__ = ("content", "embedding", "id", "memory", "seq", "tags", "vector", "words")
 
     def __init__(self, place: Place, seq: int, record: Record) -> None:
-        where = place.tenant, workspace_of(place), seq
-        values = dict(zip(COLUMNS, to_values(record), strict=True))
-        text: str = values["text"]
-        blob, talk = record.embedding, record.address.conversation
+        where, values = (place.tenant, workspace_of(place), seq), to_values(record)
+        text: str = values[-2]
+        blob = record.embedding
         if "\0" in text:  # PostgreSQL takes no NUL in a text: the whole of it is in the JSON then
-            values["text"] = text.replace("\0", "\ufffd")
-            values["data"] = values["data"] or _encode(record.content).decode()
+            values = (*values[:-2], text.replace("\0", "\ufffd"), values[-1] or _encode(record.content).decode())
         known = None if blob is None else embedded_as(record.embedding_model or "", blob)
-        key = text_key(text) if talk is None else None
+        key = text_key(text) if record.address.conversation is None else None
         self.seq, self.id = seq, record.id
-        said = _said(record)
-        self.memory = (*where, *(values[name] for name in _NARROW), len(text), said, _named(record), key, known)
-        self.content = (*where, *(values[name] for name in _BESIDE))
+        self.memory = (*where, *_narrow(values), len(text), _said(record), _named(record), key, known)
+        self.content = (*where, *_beside(values))
         self.words = [(*where, part, made) for part, made in enumerate(words.vectors(place, text))]
-        self.tags = [(*where, tag) for tag in _and_above(record.tags)]
+        self.tags = [(*where, tag) for tag in _and_above(record.tags)] if record.tags else []
         self.embedding = None if blob is None else (*where, record.embedding_model, blob)
         self.vector = (*where, known, halves(blob)) if blob is not None and fits(blob) else None
 

@@ -24,6 +24,8 @@ from recollect.stores.postgres.setup import ADMIN, Facts, ready
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 _PAUSE = 0.05
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+"""Said, because a server may be set to a stricter one. The locks of places keep order here, and nobody is refused."""
 _BLINK = 0.005
 """Seconds between looks at a tenant that is being moved."""
 
@@ -111,7 +113,7 @@ class Sessions:
     def prefix(self, tenant: str) -> list[str]:
         """What a transaction begins with. The setting is literal: on Citus only that reaches the workers."""
         seen = self.facts
-        begin = ["BEGIN"]
+        begin = [_BEGIN]
         if seen.citus:
             begin.append("SET LOCAL citus.propagate_set_commands = 'local'")
         begin.append(whose(tenant))
@@ -191,7 +193,7 @@ class Sessions:
     def administer(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         """A question about all tenants, which only some roles may ask."""
         seen = self.facts
-        begin = ["BEGIN", f"SET LOCAL ROLE {ADMIN}"] if ADMIN in seen.member_of else ["BEGIN"]
+        begin = [_BEGIN, f"SET LOCAL ROLE {ADMIN}"] if ADMIN in seen.member_of else [_BEGIN]
         return self.patiently(lambda connection: self._read(connection, begin, [Statement(sql, values)], False))[0]
 
     # Writing

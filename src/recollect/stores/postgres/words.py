@@ -55,24 +55,34 @@ def place_key(place: Place) -> str:
     return urlsafe_b64encode(blake2b(name.encode(), digest_size=6).digest()).decode()
 
 
-def vectors(place: Place, text: str) -> Iterator[str]:
+def vectors(place: Place, text: str) -> list[str]:
     """The words of a text and where they stand, as tsvectors."""
     key, tokens = place_key(place), _tokens(segment(text), _AS_DOCUMENT)
+    if len(tokens) <= _PART and len(text) <= _BYTES // 20:  # no token of which can be too long, nor all of them
+        return [_vector(key, tokens)]
+    return [_vector(key, part) for part in _in_parts([token[:_LONGEST] for token in tokens])]
+
+
+def _vector(key: str, tokens: Sequence[str]) -> str:
+    """Tokens are letters and digits, so that nothing in them needs a quote."""
+    at: dict[str, str] = {}
+    for number, token in enumerate(tokens, 1):
+        known = at.get(token)
+        at[token] = str(number) if known is None else f"{known},{number}"
+    return " ".join([f"'{key}{token[:_LONGEST]}':{rows}" for token, rows in at.items()])
+
+
+def _in_parts(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
     start = 0
-    while start < len(tokens) or start == 0:
-        at: dict[str, list[int]] = {}
-        size = 0
-        end = start
-        for end in range(start, min(len(tokens), start + _PART)):
-            token = tokens[end][:_LONGEST]
-            at.setdefault(token, []).append(end - start + 1)
-            size += len(token.encode()) + 16
-            if size > _BYTES:
-                break
-        yield " ".join(f"'{key}{_quoted(token)}':{','.join(map(str, rows[:256]))}" for token, rows in at.items())
-        if end + 1 >= len(tokens):
+    while True:
+        end, size = start, 0
+        while end < len(tokens) and end - start < _PART and size < _BYTES:
+            size += len(tokens[end].encode()) + 16
+            end += 1
+        yield tokens[start:end]
+        if end >= len(tokens):
             return
-        start = max(end + 1 - _OVERLAP, start + 1)
+        start = end - min(_OVERLAP, (end - start) // 2)
 
 
 def _quoted(token: str) -> str:
