@@ -4,26 +4,30 @@ The attacks are those of `recollect prove isolation`. Each kind of them must not
 that is tried on schemas broken for the purpose.
 """
 
-import secrets
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import psycopg
 import pytest
+from msgspec.structs import replace
 from support import postgres
 from support.command_line import recollect
-from support.stores import fresh_location
+from support.deployed import Deployment, deployed
 
 from recollect import Memory
 from recollect.proving.isolation import Proof, besieged
 from recollect.proving.verbs import VERBS, Prey, furnish, leak
 from recollect.stores import open_store
+from recollect.stores.port import Place
 from recollect.stores.postgres.attacks import attacks
+from recollect.stores.shelves import Thing
 
 pytestmark = pytest.mark.clause("ATL-18")
 
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOT_VERBS = {"close", "backup"}
 """What a view of a tenant does not do to memories: letting go, and copying all of a store, which only the owner may."""
 WRITES_ONLY = {
@@ -33,38 +37,6 @@ WRITES_ONLY = {
     "audit.verify", "channels.get",
 }  # fmt: skip
 """Verbs by which even the victim is told nothing of the secret, called as the attacker calls them."""
-
-
-class Deployment:
-    """A schema of its own, and a login that may use it as an application does."""
-
-    def __init__(self, *, also: str = "") -> None:
-        self.owned = fresh_location(untouched=True)
-        self.schema = self.owned.rpartition("=")[2]
-        with Memory(self.owned, embedder="none") as memory:
-            memory.remember("there is a schema now")
-        self.login = f"hostile_{secrets.token_hex(4)}"
-        self.sql(f"CREATE ROLE {self.login} LOGIN PASSWORD 'hostile'; GRANT recollect_app TO {self.login}")
-        if also:
-            self.sql(also)
-        url = postgres.shared().url(user=self.login, password="hostile")
-        self.location = f"{url}{'&' if '?' in url else '?'}schema={self.schema}"
-
-    def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """As whoever may do anything."""
-        return postgres.shared().psql(statement.replace("{s}", self.schema).replace("{login}", self.login))
-
-    def remove(self) -> None:
-        self.sql("DROP OWNED BY {login}; DROP ROLE {login}; DROP SCHEMA {s} CASCADE")
-
-
-@contextmanager
-def deployed(also: str = "") -> Iterator[Deployment]:
-    deployment = Deployment(also=also)
-    try:
-        yield deployment
-    finally:
-        deployment.remove()
 
 
 @pytest.fixture(scope="module")
@@ -333,7 +305,7 @@ def test_who_runs_sql_can_say_any_tenant_and_no_value_can(deployment: Deployment
                 continue
             assert view.list(state=None) == []
             assert view.recall("safe") == []
-    with psycopg.connect(_libpq(deployment), autocommit=True) as connection:
+    with psycopg.connect(deployment.libpq, autocommit=True) as connection:
         count = f"SELECT count(*) FROM {deployment.schema}.contents".encode()
         assert connection.execute(count).fetchone() == (0,)
         connection.execute("SET recollect.tenant = 'acme'")
@@ -342,15 +314,52 @@ def test_who_runs_sql_can_say_any_tenant_and_no_value_can(deployment: Deployment
 
 def test_another_login_sees_no_statement_and_the_same_login_does(deployment: Deployment) -> None:
     seen = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%' || 'acme' || '%' AND pid <> pg_backend_pid()"
-    with deployed() as other, psycopg.connect(_libpq(deployment), autocommit=True) as working:
+    with deployed() as other, psycopg.connect(deployment.libpq, autocommit=True) as working:
         working.execute("BEGIN")
         working.execute("SET LOCAL recollect.tenant = 'acme'")
         counts = []
         for login in (other, deployment):
-            with psycopg.connect(_libpq(login)) as looking:
+            with psycopg.connect(login.libpq) as looking:
                 counts.append(looking.execute(seen.encode()).fetchone())
     assert counts == [(0,), (1,)]
 
 
-def _libpq(deployment: Deployment) -> str:
-    return deployment.location.partition("schema=")[0].rstrip("?&")
+# Transactions of several tenants, and poolers
+
+
+def test_a_step_that_is_taken_back_gives_the_turn_back(deployment: Deployment) -> None:
+    mine, theirs = Place("acme", "w"), Place("other", "w")
+    thing = Thing("shelf", "key", {"owl": 1}, created_at=NOW, changed_at=NOW)
+    with closing(open_store(deployment.location)) as store:
+        with store.transaction(mine, theirs):
+            store.keep(mine, thing)
+            with suppress(ZeroDivisionError), store.transaction(theirs):
+                store.keep(theirs, thing)
+                raise ZeroDivisionError
+            store.keep(theirs, replace(thing, key="another"))
+            assert store.find(mine, "shelf", ["key", "another"])[0].key == "key"
+        assert [one.key for one in store.shelf(theirs, "shelf")] == ["another"]
+        assert [one.key for one in store.shelf(mine, "shelf")] == ["key"]
+
+
+def test_retrievals_are_counted_for_each_of_several_tenants(deployment: Deployment) -> None:
+    with Memory(deployment.location, embedder="none") as memory, closing(open_store(deployment.location)) as store:
+        kept = {name: memory.at(tenant=name).remember(f"an owl of {name}") for name in ("first", "last")}
+        places = [Place(name, "default") for name in kept]
+        for place in places:
+            store.touch(place, [kept[place.tenant].id], NOW)
+        with store.transaction(*places):
+            pass
+        assert [memory.at(tenant=name).get(one.id).access_count for name, one in kept.items()] == [1, 1]
+
+
+@pytest.mark.skipif(bool(postgres.DSN), reason="a pooler is put before a server of our own")
+@pytest.mark.skipif(bool(postgres.bouncer_missing()), reason=postgres.bouncer_missing())
+def test_everything_holds_through_a_pooler(deployment: Deployment) -> None:
+    server = postgres.shared()
+    assert isinstance(server, postgres.Server)
+    with postgres.Bouncer(server, pool_size=1, users=("postgres", deployment.login)) as pooler:
+        url = f"{pooler.url(user=deployment.login)}?schema={deployment.schema}"
+        with besieged(url) as proof:
+            found = verdicts(proof)
+    assert {name: verdict for name, verdict in found.items() if verdict != "held"} == {}
