@@ -276,11 +276,21 @@ class AsyncMemory(_Awaited[Memory]):
         llm: str | Llm | None = None,
         skills: Folders | None = None,
         sources: Iterable[Source] = (),
+        replica_url: str | None = None,
+        servers: Mapping[str, str] | None = None,
     ) -> None:
         """Takes what `Memory` takes, or a Memory, which has its settings already."""
         if not isinstance(store, Memory):
             store = Memory(
-                store, preset=preset, clock=clock, embedder=embedder, llm=llm, skills=skills, sources=sources
+                store,
+                preset=preset,
+                clock=clock,
+                embedder=embedder,
+                llm=llm,
+                skills=skills,
+                sources=sources,
+                replica_url=replica_url,
+                servers=servers,
             )
         super().__init__(store, _Threads())
 
