@@ -184,7 +184,7 @@ def test_a_transaction_that_a_crash_has_lost_is_not_taken_for_another(server: Se
     with Wire(server.port) as wire, Memory(through(wire, schema)) as memory:
         memory.remember("before it")
         server.psql("CHECKPOINT")
-        wire.cut("before")
+        wire.cut("unheard")
 
         def write() -> None:
             try:

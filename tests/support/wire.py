@@ -8,8 +8,11 @@ import time
 from contextlib import suppress
 from typing import Literal
 
-Cut = Literal["before", "after", "late"]
-"""`before` loses what the client sent, `after` the server's answer to it; `late` brings it when the client is gone."""
+Cut = Literal["before", "after", "late", "unheard"]
+"""`before` loses what the client sent, `after` the server's answer to it; `late` brings it when the client is gone.
+
+Of `unheard` the server learns nothing, not even that the client is gone.
+"""
 
 
 class Wire:
@@ -20,6 +23,7 @@ class Wire:
         self._cut: Cut | None = None
         self._mark = b""
         self._change = threading.Lock()
+        self._held: list[socket.socket] = []
         self.cuts = 0
         self.open = threading.Event()
         """While this is not set nobody gets through: whoever comes is sent away."""
@@ -71,6 +75,10 @@ class Wire:
                     server.sendall(data)
                     continue
                 muted.set()
+                if how == "unheard":
+                    _end(client)
+                    self._held.append(server)
+                    return
                 if how == "late":
                     _end(client)
                     time.sleep(0.4)
