@@ -6,7 +6,6 @@ The arithmetic that chooses is BM25 and the cosine; the ranking is done by whoev
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,19 +109,37 @@ SELECT n::bigint, length, compared, cosine, spread,
     (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count)
 FROM whole"""
 _SAMPLE = 1000
-_LOOKED = 60.0
-"""Seconds for which it is taken for known which places have an index. With an old answer one is not used, or missed."""
+_HEADS = "SELECT workspace, memories, nearest FROM {s}.places WHERE tenant = %s AND workspace = ANY(%s)"
 
 
-def search(sessions: Runner, place: Place, ask: Ask) -> Shortlist | None:
+def search(sessions: Runner, ask: Ask) -> list[Shortlist]:
+    """Of each place in which the filter sees something."""
+    answers = [_search(sessions, place, ask, nearest) for place, nearest in _filled(sessions, ask).items()]
+    return [answer for answer in answers if answer is not None]
+
+
+def _filled(sessions: Runner, ask: Ask) -> dict[Place, str | None]:
+    """The places that hold something, each with the model that it has an index for. Most accounts share nothing."""
+    places = Place.seen_by(ask.where)
+    if not places:
+        return {}
+    tenant, names = places[0].tenant, [workspace_of(place) for place in places]
+    rows = sessions.rows(tenant, _HEADS, (tenant, names))
+    known = {place_of(tenant, workspace): (memories, nearest) for workspace, memories, nearest in rows}
+    opened = sessions.work.heads if sessions.work is not None else {}
+    counts = {place: opened[place].memories if place in opened else known.get(place, (0, None))[0] for place in places}
+    return {place: known[place][1] if place in known else None for place in places if counts[place]}
+
+
+def _search(sessions: Runner, place: Place, ask: Ask, nearest: str | None) -> Shortlist | None:
     """None where the filter sees nothing."""
     required = _required(sessions, place, ask)
     if required is not None and not required:
         return None
     asked = words.queries(place, ask.words)
     whole: Whole | None = None
-    if (model := _indexed(sessions, place, ask)) is not None:
-        required, whole = _narrowed(sessions, place, ask, required, asked, model)
+    if nearest is not None and ask.vector is not None and nearest == embedded_as(ask.model or "", ask.vector):
+        required, whole = _narrowed(sessions, place, ask, required, asked, nearest)
     shortlist = _shortlist(sessions, place, ask, required, asked)
     if shortlist is None or whole is None:
         return shortlist
@@ -175,22 +192,6 @@ def _parts(
     return parts, values
 
 
-# Large places
-
-
-def _indexed(sessions: Runner, place: Place, ask: Ask) -> str | None:
-    """The model, with its dimensions, that the place has an index of its own for, if that is the question's."""
-    if ask.vector is None or ask.model is None or not sessions.facts_of(place.tenant).vectors:
-        return None
-    until, known = sessions.indexed.get(place.tenant, (0.0, {}))
-    if time.monotonic() > until:
-        rows = sessions.rows(place.tenant, _INDEXED, (place.tenant,))
-        known = {place_of(place.tenant, workspace): model for workspace, model in rows}
-        sessions.indexed[place.tenant] = (time.monotonic() + _LOOKED, known)
-    model = embedded_as(ask.model, ask.vector)
-    return model if known.get(place) == model else None
-
-
 def _narrowed(
     sessions: Runner, place: Place, ask: Ask, required: Sequence[int] | None, asked: dict[str, str], model: str
 ) -> tuple[list[int], Whole]:
@@ -207,9 +208,6 @@ def _narrowed(
     ((n, length, compared, cosine, spread, seqs, counts),) = sessions.read(place.tenant, statements, binary=True)[-1]
     frequency = _frequency(counts, list(asked))
     return seqs or [], Whole(max(n, len(seqs or [])), length, frequency, compared, cosine, spread)
-
-
-_INDEXED = "SELECT workspace, nearest FROM {s}.places WHERE tenant = %s AND nearest IS NOT NULL"
 
 
 def _block(

@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from recollect.errors import InputError, MovedError, StoreError
 from recollect.stores.port import Place
 from recollect.stores.postgres.connections import PATIENCE
@@ -28,6 +30,8 @@ from recollect.stores.postgres.setup import Facts
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _PAUSE = 0.003
+_TENANTS = "SELECT DISTINCT tenant FROM {s}.places WHERE memories > 0 OR things > 0 OR entries > 0"
+_MEMORIES = "SELECT count(*) FROM {s}.memories WHERE tenant = %s"
 
 
 def checked_names(servers: Iterable[str]) -> None:
@@ -38,6 +42,15 @@ def checked_names(servers: Iterable[str]) -> None:
             raise InputError("servers", f"{name[:48]!r} must be 1 to 40 of a-z, 0-9, '_' and '-'")
 
 
+class Listed(msgspec.Struct, frozen=True):
+    """A tenant and where it is."""
+
+    tenant: str
+    server: str
+    memories: int
+    moving_to: str | None = None
+
+
 class Servers:
     """Runs what `Sessions` runs, for tenants on several servers."""
 
@@ -46,7 +59,6 @@ class Servers:
         self.named = {HOME: home, **others}
         self._home = home
         self._placed: dict[str, Placement] = {}
-        self.indexed = home.indexed
 
     @property
     def facts(self) -> Facts:
@@ -74,6 +86,19 @@ class Servers:
         if placed.server not in self.named:
             raise moved(tenant, placed.server)
         return self.named[placed.server]
+
+    def tenants(self) -> list[Listed]:
+        """All, each where it is. Only some roles may ask."""
+        found: list[Listed] = []
+        for name, sessions in self.named.items():
+            for (tenant,) in sessions.administer(_TENANTS):
+                if self.look(tenant).server != name:
+                    continue  # a copy that is not finished, or not cleared away
+                asked = [Statement(_MEMORIES, (tenant,)), Statement(MOVES, (tenant,))]
+                ((count,),), moves = sessions.ask(tenant, asked, primary=True)
+                leaves = [Movement(*row).server for row in moves if row[0] in ("copying", "frozen")]
+                found.append(Listed(tenant, name, count, leaves[0] if leaves else None))
+        return sorted(found, key=lambda one: one.tenant)
 
     # Reading
 

@@ -50,8 +50,6 @@ class Head(NamedTuple):
 class Runner(Protocol):
     """What runs statements: on one server, or on the one that a tenant is on."""
 
-    indexed: dict[str, tuple[float, dict[Place, str]]]
-
     @property
     def facts(self) -> Facts: ...
     def facts_of(self, tenant: str) -> Facts: ...
@@ -75,8 +73,6 @@ class Sessions:
         self.replica = replica
         self._forget_threads()
         self._facts: Facts | None = None
-        self.indexed: dict[str, tuple[float, dict[Place, str]]] = {}
-        """By tenant, until when it is known, and which of its places have an index of their own."""
         self._looking = threading.Lock()
         forking.watch(self)
 

@@ -116,8 +116,7 @@ class Postgres:
         with forking.importing:
             from recollect.stores.postgres.search import search
 
-        answers = [search(self._sessions, place, ask) for place in Place.seen_by(ask.where)]
-        return [answer for answer in answers if answer is not None]
+        return search(self._sessions, ask)
 
     def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
         return self._memories.lacking(place, model, dimensions, limit)
