@@ -321,7 +321,7 @@ def test_watching_outlives_a_store_that_is_busy(
                 time.sleep(0.01)
             return Maintained()
 
-    monkeypatch.setattr(maintaining, "_seconds", lambda memory: 0.01)
+    monkeypatch.setattr(maintaining, "seconds", lambda memory: 0.01)
     before = signal.getsignal(signal.SIGTERM)
     busy: Any = Busy()
     target: Any = SimpleNamespace(json=False, typed="")

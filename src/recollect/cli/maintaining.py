@@ -36,6 +36,7 @@ _DONE = {"archive": "archived", "promote": "promoted", "merge": "merged", "super
 @click.option("--review", is_flag=True, help="Show each change that is held back or merges memories, and ask.")
 @click.option("--job", "jobs", multiple=True, type=click.Choice(_JOBS), help="Only this job, due or not.")
 @click.option("--watch", is_flag=True, help="Go on, and run what is due, until told to stop.")
+@click.option("--all-tenants", is_flag=True, help="In every workspace of every tenant.")
 @scoped
 def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bool, watch: bool, **more: Any) -> None:
     """Run the jobs that are due, as the preset says.
@@ -48,12 +49,20 @@ def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bo
     Example:
       recollect maintain --preset atlas --dry-run
       recollect maintain --preset inklings --review
+      recollect maintain --all-tenants --watch --store postgresql://localhost/memories
     """
     jobs: tuple[str, ...] | None = more["jobs"] or None
     if watch and (dry_run or review):
         raise click.UsageError("--watch runs unasked: leave out --dry-run and --review.")
     if review and (dry_run or force):
         raise click.UsageError("--review asks about each change: leave out --dry-run and --force.")
+    if more["all_tenants"]:
+        if review:
+            raise click.UsageError("--review asks about one workspace: leave out --all-tenants.")
+        from recollect.cli.workers import look_after_all
+
+        look_after_all(target, watch, early=early, dry_run=dry_run, force=force, jobs=jobs)
+        return
     with target.open() as memory:
         if watch:
             _watch(memory, target, early=early, force=force, jobs=jobs)
@@ -65,11 +74,11 @@ def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bo
         if target.json:
             output.emit({"dry_run": dry_run, **msgspec.to_builtins(done)})
         else:
-            _print(done, memory, target, dry_run)
+            print_done(done, memory, target, dry_run)
 
 
 def _watch(memory: Memory, target: Target, **wish: Any) -> None:
-    with _told_to_stop() as stop:
+    with told_to_stop() as stop:
         while not stop.is_set():
             try:
                 done = memory.maintain(**wish, stopping=stop.is_set)
@@ -79,16 +88,16 @@ def _watch(memory: Memory, target: Target, **wish: Any) -> None:
                 if target.json:
                     output.emit(done)
                 elif done.jobs:
-                    _print(done, memory, target, dry_run=False)
-            stop.wait(_seconds(memory))
+                    print_done(done, memory, target, dry_run=False)
+            stop.wait(seconds(memory))
 
 
-def _seconds(memory: Memory) -> float:
+def seconds(memory: Memory) -> float:
     return 60.0 * memory.preset.maintenance.watch_minutes
 
 
 @contextmanager
-def _told_to_stop() -> Generator[threading.Event]:
+def told_to_stop() -> Generator[threading.Event]:
     """Set once somebody wants this process to end. What is being done is finished first."""
     stop = threading.Event()
 
@@ -137,7 +146,7 @@ def _words(memory: Memory, ident: str) -> str:
         return "(not seen from here)"
 
 
-def _print(done: Maintained, memory: Memory, target: Target, dry_run: bool) -> None:
+def print_done(done: Maintained, memory: Memory, target: Target, dry_run: bool) -> None:
     told = [report for report in done.jobs if report.steps or report.held or report.count or report.note]
     if not told:
         output.say("Nothing to do.")

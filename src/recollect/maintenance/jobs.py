@@ -125,6 +125,8 @@ def _done(view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] |
         return _report(job, place, Plan(note="another process is doing it"), "busy")
     finished = False
     try:
+        if wish.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
+            return None  # another process has done it since this one looked
         plan = _narrowed(job.plan(view, place) if plan is None else plan, wish, only)
         done = _run(view, job, place, plan, lease)
         finished = True

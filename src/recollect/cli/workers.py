@@ -1,0 +1,98 @@
+"""Looking after all tenants: `maintain --all-tenants`, by as many processes as one likes.
+
+They share the work by the leases of the jobs. Each goes through the tenants in an order of its own, so that they are
+seldom at the same one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from recollect.cli import output
+from recollect.cli.maintaining import print_done, seconds, told_to_stop
+from recollect.cli.output import STRONG
+from recollect.cli.target import Target
+from recollect.errors import InputError, RecollectError, StoreError
+
+if TYPE_CHECKING:
+    from recollect.maintenance.jobs import Maintained
+    from recollect.memory import Memory
+    from recollect.stores.port import Store
+
+
+def look_after_all(target: Target, watch: bool, **wish: Any) -> None:
+    """Once, or until told to stop. What is wrong with one tenant keeps nobody from the others."""
+    target.check_whole("maintain")
+    for part in ("tenant", "workspace"):
+        if part in target.address():
+            raise click.UsageError(f"--all-tenants is about all of them: leave out --{part}.")
+    found = target.find()
+    with target.open(found, usual=()) as memory, told_to_stop() as stop:
+        while True:
+            well = _round(target, found[0], memory, stop.is_set, wish)
+            if not watch or stop.wait(seconds(memory)):
+                break
+    if not well:
+        click.get_current_context().exit(1)
+
+
+def _round(target: Target, store: Store, memory: Memory, stopping: Callable[[], bool], wish: dict[str, Any]) -> bool:
+    """Whether all went well."""
+    told: list[dict[str, Any]] = []
+    well = idle = True
+    try:
+        for view in _views(store, memory):
+            if stopping():
+                break
+            try:
+                done = view.maintain(**wish, stopping=stopping)
+            except RecollectError as error:  # of this one; perhaps only now
+                well = False
+                output.note(f"recollect: {_name(view)}: {error}")
+                continue
+            if done.jobs:
+                idle = False
+                told.append({"tenant": view.address.tenant, "workspace": view.address.workspace, **_plain(done)})
+                if not target.json:
+                    output.say((_name(view), STRONG))
+                    print_done(done, view, target, wish["dry_run"])
+    except StoreError as error:  # the store is away
+        well = False
+        output.note(f"recollect: {error}")
+    if target.json:
+        output.emit({"dry_run": wish["dry_run"], "workspaces": told})
+    elif idle and well and not stopping():
+        output.say("Nothing to do.")
+    return well
+
+
+def _views(store: Store, memory: Memory) -> Iterator[Memory]:
+    from recollect.stores.port import Administered
+
+    if not isinstance(store, Administered):
+        raise InputError("store", "this store does not know who its tenants are; name one with --tenant")
+    tenants = store.tenants()
+    if not tenants:
+        output.note(
+            "recollect: there are no tenants, or none that this role may see (`recollect db roles` says whose may)"
+        )
+    random.shuffle(tenants)
+    for tenant in tenants:
+        places = [place for place in store.places(tenant) if place.workspace is not None and not place.reserved]
+        for place in random.sample(places, len(places)):
+            yield memory.at(tenant=tenant, workspace=place.workspace)
+        if not places:  # what its accounts share is seen from any workspace
+            yield memory.at(tenant=tenant)
+
+
+def _plain(done: Maintained) -> dict[str, Any]:
+    return msgspec.to_builtins(done)
+
+
+def _name(view: Memory) -> str:
+    return f"{view.address.tenant}/{view.address.workspace}"
