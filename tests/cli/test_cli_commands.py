@@ -165,7 +165,7 @@ ELSEWHERE = {
     ("rebuild",),
     ("migrate",),
 }
-ELSEWHERE |= {path for path in LEAVES if path[0] in ("eval", "kb", "prove", "sessions", "workflows")}
+ELSEWHERE |= {path for path in LEAVES if path[0] in ("db", "eval", "kb", "prove", "sessions", "tenants", "workflows")}
 """Asked by tests named after them and by test_cli.py, in processes and folders of their own."""
 
 

@@ -7,7 +7,6 @@ works and nine wait. A role that may not do it is told what somebody else has to
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -83,22 +82,20 @@ class Facts(msgspec.Struct, frozen=True):
 
 def facts(connection: Connection, schema: str) -> Facts:
     names = {"schema": schema, "migrations": f"{schema}.migrations", "vectors": f"{schema}.vectors"}
-    row = connection.execute(_FACTS, names).fetchone()
-    assert row is not None
-    *plain, members, roles = row
-    seen = Facts(*plain, member_of=tuple(members or ()), roles=tuple(roles or ()))
-    if not seen.begun:
-        return seen
     try:
-        done: Any = connection.execute(f"SELECT coalesce(max(number), 0) FROM {schema}.migrations").fetchone()
+        *plain, members, roles = connection.execute(_FACTS, names).fetchone()
+        seen = Facts(*plain, member_of=tuple(members or ()), roles=tuple(roles or ()))
+        if not seen.begun:
+            return seen
+        (done,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {schema}.migrations").fetchone()
     except Exception as error:
         if getattr(error, "sqlstate", None) == "42501":
+            user = connection.info.user
             raise AccessError(
-                f"the role {seen.user} may not use the schema {schema}: have an administrator run "
-                f"`GRANT {APP} TO {seen.user}` (see `recollect db roles`)"
+                f"the role {user} may not use the schema {schema}: have an administrator run `GRANT {APP} TO {user}`"
             ) from error
         raise
-    return msgspec.structs.replace(seen, migrations=done[0])
+    return msgspec.structs.replace(seen, migrations=done)
 
 
 def ready(connection: Connection, location: Location) -> Facts:

@@ -1,0 +1,150 @@
+"""Setting up a server: by whom, with what, and what it says where something is missing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+from support.command_line import recollect
+from support.concepts import Concepts
+from support.postgres import DSN, Server
+
+from recollect import AccessError, InputError, Memory, SchemaError, UnavailableError
+from recollect.stores import open_store
+from recollect.stores.postgres.connections import Location
+
+pytestmark = pytest.mark.skipif(bool(DSN), reason="needs a server of its own")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(server: Server, request: pytest.FixtureRequest) -> str:
+    name = f"db_{abs(hash(request.node.name)) % 10**8}"
+    server.psql(f"CREATE DATABASE {name}")
+    return name
+
+
+def test_a_superuser_makes_everything_with_the_first_memory(server: Server, database: str) -> None:
+    with Memory(server.url(database)) as memory:
+        memory.remember("Alice prefers tabs")
+        assert memory.recall("tabs")
+    owners = server.psql("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'recollect'", database)
+    assert owners == [("recollect_owner",)]
+
+
+def test_an_application_needs_no_more_than_its_role(server: Server, database: str) -> None:
+    recollect("db", "upgrade", "--store", server.url(database))
+    server.psql(f"CREATE ROLE {database} LOGIN IN ROLE recollect_app")
+    url = server.url(database, user=database)
+    with Memory(url) as memory:
+        kept = memory.remember("Alice prefers tabs", tags=["style"])
+        memory.revise(kept.id, content="Alice prefers spaces")
+        assert [hit.memory.content for hit in memory.recall("Alice")] == ["Alice prefers spaces"]
+        memory.forget(tag="style")
+        memory.undo()
+        assert not any(log.breaks for log in memory.audit.verify())
+        old = memory.at(workspace="old")
+        old.remember("to be dropped")
+        old.forget(workspace="old")
+    status = json.loads(recollect("db", "status", "--store", url, "--json").stdout)
+    assert (status["ok"], {check["level"] for check in status["checks"]}) == (True, {"ok"})
+
+
+def test_a_role_that_may_nothing_is_told_what_to_ask_for(server: Server, database: str) -> None:
+    server.psql(f"CREATE ROLE {database} LOGIN")
+    url = server.url(database, user=database)
+    with pytest.raises(SchemaError, match="have an administrator run `recollect db upgrade`"):
+        open_store(url).places("default")
+    recollect("db", "upgrade", "--store", server.url(database))
+    with pytest.raises(AccessError, match=rf"GRANT recollect_app TO {database}"):
+        open_store(url).places("default")
+    assert recollect("recall", "x", "--store", url).returncode == 1
+
+
+def test_an_administrator_makes_the_roles_by_the_sql_that_is_printed(server: Server, database: str) -> None:
+    """As one who may create in the database, but make no roles."""
+    server.psql(f"CREATE ROLE {database} LOGIN; GRANT CREATE ON DATABASE {database} TO {database}")
+    url = server.url(database, user=database)
+    script = recollect("db", "roles", "--store", url).stdout
+    assert "CREATE ROLE recollect_app NOLOGIN" in script
+    server.psql(script, database)
+    done = recollect("db", "upgrade", "--store", url)
+    assert "The schema is up to date." in done.stdout
+    with Memory(url) as memory:
+        memory.remember("Alice prefers tabs")
+    owners = server.psql("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'recollect'", database)
+    assert owners == [("recollect_owner",)]
+
+
+def test_without_pgvector_recall_is_by_words_and_doctor_says_so(server: Server, database: str) -> None:
+    server.psql(f"CREATE ROLE {database} LOGIN")
+    server.psql(f"CREATE SCHEMA recollect AUTHORIZATION {database}", database)
+    url = server.url(database, user=database)
+    with Memory(url, embedder=Concepts()) as memory:
+        memory.remember("Ute sold her automobile")
+        memory.embed()
+        assert memory.recall("automobile")
+        assert not memory.recall("car")
+        assert any("pgvector" in example for finding in memory.doctor().findings for example in finding.examples)
+    status = recollect("db", "status", "--store", url).stdout
+    assert "recall is by words alone" in " ".join(status.split())
+    server.psql("CREATE EXTENSION vector", database)
+    assert "a table of vectors" in recollect("db", "upgrade", "--store", url).stdout
+    with Memory(url, embedder=Concepts()) as memory:
+        memory.embed()  # once more, for there was no table for them
+        assert [hit.memory.content for hit in memory.recall("car")] == ["Ute sold her automobile"]
+
+
+def test_a_wrong_password_is_told_at_once(database: str) -> None:
+    with Server(auth="scram-sha-256") as strict:
+        strict.psql("CREATE ROLE app LOGIN PASSWORD 'right'")
+        begun = time.monotonic()
+        with pytest.raises(AccessError, match="Check the user and the password") as error:
+            open_store(strict.url(user="app", password="wrong-one")).places("default")
+        assert time.monotonic() - begun < 5
+        assert "wrong-one" not in str(error.value)
+
+
+def test_no_server_is_told_at_once(server: Server) -> None:
+    with pytest.raises(UnavailableError, match="Is the server running"):
+        open_store("postgresql://nobody@127.0.0.1:1/none").places("default")
+    with pytest.raises(UnavailableError, match="createdb"):
+        open_store(server.url("nothing_of_the_kind")).places("default")
+
+
+@pytest.mark.parametrize("name", ["", "Upper", "a b", "x" * 41, "a;b", "1a", "é"])
+def test_a_schema_must_have_a_plain_name(name: str) -> None:
+    with pytest.raises(InputError, match="schema"):
+        Location.of(f"postgresql://localhost/x?schema={name}")
+
+
+def test_what_is_shown_of_a_location_has_no_password() -> None:
+    location = Location.of("postgresql://app:secret-word@db.example.com:6432/x?sslmode=require&schema=mine")
+    assert (location.schema, location.shown) == ("mine", "postgresql://app@db.example.com:6432/x")
+    assert "secret-word" not in repr(location)
+    assert location.url == "postgresql://app:secret-word@db.example.com:6432/x?sslmode=require"
+
+
+def test_two_installations_in_one_database_are_apart(server: Server, database: str) -> None:
+    with Memory(server.url(database)) as one, Memory(f"{server.url(database)}?schema=other") as two:
+        one.remember("here")
+        two.remember("there")
+        assert [record.content for record in one.list()] == ["here"]
+        assert [record.content for record in two.list()] == ["there"]
+
+
+def test_the_commands_print_one_json_document(server: Server, database: str) -> None:
+    url = server.url(database)
+    assert json.loads(recollect("db", "status", "--store", url, "--json").stdout)["ok"] is False
+    assert json.loads(recollect("db", "upgrade", "--store", url, "--json").stdout)["done"]
+    assert json.loads(recollect("db", "upgrade", "--store", url, "--json").stdout) == {"done": []}
+    assert json.loads(recollect("db", "roles", "--store", url, "--json").stdout)["sql"]
+    assert json.loads(recollect("db", "index", "--store", url, "--json").stdout)["changes"] == []
+    assert "not on a server" in recollect("db", "status", "--store", "./folder").stderr
