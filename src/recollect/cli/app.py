@@ -50,6 +50,7 @@ _SECTIONS = {
         "migrate": "upkeep:migrate",
         "audit": "audit:audit",
         "workspaces": "workspaces:workspaces",
+        "tenants": "tenants:tenants",
         "channels": "conversations:channels",
         "conversations": "conversations:conversations",
         "sessions": "sessions:sessions",

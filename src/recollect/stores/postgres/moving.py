@@ -93,9 +93,9 @@ class TakenOverError(ConcurrencyError):
         super().__init__(f"another run has taken over the move of {tenant}; this one has stopped and harmed nothing")
 
 
-def move(servers: Servers, tenant: str, to: str, told: Progress = _silent) -> Receipt:
-    """Move a tenant, or go on with a move that was stopped."""
-    return Mover(servers, tenant, told).move(to)
+def move(servers: Servers, tenant: str, to: str, told: Progress = _silent, *, empty: bool = False) -> Receipt:
+    """Move a tenant, or go on with a move that was stopped; one that has nothing yet only if it may be `empty`."""
+    return Mover(servers, tenant, told).move(to, empty)
 
 
 def roll_back(servers: Servers, tenant: str) -> Receipt:
@@ -116,7 +116,7 @@ class Mover:
         self._suspects: dict[Group, set[Key]] = {}
         """What differed when it was compared. Compared once more when nobody writes."""
 
-    def move(self, to: str) -> Receipt:
+    def move(self, to: str, empty: bool = False) -> Receipt:
         if to not in self._sides:
             raise InputError("to", f"{to!r} is not the name of a server here; known: {', '.join(self._sides)}")
         placed, found = self._placed(), self._unfinished()
@@ -124,6 +124,8 @@ class Mover:
             if placed.server == to:
                 return self._there(to)
             self._source, self._target, self._move = self._side(placed.server), self._side(to), new_id()
+            if not empty:
+                self._check_name()
         else:
             self._resume(*found)
             if self._target.name != to:
@@ -183,6 +185,14 @@ class Mover:
 
     def _flipped(self, placed: Placement) -> bool:
         return placed.move == self._move and placed.server == self._target.name
+
+    def _check_name(self) -> None:
+        with self._source.transaction() as run:
+            if not transfer.holds_something(run):
+                raise NotFoundError(
+                    f"there is nothing of a tenant {self.tenant} on {self._source.name}; to have it begin on "
+                    f"{self._target.name}, pass --empty"
+                )
 
     def _there(self, to: str) -> Receipt:
         self._source = self._target = self._side(to)
