@@ -68,6 +68,7 @@ _SECTIONS = {
         "completion": "assistance:completion",
     },
     "Serve": {
+        "db": "db:db",
         "mcp": "mcp:mcp",
     },
 }

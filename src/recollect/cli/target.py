@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _KINDS = ("sqlite", "ledger", "notebook")
 
 _HELP = {
-    "store": "Folder of the memory, ledger:FOLDER, notebook:FILE or postgresql://…  [default: ./memory, or the preset's]",
+    "store": "A folder, ledger:FOLDER, notebook:FILE or postgresql://….  [default: ./memory, or the preset's]",
     "preset": "Behaviour, or a TOML file.  [default: recollect]",
     "embedder": "Meaning by: local, local:FOLDER, https://host/v1#model, or none.",
     "tenant": "Tenant.  [default: default]",
