@@ -17,6 +17,8 @@ from recollect.view import View
 SHELF = "jobs"
 _LEASE = timedelta(minutes=10)
 """After this another process may take over. Whoever is slower finds, before it commits, that it has lost the job."""
+_APART = timedelta(minutes=10)
+"""How far clocks may be apart. A lease that ends later than that was written by one that is wrong, and holds nobody."""
 
 
 class TakenOverError(ConflictError):
@@ -50,12 +52,13 @@ def due(view: View, place: Place, job: str, hours: float) -> bool:
 
 def take(view: View, place: Place, job: str) -> Lease | None:
     """None while another process has it."""
-    key, now = _key(view, job), view.now()
+    key = _key(view, job)
     with view.store.transaction(place):
+        now = view.now()  # not before: another may have taken it while this one waited
         there = view.store.find(place, SHELF, [key])
         old = there[0] if there else Thing(SHELF, key, {"job": job}, created_at=now)
         until = _time(old, "until")
-        if until is not None and now < until <= moved(now, _LEASE):
+        if until is not None and now < until <= moved(now, _LEASE + _APART):
             return None
         body = {**old.body, "owner": new_id(), "until": moved(now, _LEASE).isoformat()}
         thing = replace(old, body=body, changed_at=now)

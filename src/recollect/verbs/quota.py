@@ -58,15 +58,16 @@ def _owned(view: View, place: Place) -> Filter:
 
 
 def settle(view: View, records: list[Record]) -> None:
-    """Archive or forget what is over the quota, as the preset says."""
-    over = f"{memories_text(len(records))} over the quota of {view.quota:,}"
-    if view.preset.retention.quota_action == "archive":
-        archive(view, records, "quota", f"archived {over}")
-        return
+    """Archive or forget what is over the quota, as the preset says, but for what another process has seen to."""
     groups = by_place(records)
     with view.store.transaction(*groups):
-        for place, group in groups.items():
-            gone = reread(view, place, group)
+        now = view.now()
+        going = [one for place in groups for one in reread(view, place, groups[place]) if one.state(now) == "live"]
+        over = f"{memories_text(len(going))} over the quota of {view.quota:,}"
+        if view.preset.retention.quota_action == "archive":
+            archive(view, going, "quota", f"archived {over}")
+            return
+        for place, gone in by_place(going).items():
             ids = [record.id for record in gone]
             view.store.delete(place, ids, "quota")
             view.log(place, "quota", f"forgot {over}", gone, deleted=ids)
