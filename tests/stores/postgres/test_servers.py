@@ -136,6 +136,7 @@ def test_whatever_is_changed_while_it_is_copied_arrives(pair: Pair, tmp_path: Pa
     records = memory.remember_many([{"content": f"memory {n}"} for n in range(30)])
     other.remember_many([{"content": f"other {n}"} for n in range(5)])
     memory.at(conversation="talk").scratchpad.write("gone", 1)
+    memory.at(conversation="talk").remember("Ann: hello")
     store: Any = memory._view.store
     place = Place("changing", "w")
     seen: list[list[str]] = []
@@ -144,14 +145,14 @@ def test_whatever_is_changed_while_it_is_copied_arrives(pair: Pair, tmp_path: Pa
         memory.remember("a new one", tags=["x.y"])
         memory.revise(records[3].id, content="memory 3, revised")
         memory.forget(records[4].id)
+        memory.undo()
+        memory.forget(records[8].id)
         memory.archive(records[5].id)
         memory.at(account="zoe").remember("zoe likes tea", tier="account")
-        memory.at(conversation="talk").remember("Ann: hello")
         memory.at(conversation="talk").remember("Ann: hello again")  # makes Ann the speaker of the first as well
         memory.at(conversation="talk").scratchpad.write("kept", 2)
         memory.at(conversation="talk").scratchpad.clear("gone")
         store.embed(place, "model", {records[6].id: b"\0\0\x80\x3f" * 4})
-        memory.undo()
         memory.recall("memory 7")
         store._memories.settle_all()
         third.remember("a workspace that is new")
@@ -174,6 +175,24 @@ def test_whatever_is_changed_while_it_is_copied_arrives(pair: Pair, tmp_path: Pa
     assert all_of() == seen[1]
     assert pair.left("home", "changing") == 0
     assert all(log.ok for view in (memory, other) for log in view.audit.verify())
+
+
+def test_what_is_taken_back_while_it_is_copied_arrives_once(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes back with another number, behind those that were copied."""
+    memory = pair.at("taken-back")
+    records = memory.remember_many([{"content": f"memory {n}"} for n in range(40)])
+    monkeypatch.setattr(moving, "_PAGE", 10)
+    left = [records[0].id, records[15].id, records[39].id]
+
+    def told(what: str, *_: object) -> None:
+        if what == "copying" and left:
+            memory.forget(left.pop(0))
+            memory.undo()
+
+    assert pair.move("taken-back", "b", told).memories == 40
+    assert left == []
+    assert Counter(record.id for record in memory.list(limit=100)) == Counter(record.id for record in records)
+    assert memory.recall("memory 0")[0].memory.id == records[0].id
 
 
 def wait_for_the_log(pair: Pair, tenant: str) -> None:
@@ -232,8 +251,8 @@ class Writers:
 class Readers:
     """Threads that must always see the same memories, however the tenant moves."""
 
-    def __init__(self, pair: Pair, tenant: str, number: int) -> None:
-        self._memory, self._number = pair.at(tenant), number
+    def __init__(self, pair: Pair, tenant: str, number: int, pause: float) -> None:
+        self._memory, self._number, self._pause = pair.at(tenant), number, pause
         self.looks, self.wrong = 0, list[str]()
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._read)]
@@ -247,7 +266,7 @@ class Readers:
                 self.wrong.append(repr(error))
                 continue
             self.looks += 1
-            time.sleep(0.01)
+            time.sleep(self._pause)
             if sum(there.values()) != self._number or len(there) != self._number or len(found) != 3:
                 self.wrong.append(f"{len(there)} memories, {sum(there.values())} in all, {len(found)} found")
 
@@ -294,7 +313,7 @@ def test_a_tenant_moves_back_and_forth_while_many_write_and_read(pair: Pair) -> 
     others = [Script(WRITER, pair.home.url(), pair.b.url(), f"process-{n}") for n in range(2)]
     for process in others:
         assert process.line() == "ready"
-    with Writers(pair, "busy", 2, 0.002) as writers, Readers(pair, "busy", 1300) as readers:
+    with Writers(pair, "busy", 2, 0.002) as writers, Readers(pair, "busy", 1300, 0.01) as readers:
         for to in ("b", "home", "b"):
             done = recollect("tenants", "move", "busy", "--to", to, "--json", *pair.options)
             assert done.returncode == 0, done.stderr
@@ -356,11 +375,11 @@ DONE, KILLED, ARRIVED, NOTHING = "0", "-9", "3", "4"
 
 
 KILLS = [
-    *(("start", n) for n in (1, 3)),
+    ("start", 3),
     *(("claim", n) for n in (1, 2, 3)),
-    *(("copy", n) for n in (1, 2, 4, 7)),
-    *(("compare", n) for n in (1, 4)),
-    *(("freeze", n) for n in range(1, 14)),
+    *(("copy", n) for n in (2, 5)),
+    ("compare", 3),
+    *(("freeze", n) for n in range(1, 12)),
     *(("finish", n) for n in (1, 2, 3)),
 ]
 """In which part of a move, and before which of its transactions."""
@@ -377,7 +396,7 @@ def test_a_move_that_is_killed_anywhere_is_finished_or_taken_back(pair: Pair) ->
             return mover.line()
 
         assert [run("b"), run("home")] == [DONE, DONE]
-        with Writers(pair, "killed", 2, 0.02) as writers, Readers(pair, "killed", 100) as readers:
+        with Writers(pair, "killed", 2, 0.05) as writers, Readers(pair, "killed", 100, 0.05) as readers:
             for number, (part, dies_at) in enumerate(KILLS):
                 at, elsewhere = where(pair, "killed")
                 ended = run(elsewhere, part, dies_at)
@@ -386,8 +405,9 @@ def test_a_move_that_is_killed_anywhere_is_finished_or_taken_back(pair: Pair) ->
                     continue
                 assert len(writable(pair, "killed")) <= 1
                 if number % 2:
-                    assert run("back", "start", 3 + number % 4) in (KILLED, DONE, ARRIVED, NOTHING)
-                    assert len(writable(pair, "killed")) <= 1
+                    if number % 4 == 1:
+                        assert run("back", "start", 3 + number // 4 % 4) in (KILLED, DONE, ARRIVED, NOTHING)
+                        assert len(writable(pair, "killed")) <= 1
                     answer = run("back")
                     if answer in (DONE, NOTHING):
                         assert writable(pair, "killed") == [at]
@@ -400,7 +420,7 @@ def test_a_move_that_is_killed_anywhere_is_finished_or_taken_back(pair: Pair) ->
                 assert pair.left(at, "killed") == 0
                 finished += 1
         mover.stdin.close()  # type: ignore[union-attr]
-    assert (taken_back > 6, finished > 6) == (True, True)
+    assert (taken_back > 4, finished > 6) == (True, True)
     assert readers.wrong == []
     writers.check()
 
@@ -446,6 +466,28 @@ def test_a_run_that_was_taken_over_does_nothing_any_more(pair: Pair) -> None:
     assert where(pair, "contested") == ("b", "home")
 
 
+def test_a_move_that_is_taken_back_at_the_last_moment_is_taken_back(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = pair.at("late")
+    memory.remember_many([{"content": f"memory {n}"} for n in range(20)])
+    counts = moving.transfer.counts
+
+    def counted(run: Any) -> dict[str, int]:
+        found = counts(run)
+        if run.side.name == "b":  # all is compared: now it would be told that the tenant is there
+            pair.roll_back("late")
+        return found
+
+    monkeypatch.setattr(moving.transfer, "counts", counted)
+    with pytest.raises(ConcurrencyError, match="another run"):
+        pair.move("late", "b")
+    assert where(pair, "late") == ("home", "b")
+    memory.remember("it stayed where it was")
+    assert len(memory.list(limit=100)) == 21
+    assert pair.left("b", "late") == 0
+
+
 def test_a_copy_that_is_not_like_what_was_copied_is_not_used(pair: Pair) -> None:
     memory = pair.at("spoiled")
     memory.remember_many([{"content": f"memory {n}"} for n in range(20)])
@@ -461,6 +503,25 @@ def test_a_copy_that_is_not_like_what_was_copied_is_not_used(pair: Pair) -> None
     memory.remember("it stayed where it was")
     assert len(memory.list(limit=100)) == 21
     assert pair.left("b", "spoiled") == 0
+
+
+def test_a_source_that_had_more_than_was_copied_is_not_emptied(pair: Pair) -> None:
+    """Changed behind the back of the log, after the rows were compared."""
+    memory = pair.at("behind")
+    memory.remember_many([{"content": f"memory {n}"} for n in range(20)])
+
+    def told(what: str, *_: object) -> None:
+        if what == "comparing":
+            pair.home.psql("UPDATE recollect.contents SET text = 'other' WHERE tenant = 'behind' AND seq = 7")
+
+    for _ in range(2):
+        with pytest.raises(RecollectError, match="Both are kept"):
+            pair.move("behind", "b", told)
+    assert pair.left("home", "behind") > 20
+    assert len(memory.list(limit=100)) == 20
+    pair.home.psql("UPDATE recollect.moves SET position = '' WHERE tenant = 'behind'")
+    assert pair.move("behind", "b").state == "moved"
+    assert pair.left("home", "behind") == 0
 
 
 def test_what_cannot_be_moved_is_told(pair: Pair) -> None:

@@ -50,7 +50,7 @@ _PATIENCE = 60.0
 """Seconds after which a move gives up because somebody writes all the time."""
 _STEADY = "ISOLATION LEVEL REPEATABLE READ"
 _ROW = "SELECT state, server, move, mover, started_at, position FROM {s}.moves WHERE tenant = %s"
-_COPIED = "copied"
+_COPIED, _UNLIKE = "copied", "unlike"
 
 
 class Row(NamedTuple):
@@ -319,6 +319,12 @@ class Mover:
             run("DELETE FROM {s}.changes WHERE tenant = %s AND transaction = ANY(%s)", [row[0] for row in changes])
         return len(changes)
 
+    def _catch_up(self) -> None:
+        """Until little is left, or it is clear that others write as quickly."""
+        for _ in range(_ROUNDS):
+            if self._follow() <= _FEW:
+                return
+
     def _copy_again(self, group: Group, keys: set[Key]) -> None:
         with self._source.transaction(_STEADY) as run:
             rows, here = transfer.copied(run, group, keys), transfer.digest_of(run, group, keys)
@@ -333,8 +339,7 @@ class Mover:
 
     def _compare(self) -> None:
         """All rows, page by page, while others write. Where it differs, it was changed, or is compared again later."""
-        while self._follow() > _FEW:
-            pass
+        self._catch_up()
         with self._source.transaction() as run:
             total, done = transfer.counts(run)["memories"], 0
         for group in transfer.groups(self._source):
@@ -358,9 +363,7 @@ class Mover:
 
     def _freeze(self) -> None:
         """Stop the writers, let the last changes follow, and say that the tenant is on the target."""
-        for _ in range(_ROUNDS):
-            if self._follow() <= _FEW:
-                break
+        self._catch_up()
         self._frozen = time.monotonic()
         self._alone(self._source, self._stop)
         with ExitStack() as stack:
@@ -379,7 +382,21 @@ class Mover:
             with self._source.transaction() as run:
                 before, after = transfer.sums(run), transfer.sums(then)
             if before != after:
-                raise _unlike(self.tenant, [name for name in before if before[name] != after[name]])
+                self._keep_both()
+
+    def _keep_both(self) -> None:
+        """The target is written already. No later run may empty the source before somebody has looked."""
+        with self._source.transaction() as run:
+            run.named("UPDATE {s}.moves SET position = %(unlike)s WHERE tenant = %(tenant)s", unlike=_UNLIKE)
+        raise self._kept()
+
+    def _kept(self) -> CorruptionError:
+        schema = self._source.sessions.location.schema
+        return CorruptionError(
+            f"{self.tenant} is on {self._target.name} now, but what was copied there is not all that "
+            f"{self._source.name} had. Both are kept. When you have compared them, have {self._source.name} emptied: "
+            f"UPDATE {schema}.moves SET position = '' WHERE tenant = …, and run the move again"
+        )
 
     def _stop(self, run: Run) -> None:
         self._frozen = time.monotonic()
@@ -407,6 +424,9 @@ class Mover:
         """The tenant is on the target. Until the source is empty this can be done again."""
         self._open()
         self._told("finishing", 0, None)
+        with self._source.transaction() as run:
+            if [Row(*row).position for row in run.rows(_ROW)] == [_UNLIKE]:
+                raise self._kept()
         with self._source.transaction() as run:
             rows, checked = transfer.counts(run), transfer.sums(run)
         checksum = hashlib.sha256(msgspec.json.encode(checked, order="sorted")).hexdigest()

@@ -130,9 +130,14 @@ def copied(run: Run, group: Group, keys: Iterable[Key]) -> dict[str, list[str]]:
 
 
 def write(run: Run, rows: Mapping[str, Sequence[str]]) -> None:
+    """A memory that was taken back while it was copied has the id of one that is not removed here yet.
+
+    It is passed over: both are in the log of changes, and follow.
+    """
     for table, texts in rows.items():
         sql = f"""INSERT INTO {{s}}.{table} SELECT x.* FROM (SELECT %s::text AS tenant) whose,
-            json_populate_recordset(NULL::{{s}}.{table}, %s::json) x WHERE x.tenant = whose.tenant"""
+            json_populate_recordset(NULL::{{s}}.{table}, %s::json) x
+            WHERE x.tenant = whose.tenant ON CONFLICT DO NOTHING"""
         for some in _in_pieces(texts):
             run(sql, some)
 
