@@ -701,6 +701,18 @@ def test_clocks_that_are_hours_apart_do_no_job_twice(server: Server, schema: str
             assert not leases.due(second._view, HERE, "undo", 24.0)
 
 
+def test_clocks_that_are_seconds_apart_share_a_lease(server: Server, schema: str) -> None:
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    with Memory(at(server, schema), clock=Clock(now)) as one:
+        one.remember("something")
+        lease = leases.take(one._view, HERE, "undo")
+        assert lease is not None
+        for seconds in (-60, -0.001, 0.001, 60):
+            with Memory(at(server, schema), clock=Clock(now + timedelta(seconds=seconds))) as two:
+                assert leases.take(two._view, HERE, "undo") is None, seconds
+        lease.check(one._view)
+
+
 # Forks and interrupts
 
 FORKED = """

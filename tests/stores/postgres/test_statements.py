@@ -279,7 +279,7 @@ def test_on_citus_every_table_is_distributed_by_tenant(fresh_postgres: str, monk
     assert all("create_distributed_table(%s, 'tenant', colocate_with => %s)" in query for query, _ in given)
     assert given[0][1] == (f"{location.schema}.places", "default")
     assert {values[1] for _, values in given[1:]} == {f"{location.schema}.places"}
-    assert not any("PARTITION" in text.split("--")[0] for text in sent if "CREATE TABLE" in text and "vectors" in text)
+    assert not any("PARTITION" in text for text in sent if "CREATE TABLE" in text)
     assert not any(re.fullmatch(r"vectors_\d+", table) for table in tables)
     owner = next(text for text in setup.roles_sql(seen) if f"CREATE ROLE {setup.OWNER} " in text)
     assert f"CREATE ROLE {setup.OWNER} LOGIN NOSUPERUSER NOBYPASSRLS" in owner
