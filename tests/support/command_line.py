@@ -36,7 +36,7 @@ def store(*texts: str, **fields: Any) -> list[Record]:
 
 def recollect(*words: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*MODULE, *words], input=input, env=CLEAN | env, capture_output=True, encoding="utf-8", timeout=30
+        [*MODULE, *words], input=input, env=CLEAN | env, capture_output=True, encoding="utf-8", timeout=120
     )
     assert "Traceback" not in done.stderr
     return done
@@ -45,7 +45,7 @@ def recollect(*words: str, input: str = "", **env: str) -> subprocess.CompletedP
 def shell(line: str) -> subprocess.CompletedProcess[str]:
     """A line for bash in which `recollect` is the command; the exit codes of its pipe are printed last, on stderr."""
     script = f'recollect() {{ "{sys.executable}" -m recollect "$@"; }}; {line}; echo "${{PIPESTATUS[@]}}" >&2'
-    return subprocess.run(["bash", "-c", script], env=CLEAN, capture_output=True, encoding="utf-8", timeout=30)
+    return subprocess.run(["bash", "-c", script], env=CLEAN, capture_output=True, encoding="utf-8", timeout=120)
 
 
 def terminal(*words: str, answer: bytes = b"", columns: int = 80, **env: str) -> tuple[str, int]:

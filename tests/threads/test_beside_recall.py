@@ -247,7 +247,9 @@ VERBS: list[Callable[[Scene], None]] = [
 ]
 
 
-def rounds(verb: Callable[[Scene], None], scene: Scene, number: int = ROUNDS) -> Callable[[], None]:
+def rounds(verb: Callable[[Scene], None], scene: Scene, url: str) -> Callable[[], None]:
+    number = ROUNDS // 4 if url.startswith("postgresql") else ROUNDS  # each is many round trips to a server
+
     def work() -> None:
         for _ in range(number):
             verb(scene)
@@ -259,7 +261,7 @@ def rounds(verb: Callable[[Scene], None], scene: Scene, number: int = ROUNDS) ->
 def test_any_verb_beside_a_recall(url: str, verb: Callable[[Scene], None]) -> None:
     with opened(url) as memory:
         scene = Scene(memory)
-        beside(rounds(verb, scene), scene.recall)
+        beside(rounds(verb, scene, url), scene.recall)
         scene.recall()
 
 
@@ -270,7 +272,7 @@ EMBEDDED = [remember, revise, undo, forget_by_tag, erase, compact, context, impo
 def test_any_verb_beside_a_recall_while_vectors_are_made(url: str, verb: Callable[[Scene], None]) -> None:
     with opened(url, embedder=Concepts()) as memory:
         scene = Scene(memory)
-        beside(rounds(verb, scene), scene.recall)
+        beside(rounds(verb, scene, url), scene.recall)
         scene.recall()
 
 

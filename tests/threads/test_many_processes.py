@@ -43,7 +43,9 @@ print(json.dumps([[*key, text] for key, text in agent.live.items()]))
 def test_three_processes_do_everything_in_one_folder(url: str, store: str, start: Start) -> None:
     tiers = ("workspace",) if store == "notebook" else ("account", "workspace")
     with opened(url) as memory:
-        processes = [start(MIXED, url, f"agent{n}", 1.5, *tiers) for n in range(3)]
+        # Every change is some round trips to a server, and what an agent keeps must outlast what it forgets.
+        seconds = 4.0 if store == "postgresql" else 1.5
+        processes = [start(MIXED, url, f"agent{n}", seconds, *tiers) for n in range(3)]
         for n, process in enumerate(processes):
             agent = Agent(memory, f"agent{n}", tiers)
             agent.live = {(place, ident): text for place, ident, text in json.loads(ended(process, 20))}
@@ -126,5 +128,6 @@ with Memory(sys.argv[1]) as memory:
 """
 
 
+@pytest.mark.parametrize("store", FILE_STORES, indirect=True)
 def test_a_process_uses_more_workspaces_than_it_may_have_files_open(url: str, start: Start) -> None:
     ended(start(OPENING, url, FILES, WORKSPACES), 60)

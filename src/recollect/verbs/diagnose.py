@@ -147,12 +147,12 @@ _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
     "corrupt": ("error", "export what is left and import it into a new folder"),
     "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
     "secrets": ("error", "forget them with --erase, and change the credentials"),
-    "set-up": ("warning", "see recollect db status"),
     "duplicates": ("warning", "doctor --fix duplicates shows them, and merges them"),
     "decayed": ("info", "maintain archives them"),
     "expired": ("info", "they are not recalled any more; forget them if they must not be kept"),
     "unimportant": ("info", "eligible for early cleanup: maintain --early archives them"),
     "never recalled": ("info", "older than 30 days and never asked for"),
+    "set-up": ("info", "it works, and could be better: recollect db status"),
 }
 
 

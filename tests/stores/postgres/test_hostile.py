@@ -54,6 +54,7 @@ def verdicts(proof: Proof, *names: str) -> dict[str, str]:
 # As it is set up, everything holds
 
 
+@pytest.mark.slow
 def test_every_attack_by_sql_and_by_verbs_is_held(deployment: Deployment) -> None:
     with besieged(deployment.location) as proof:
         assert proof.siege.sessions.facts.role is None  # nothing to step down from: the login is what is meant
@@ -62,6 +63,7 @@ def test_every_attack_by_sql_and_by_verbs_is_held(deployment: Deployment) -> Non
     assert len(outcomes) > 100
 
 
+@pytest.mark.slow
 def test_a_strong_login_steps_down_and_is_told_of(deployment: Deployment) -> None:
     with besieged(deployment.owned) as proof:
         outcomes = list(proof.outcomes())
@@ -77,6 +79,7 @@ def test_every_verb_is_among_the_attacks() -> None:
     assert public - tried - NOT_VERBS - others - {"sessions"} == set()  # sessions are of ledgers only
 
 
+@pytest.mark.slow
 def test_the_verbs_would_show_the_secret_if_it_could_be_seen(deployment: Deployment) -> None:
     secret, phantom, silent = "zqsecretx", Prey.phantom("nobody"), set[str]()
     with Memory(deployment.location, embedder="none") as memory:
@@ -236,6 +239,7 @@ def test_a_membership_too_many_is_told_of() -> None:
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_was_tried_and_ends_well(deployment: Deployment) -> None:
     told = recollect("prove", "isolation", "--store", deployment.location)
     assert told.returncode == 0
@@ -246,6 +250,7 @@ def test_the_command_prints_what_was_tried_and_ends_well(deployment: Deployment)
     assert "hostile:hostile" not in told.stdout
 
 
+@pytest.mark.slow
 def test_the_command_fails_when_something_leaks() -> None:
     with deployed("ALTER TABLE {s}.things DISABLE ROW LEVEL SECURITY") as deployment:
         told = recollect("prove", "isolation", "--store", deployment.location)
@@ -353,6 +358,7 @@ def test_retrievals_are_counted_for_each_of_several_tenants(deployment: Deployme
         assert [memory.at(tenant=name).get(one.id).access_count for name, one in kept.items()] == [1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(postgres.DSN), reason="a pooler is put before a server of our own")
 @pytest.mark.skipif(bool(postgres.bouncer_missing()), reason=postgres.bouncer_missing())
 def test_everything_holds_through_a_pooler(deployment: Deployment) -> None:
