@@ -1,7 +1,7 @@
 """PostgreSQL: ours beside the same SQL through bare psycopg, on the same server and in one run.
 
-What a call sends is written down once and then sent again without us, in as many round trips: that is the floor. Ours and
-the floor take turns. A server of our own is started from the wheel that the tests use, durable (fsync on), unless
+What a call sends is written down once and then sent again without us, in as many round trips: that is the floor. Ours
+and the floor take turns. A server of our own is started from the wheel that the tests use, durable (fsync on), unless
 `--url` names one. No model takes part: vectors are random, and a question's is given.
 
     python benchmarks/postgres.py [--rows 1000000] [--seconds 60] [--url postgresql://…] [--json]
@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psycopg
 import psutil
+import psycopg
 from corpus import questions, sentences
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -251,8 +251,8 @@ def neighbours(url: str, rows: int) -> None:
         columns = [
             name
             for (name,) in connection.execute(
-                "SELECT column_name FROM information_schema.columns WHERE table_schema = 'recollect' AND table_name = %s "
-                "AND column_name <> 'tenant' ORDER BY ordinal_position",
+                "SELECT column_name FROM information_schema.columns WHERE table_schema = 'recollect' "
+                "AND table_name = %s AND column_name <> 'tenant' ORDER BY ordinal_position",
                 (table,),
             ).fetchall()
         ]

@@ -110,8 +110,10 @@ def _citus(seen: Facts, propagates: str) -> Check:
 
 def remarks(seen: Facts) -> list[str]:
     """What `doctor` should say of a set-up that works, but not as well as it could."""
-    checks = (_role(seen), _vectors(seen))
-    return [f"{check.name}: {check.told}" for check in checks if check.level != "ok"]
+    role, meaning = _role(seen), _vectors(seen)
+    found = [role] if role.level == "problem" else []
+    found += [meaning] if meaning.level != "ok" else []
+    return [f"{check.name}: {check.told}" for check in found]
 
 
 def bring_up_to_date(location: Location) -> list[str]:
