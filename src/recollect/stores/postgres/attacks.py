@@ -13,8 +13,8 @@ from contextlib import suppress
 
 from recollect.stores.postgres.connections import driver
 from recollect.stores.postgres.isolation import DUD, Attack, Siege
-from recollect.stores.postgres.sessions import whose
 from recollect.stores.postgres.setup import ADMIN, APP, OWNER
+from recollect.stores.postgres.statements import whose
 
 _NOBODY = "SET LOCAL recollect.tenant = ''"
 _FIXED = ("audit", "search")

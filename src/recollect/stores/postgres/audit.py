@@ -12,7 +12,9 @@ from recollect.errors import CorruptionError
 from recollect.record import Record, from_micros, to_micros
 from recollect.stores.audit import Entry, seal
 from recollect.stores.port import Before, Place
-from recollect.stores.postgres.sessions import Runner, Statement, Work, workspace_of
+from recollect.stores.postgres.sessions import Runner
+from recollect.stores.postgres.statements import Statement, workspace_of
+from recollect.stores.postgres.work import Work
 from recollect.stores.shelves import Thing
 
 _encode = msgspec.json.Encoder().encode

@@ -15,8 +15,9 @@ from typing import Any, Literal, NamedTuple
 from recollect.stores.port import Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.connections import Location, driver
-from recollect.stores.postgres.sessions import Sessions, literal, whose
+from recollect.stores.postgres.sessions import Sessions
 from recollect.stores.postgres.setup import TABLES
+from recollect.stores.postgres.statements import literal, whose
 
 Script = Sequence[str]
 """Statements of one transaction, of which the last one's answer counts."""

@@ -17,7 +17,9 @@ from recollect.stores.fields import FIELDS
 from recollect.stores.folders import merged
 from recollect.stores.port import After, By, Order, Place
 from recollect.stores.postgres import words
-from recollect.stores.postgres.sessions import Rows, Runner, Statement, Work, workspace_of
+from recollect.stores.postgres.sessions import Runner
+from recollect.stores.postgres.statements import Rows, Statement, workspace_of
+from recollect.stores.postgres.work import Work
 from recollect.stores.rows import COLUMNS, Dialect, condition, text_key, to_changes, to_record, to_values
 from recollect.stores.touches import Touched, Touches
 from recollect.text.speakers import HEAD

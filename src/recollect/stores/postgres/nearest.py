@@ -17,8 +17,8 @@ import msgspec
 from recollect.errors import AccessError
 from recollect.stores.port import Place
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
-from recollect.stores.postgres.sessions import literal, place_of, whose, workspace_of
 from recollect.stores.postgres.setup import ADMIN, Facts, ready
+from recollect.stores.postgres.statements import literal, place_of, whose, workspace_of
 
 ABOVE = 20_000
 """Vectors from which a place gets an index."""

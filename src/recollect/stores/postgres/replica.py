@@ -17,7 +17,7 @@ from recollect.errors import RecollectError
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver
 
 if TYPE_CHECKING:
-    from recollect.stores.postgres.sessions import Rows, Statement
+    from recollect.stores.postgres.statements import Rows, Statement
 
 _REACHED = "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %s::pg_lsn"
 _PATIENCE = 0.05

@@ -19,7 +19,8 @@ from recollect.stores.port import Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.memories import HERE, embedded_as, halves
 from recollect.stores.postgres.nearest import nearest_sql, vectors_of
-from recollect.stores.postgres.sessions import Runner, Statement, place_of, workspace_of
+from recollect.stores.postgres.sessions import Runner
+from recollect.stores.postgres.statements import Statement, place_of, workspace_of
 from recollect.stores.rows import condition
 from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
 from recollect.text.query import TextQuery

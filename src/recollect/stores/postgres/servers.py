@@ -25,8 +25,10 @@ from recollect.stores.postgres.placement import (
     Placement,
     moved,
 )
-from recollect.stores.postgres.sessions import Rows, Sessions, Statement, Work, Writing
+from recollect.stores.postgres.sessions import Sessions
 from recollect.stores.postgres.setup import Facts
+from recollect.stores.postgres.statements import Rows, Statement
+from recollect.stores.postgres.work import Work, Writing
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _PAUSE = 0.003

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from recollect.errors import CorruptionError
 from recollect.record import from_micros, to_micros
 from recollect.stores.port import Place
-from recollect.stores.postgres.sessions import Runner, Work, workspace_of
+from recollect.stores.postgres.sessions import Runner
+from recollect.stores.postgres.statements import workspace_of
+from recollect.stores.postgres.work import Work
 from recollect.stores.shelves import Thing, check_version
 
 _encode = msgspec.json.Encoder().encode

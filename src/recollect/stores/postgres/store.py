@@ -18,8 +18,10 @@ from recollect.stores.postgres.connections import PATIENCE, Location
 from recollect.stores.postgres.memories import Memories, tables
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.servers import Servers
-from recollect.stores.postgres.sessions import Runner, Sessions, Work, place_of, workspace_of
+from recollect.stores.postgres.sessions import Runner, Sessions
 from recollect.stores.postgres.shelves import ShelfTable
+from recollect.stores.postgres.statements import place_of, workspace_of
+from recollect.stores.postgres.work import Work
 from recollect.stores.shelves import Thing
 from recollect.stores.touches import Touched
 

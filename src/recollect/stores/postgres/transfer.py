@@ -14,7 +14,8 @@ import msgspec
 from recollect.errors import AccessError
 from recollect.stores.postgres.connections import PATIENCE, Connection, driver, translated
 from recollect.stores.postgres.placement import What
-from recollect.stores.postgres.sessions import Rows, Sessions, whose
+from recollect.stores.postgres.sessions import Sessions
+from recollect.stores.postgres.statements import Rows, whose
 
 _MOST_BYTES = 4_000_000
 """Of rows in one statement."""

@@ -1,0 +1,43 @@
+"""Statements, and how names stand in them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from recollect.errors import StoreError
+from recollect.stores.port import Place
+
+Rows = list[tuple[Any, ...]]
+
+
+class Statement(NamedTuple):
+    sql: str
+    """With `{s}` for the name of our schema, and `{v}` for that of pgvector."""
+    values: Any = ()
+    prepare: bool | None = None
+    """False for one whose plan depends on the values; else it is prepared when it comes often."""
+
+
+def rows_of(cursor: Any) -> Rows:
+    return cursor.fetchall() if cursor.description else []
+
+
+def workspace_of(place: Place) -> str:
+    """As a column has it."""
+    return "" if place.workspace is None else place.workspace
+
+
+def place_of(tenant: str, workspace: str) -> Place:
+    return Place(tenant, workspace or None)
+
+
+def whose(tenant: str) -> str:
+    return f"SET LOCAL recollect.tenant = {literal(tenant)}"
+
+
+def literal(text: str) -> str:
+    """A text inside a statement: nothing in it can end it, however the server reads backslashes."""
+    if "\0" in text:
+        raise StoreError("a name must not hold the character NUL")
+    quoted = text.replace("'", "''")
+    return " E'" + quoted.replace("\\", "\\\\") + "'" if "\\" in quoted else f"'{quoted}'"

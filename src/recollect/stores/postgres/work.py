@@ -1,0 +1,230 @@
+"""One transaction that writes: it holds the locks of its places, and counts what it adds to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from recollect.errors import StoreError
+from recollect.stores.audit import GENESIS
+from recollect.stores.port import Place, in_order
+from recollect.stores.postgres.connections import Connection, driver, lost, translated
+from recollect.stores.postgres.placement import LOG, MOVES, FrozenError, Movement, What, encoded, lock_key, moved
+from recollect.stores.postgres.statements import Rows, Statement, literal, place_of, whose, workspace_of
+
+if TYPE_CHECKING:
+    from recollect.stores.postgres.sessions import Runner, Sessions
+
+_POSITION = "SELECT pg_current_wal_insert_lsn()::text"
+_HEAD = """UPDATE {s}.places SET memories = %s, things = %s, entries = %s, sealed = %s
+    WHERE tenant = %s AND workspace = %s"""
+
+
+class Head(NamedTuple):
+    """The counters of a place, as whoever holds its lock has them."""
+
+    memories: int
+    things: int
+    entries: int
+    sealed: str
+
+
+class Work:
+    """One transaction that writes, of one thread."""
+
+    def __init__(self, sessions: Sessions, connection: Connection) -> None:
+        self.sessions = sessions
+        self.connection = connection
+        self.heads: dict[Place, Head] = {}
+        self._before: dict[Place, Head] = {}
+        self._savepoints: list[tuple[dict[Place, Head], str]] = []
+        self._tenant = ""
+        self._logged: dict[str, dict[tuple[str, What, str], None]] = {}
+        """By tenant, for those that are being copied elsewhere: the keys of what was changed."""
+        self.transaction = ""
+        """Its number on the server."""
+
+    def logged(self) -> list[tuple[Place, Head]]:
+        """Where it has written to the log."""
+        return [(place, head) for place, head in self.heads.items() if head.entries != self._before[place].entries]
+
+    def execute(self, sql: str, values: Any = (), binary: bool = False, prepare: bool | None = None) -> Any:
+        """Errors are ours already."""
+        try:
+            execute: Any = self.connection.execute
+            return execute(self.sessions.sql(sql), values or None, binary=binary, prepare=prepare)
+        except driver().Error as error:
+            raise translated(error, self.sessions.location) from error
+
+    def run(self, statements: Sequence[Statement]) -> list[Any]:
+        """All in one round trip. Their cursors."""
+        if len(statements) == 1:
+            return [self.execute(statements[0].sql, statements[0].values)]
+        try:
+            execute: Any = self.connection.execute
+            with self.connection.pipeline():
+                return [execute(self.sessions.sql(sql), values or None) for sql, values, _ in statements]
+        except driver().Error as error:
+            raise translated(error, self.sessions.location) from error
+
+    def become(self, tenant: str) -> None:
+        if tenant != self._tenant:
+            self.execute(whose(tenant))
+            self._tenant = tenant
+
+    def changed(self, place: Place, what: What, keys: Iterable[Sequence[Any]]) -> None:
+        """Whoever writes says so: if the tenant is being copied to another server, that is copied once more."""
+        if (log := self._logged.get(place.tenant)) is not None:
+            log.update(dict.fromkeys((workspace_of(place), what, encoded(*key)) for key in keys))
+
+    def lock(self, places: Sequence[Place], seconds: float) -> None:
+        """Raises psycopg's errors. Places come in the order in which locks are taken."""
+        tenants = list(dict.fromkeys(place.tenant for place in places))
+        for number, tenant in enumerate(tenants):
+            begin = self.sessions.prefix(tenant) if number == 0 else [whose(tenant)]
+            begin.append(f"SET LOCAL lock_timeout = {max(1, int(seconds * 1000))}")
+            begin += self._watched(tenant)
+            wanted = [place for place in places if place.tenant == tenant]
+            self._tenant = tenant
+            while wanted:
+                self._lock(begin, tenant, wanted)
+                begin, wanted = [], [place for place in wanted if place not in self.heads]
+                if wanted:
+                    values = [value for place in wanted for value in (tenant, workspace_of(place))]
+                    marks = ", ".join(["(%s, %s)"] * len(wanted))
+                    sql = f"INSERT INTO {{s}}.places (tenant, workspace) VALUES {marks} ON CONFLICT DO NOTHING"
+                    self.connection.execute(self.sessions.sql(sql), values)
+                    for place in wanted:
+                        self.changed(place, "head", [()])
+        self._before = dict(self.heads)
+
+    def _watched(self, tenant: str) -> list[str]:
+        """The tenant's lock, and then, as it is under that, whether the tenant is being moved."""
+        key = lock_key(self.sessions.location.schema, tenant)
+        look = self.sessions.sql(MOVES).replace("%s", literal(tenant))
+        return [f"SELECT pg_advisory_xact_lock_shared({key})", look]
+
+    def _heed(self, tenant: str, movement: Movement) -> None:
+        if movement.state == "copying":
+            self._logged[tenant] = {}
+        elif movement.state == "gone":
+            raise moved(tenant, movement.server)
+        else:
+            raise FrozenError(tenant)
+
+    def _lock(self, begin: Sequence[str], tenant: str, places: Sequence[Place]) -> None:
+        names = ", ".join(literal(workspace_of(place)) for place in places)
+        # As one text without parameters, so that all of it is one round trip.
+        sql = self.sessions.sql(
+            f"""SELECT workspace, memories, things, entries, sealed, pg_current_xact_id()::text FROM {{s}}.places
+            WHERE tenant = {literal(tenant)} AND workspace IN ({names}) ORDER BY workspace FOR UPDATE"""
+        )
+        cursor = self.connection.execute("; ".join([*begin, sql]), prepare=False)
+        told: Rows = []
+        while cursor.nextset():
+            if cursor.description and cursor.description[0].name == "state":
+                told = cursor.fetchall()
+        if told:
+            self._heed(tenant, Movement(*told[0]))
+        for workspace, memories, things, entries, sealed, transaction in cursor.fetchall():
+            self.transaction = transaction
+            self.heads[place_of(tenant, workspace)] = Head(memories, things, entries, sealed or GENESIS)
+
+    def savepoint(self) -> None:
+        self.execute(f"SAVEPOINT s{len(self._savepoints)}")
+        self._savepoints.append((dict(self.heads), self._tenant))
+
+    def release(self, error: BaseException | None) -> None:
+        """Keep what was written since the last savepoint, or take it back."""
+        heads, tenant = self._savepoints.pop()
+        name = f"s{len(self._savepoints)}"
+        if error is None:
+            self.execute(f"RELEASE {name}")
+            return
+        self.heads, self._tenant = heads, tenant  # the setting is taken back, too
+        try:
+            self.connection.execute(f"ROLLBACK TO {name}; RELEASE {name}", prepare=False)
+        except driver().Error:  # all of it is lost; the error that led here is the one to tell
+            self.connection.close()
+
+    def commit(self) -> None:
+        """An error means that nothing was written, or says that this is not known."""
+        psycopg = driver()
+        sent = False
+        try:
+            execute: Any = self.connection.execute
+            with self.connection.pipeline():
+                for place, head in self.heads.items():
+                    if head != self._before[place]:
+                        self.changed(place, "head", [()])
+                        if place.tenant != self._tenant:
+                            execute(whose(place.tenant), prepare=False)
+                            self._tenant = place.tenant
+                        where = (place.tenant, workspace_of(place))
+                        execute(self.sessions.sql(_HEAD), (*head, *where))
+                for tenant, log in self._logged.items():
+                    if log:
+                        execute(whose(tenant), prepare=False)
+                        self._tenant = tenant
+                        execute(self.sessions.sql(LOG), (tenant, *map(list, zip(*log, strict=True))))
+                sent = True
+                done = execute("COMMIT", prepare=False)
+                position = None if self.sessions.replica is None else execute(_POSITION)
+            if done.statusmessage != "COMMIT":  # an error that somebody caught has ended the transaction before
+                raise StoreError(f"{self.sessions.location.shown}: the change was taken back after an error in it")
+            if position is not None and self.sessions.replica is not None:
+                ((reached,),) = position.fetchall()
+                self.sessions.replica.wrote([place.tenant for place in self.heads], reached)
+        except psycopg.Error as error:
+            if sent and lost(error) and self.transaction:
+                self.sessions.committed(self)
+                return
+            self.roll_back()
+            raise translated(error, self.sessions.location) from error
+
+    def roll_back(self) -> None:
+        if not self.connection.closed:
+            try:
+                self.connection.execute("ROLLBACK", prepare=False)
+            except driver().Error:
+                self.connection.close()
+
+
+class Writing:
+    """The transaction of some places: opened if this thread has none, else joined.
+
+    Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
+    """
+
+    __slots__ = ("_opened", "_places", "_seconds", "_sessions", "_steps")
+
+    def __init__(self, sessions: Runner, places: Sequence[Place], steps: int, seconds: float) -> None:
+        self._sessions = sessions
+        self._places = places if len(places) == 1 else in_order(places)
+        self._steps = steps
+        self._seconds = seconds
+
+    def __enter__(self) -> Work:
+        work = self._sessions.work
+        self._opened = work is None
+        if not self._places:
+            return None  # pyright: ignore[reportReturnType] - nobody has a place to write to
+        if work is None:
+            return self._sessions.begin(self._places, self._seconds)
+        for place in self._places:
+            if place not in work.heads:
+                raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
+        if self._steps > 1:
+            work.savepoint()
+        work.become(self._places[0].tenant)
+        return work
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        work = self._sessions.work
+        if work is None:
+            return
+        if self._opened:
+            self._sessions.end(work, error)
+        elif self._steps > 1:
+            work.release(error)
