@@ -11,7 +11,7 @@ import msgspec
 from recollect.filters import ANY_OF, SAME, Filter
 from recollect.record import Address, Record, from_micros, to_micros
 from recollect.stores.fields import FIELDS, Field
-from recollect.stores.port import Place
+from recollect.stores.port import After, By, Order, Place
 
 COLUMNS = [*(field.sql for field in FIELDS), "text", "data"]
 """Of a memory, in the order of `to_values` and `to_record`."""
@@ -182,3 +182,51 @@ def _tags(where: Filter, dialect: Dialect, add: Any) -> None:
         add(f"({' OR '.join([has] * len(where.any_tags))})", *(v for tag in where.any_tags for v in values(tag)))
     for tag in where.without_tags:
         add(f"NOT {has}", *values(tag))
+
+
+# Scans and counts
+
+ORDERS: dict[Order, tuple[str, str, str]] = {
+    "oldest": ("m.created_at, m.seq", ">", "m.created_at, m.seq"),
+    "newest": ("m.created_at, m.seq", "<", "m.created_at DESC, m.seq DESC"),
+    "importance": ("m.importance, m.created_at, m.seq", ">", "m.importance, m.created_at, m.seq"),
+}
+"""What a scan compares with where it stands, how, and how it sorts."""
+GROUPS: dict[By, str] = {
+    "kind": "m.kind",
+    "tier": "m.tier",
+    "agent": "coalesce(m.agent, '')",
+    "state": """CASE WHEN m.superseded_by IS NOT NULL THEN 'superseded' WHEN m.archived_at IS NOT NULL THEN 'archived'
+        WHEN m.expires_at <= {now} THEN 'expired' ELSE 'live' END""",
+}
+"""What is counted by. How vectors and speakers are told is the store's own."""
+_BEYOND = 1 << 62
+
+
+class Edge(NamedTuple):
+    """Where a scan of one place goes on."""
+
+    after: After
+    seq: int | None = None
+    """The number of that memory, if it is here."""
+    behind: bool = False
+    """Whether what is equal to it in the order came before."""
+
+
+def edges(seqs: Sequence[int | None], after: After | None) -> list[Edge | None]:
+    """Where to go on in each place, by the number that the last memory has there. Of equals, those of an earlier place
+    came before."""
+    if after is None:
+        return [None] * len(seqs)
+    holder = next((number for number, seq in enumerate(seqs) if seq is not None), -1)
+    return [Edge(after, seq, number < holder) for number, seq in enumerate(seqs)]
+
+
+def behind(fields: Sequence[str], order: Order, edge: Edge | None) -> list[Any]:
+    """The values that a scan begins behind."""
+    first, last = (_BEYOND, -_BEYOND) if order == "newest" else (-_BEYOND, _BEYOND)
+    if edge is None:
+        return [first] * len(fields)
+    seq = edge.seq if edge.seq is not None else last if edge.behind else first
+    values = {"importance": edge.after.importance, "created_at": to_micros(edge.after.created_at), "seq": seq}
+    return [values[field] for field in fields]

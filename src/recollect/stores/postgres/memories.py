@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,7 +20,20 @@ from recollect.stores.postgres import words
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import Rows, Statement, workspace_of
 from recollect.stores.postgres.work import Work
-from recollect.stores.rows import COLUMNS, Dialect, condition, text_key, to_changes, to_record, to_values
+from recollect.stores.rows import (
+    COLUMNS,
+    GROUPS,
+    ORDERS,
+    Dialect,
+    Edge,
+    behind,
+    condition,
+    edges,
+    text_key,
+    to_changes,
+    to_record,
+    to_values,
+)
 from recollect.stores.touches import Touched, Touches
 from recollect.text.speakers import HEAD
 from recollect.text.speakers import speaker as named_speaker
@@ -72,20 +85,10 @@ def _as_it_is(tag: str) -> tuple[str]:
 HERE = Dialect("%s", _TAG, _as_it_is)
 
 
-_ORDERS: dict[Order, tuple[str, str, str]] = {
-    "oldest": ("m.created_at, m.seq", ">", "m.created_at, m.seq"),
-    "newest": ("m.created_at, m.seq", "<", "m.created_at DESC, m.seq DESC"),
-    "importance": ("m.importance, m.created_at, m.seq", ">", "m.importance, m.created_at, m.seq"),
-}
-_EDGE = 1 << 62
 _GROUPS: dict[By, str] = {
-    "kind": "m.kind",
-    "tier": "m.tier",
-    "agent": "coalesce(m.agent, '')",
+    **GROUPS,
     "speaker": "m.speaker",
     "embedded": "CASE WHEN m.embedded IS NULL THEN 'no' ELSE 'yes' END",
-    "state": """CASE WHEN m.superseded_by IS NOT NULL THEN 'superseded' WHEN m.archived_at IS NOT NULL THEN 'archived'
-        WHEN m.expires_at <= {now} THEN 'expired' ELSE 'live' END""",
 }
 _KEPT_TABLES = ("contents", "tags", "embeddings", "search")
 _encode = msgspec.json.Encoder().encode
@@ -112,15 +115,6 @@ _EMBEDDING = (*_KEY, "model", "vector")
 _VECTOR = (*_KEY, "model", "v")
 _SEARCH = (*_KEY, "part", "words")
 _TAGGED = (*_KEY, "tag")
-
-
-class Edge(NamedTuple):
-    """Where a scan of one place goes on."""
-
-    after: After
-    seq: int | None = None
-    behind: bool = False
-    """Whether what is equal to it in the order came before."""
 
 
 class Memories:
@@ -269,17 +263,10 @@ class Memories:
         self, where: Filter, order: Order, after: After | None, limit: int | None, whole: bool
     ) -> Iterator[Record]:
         places = Place.seen_by(where)
-        edges = self._edges(places, after)
-        streams = [self._scan(p, where, order, e, limit, whole) for p, e in zip(places, edges, strict=True)]
+        seqs = [None if after is None else self._seq(place, after.id) for place in places]
+        begins = zip(places, edges(seqs, after), strict=True)
+        streams = [self._scan(place, where, order, edge, limit, whole) for place, edge in begins]
         return merged(streams, order, limit)
-
-    def _edges(self, places: Sequence[Place], after: After | None) -> list[Edge | None]:
-        """Where to go on in each place. Of equals, those of an earlier place came before."""
-        if after is None:
-            return [None] * len(places)
-        seqs = [self._seq(place, after.id) for place in places]
-        holder = next((number for number, seq in enumerate(seqs) if seq is not None), -1)
-        return [Edge(after, seq, number < holder) for number, seq in enumerate(seqs)]
 
     def _seq(self, place: Place, ident: str) -> int | None:
         rows = self._sessions.rows(place.tenant, _SEQS, (place.tenant, workspace_of(place), [ident]))
@@ -290,13 +277,13 @@ class Memories:
     ) -> Iterator[Record]:
         """Page by page, so that no transaction stays open while the caller works."""
         clause, values = condition(where, HERE)
-        key, beyond, way = _ORDERS[order]
+        key, beyond, way = ORDERS[order]
         fields = key.replace("m.", "").split(", ")
         columns = f"{_SELECT}, e.vector, e.model" if whole else f"{_LEAN}, NULL::bytea, NULL"
         vectors = _VECTORS if whole else ""
         sql = f"""SELECT {key}, {columns} {_JOINED} {vectors} WHERE m.tenant = %s AND m.workspace = %s
             AND ({key}) {beyond} ({", ".join(["%s"] * len(fields))}) AND {clause} ORDER BY {way} LIMIT %s"""
-        begin, left = self._values(place, fields, order, edge), limit
+        begin, left = behind(fields, order, edge), limit
         while left is None or left > 0:
             size = min(_PAGE, left or _PAGE)
             here = place.tenant, workspace_of(place)
@@ -306,15 +293,6 @@ class Memories:
                 return
             begin = page[-1][: len(fields)]
             left = left and left - len(page)
-
-    def _values(self, place: Place, fields: Sequence[str], order: Order, edge: Edge | None) -> Sequence[Any]:
-        """What a scan begins behind."""
-        first, last = (_EDGE, -_EDGE) if order == "newest" else (-_EDGE, _EDGE)
-        if edge is None:
-            return [first] * len(fields)
-        seq = last if edge.seq is None and edge.behind else first if edge.seq is None else edge.seq
-        values = {"importance": edge.after.importance, "created_at": to_micros(edge.after.created_at), "seq": seq}
-        return [values[field] for field in fields]
 
     def count(self, where: Filter, by: Sequence[By]) -> dict[tuple[str, ...], int]:
         clause, values = condition(where, HERE)
@@ -333,7 +311,7 @@ class Memories:
     def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
         known = f"{model}:{dimensions}"
         where = place.tenant, workspace_of(place)
-        rows = self._sessions.rows(place.tenant, _LACKING, (*where, known, *where, known, *where, min(limit, _EDGE)))
+        rows = self._sessions.rows(place.tenant, _LACKING, (*where, known, *where, known, *where, min(limit, 1 << 62)))
         return [ident for (ident,) in rows]
 
     # Retrievals

@@ -33,8 +33,9 @@ from recollect.stores.folders import (
     unreadable,
 )
 from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
+from recollect.stores.rows import Edge, edges
 from recollect.stores.shelves import Thing
-from recollect.stores.sqlite.memories import SOON, Edge, Memories
+from recollect.stores.sqlite.memories import SOON, Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create, moves
 from recollect.stores.sqlite.transaction import Writing
 
@@ -203,18 +204,13 @@ class SqliteFolder:
         whole: bool = True,
     ) -> Iterator[Record]:
         places = Place.seen_by(where)
-        edges = self._edges(places, after)
-        streams = [self._scan(place, where, order, edge, limit) for place, edge in zip(places, edges, strict=True)]
+        seqs = [None if after is None else self._seq(place, after.id) for place in places]
+        begins = zip(places, edges(seqs, after), strict=True)
+        streams = [self._scan(place, where, order, edge, limit) for place, edge in begins]
         return merged(streams, order, limit)
 
-    def _edges(self, places: Sequence[Place], after: After | None) -> list[Edge | None]:
-        """Where to go on in each place. Of equals, those of an earlier place came before."""
-        if after is None:
-            return [None] * len(places)
-        ident = after.id
-        seqs = [self._read(place, lambda handle: handle.seq(ident), None) for place in places]
-        holder = next((number for number, seq in enumerate(seqs) if seq is not None), -1)
-        return [Edge(after, seq, number < holder) for number, seq in enumerate(seqs)]
+    def _seq(self, place: Place, ident: str) -> int | None:
+        return self._read(place, lambda handle: handle.seq(ident), None)
 
     def _scan(
         self, place: Place, where: Filter, order: Order, edge: Edge | None, limit: int | None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from recollect.errors import ConflictError, CorruptionError, NotFoundError, StoreError
 from recollect.filters import Filter
 from recollect.record import Record, to_micros
-from recollect.stores.port import After, By, Damage, Order, Place
-from recollect.stores.rows import text_key, to_changes, to_record
+from recollect.stores.port import By, Damage, Order, Place
+from recollect.stores.rows import GROUPS, ORDERS, Edge, behind, text_key, to_changes, to_record
 from recollect.stores.sqlite.audit import AuditTable
 from recollect.stores.sqlite.database import UNREADABLE, Database
 from recollect.stores.sqlite.opening import MovedError
@@ -39,31 +39,10 @@ _NAMED = f"""{_WITH_EMBEDDING} WHERE m.seq IN (SELECT seq FROM texts WHERE key I
 _EMBED = "INSERT OR REPLACE INTO embeddings (seq, model, vector) VALUES (?, ?, ?)"
 _EMBED_ID = "INSERT OR REPLACE INTO embeddings (seq, model, vector) SELECT seq, ?, ? FROM memories WHERE id = ?"
 _TOUCH = "UPDATE memories SET access_count = access_count + ?, accessed_at = max(accessed_at, ?) WHERE id = ?"
-_ORDERS: dict[Order, tuple[str, str, str]] = {
-    "oldest": ("m.created_at, m.seq", ">", "m.created_at, m.seq"),
-    "newest": ("m.created_at, m.seq", "<", "m.created_at DESC, m.seq DESC"),
-    "importance": ("m.importance, m.created_at, m.seq", ">", "m.importance, m.created_at, m.seq"),
-}
-"""What a scan compares with where it stands, how, and how it sorts."""
-_EDGE = 1 << 62
 _GROUPS: dict[By, str] = {
-    "kind": "m.kind",
-    "tier": "m.tier",
-    "agent": "coalesce(m.agent, '')",
+    **GROUPS,
     "embedded": "CASE WHEN EXISTS (SELECT 1 FROM embeddings e WHERE e.seq = m.seq) THEN 'yes' ELSE 'no' END",
-    "state": """CASE WHEN m.superseded_by IS NOT NULL THEN 'superseded' WHEN m.archived_at IS NOT NULL THEN 'archived'
-        WHEN m.expires_at <= {now} THEN 'expired' ELSE 'live' END""",
 }
-
-
-class Edge(NamedTuple):
-    """Where a scan of this place goes on."""
-
-    after: After
-    seq: int | None = None
-    """The number of that memory, if it is here."""
-    behind: bool = False
-    """Whether what is equal to it in the order came before."""
 
 
 class Memories(Database):
@@ -159,13 +138,16 @@ class Memories(Database):
     def scan(self, where: Filter, order: Order, edge: Edge | None, limit: int | None) -> Iterator[Record]:
         """Page by page, so that no read transaction stays open while the caller works."""
         clause, values = condition(where)
-        key, beyond, way = _ORDERS[order]
+        key, beyond, way = ORDERS[order]
         fields = key.replace("m.", "").split(", ")
         sql = (
             f"SELECT {key}, {_WITH_EMBEDDING.removeprefix('SELECT ')} WHERE ({key}) {beyond} ({marks(fields)}) "
             f"AND {clause} ORDER BY {way} LIMIT ?"
         )
-        begin, left = self._values(fields, order, edge), limit
+        if edge is not None and edge.seq is None and not edge.behind:
+            edge = edge._replace(seq=self.seq(edge.after.id))
+        begin: Sequence[Any] = behind(fields, order, edge)
+        left = limit
         while left is None or left > 0:
             try:
                 page = self.rows(sql, (*begin, *values, min(_PAGE, left or _PAGE)))
@@ -183,17 +165,6 @@ class Memories(Database):
     def seq(self, ident: str) -> int | None:
         row = self.row("SELECT seq FROM memories WHERE id = ?", (ident,))
         return row[0] if row else None
-
-    def _values(self, fields: Sequence[str], order: Order, edge: Edge | None) -> Sequence[Any]:
-        """What a scan begins behind."""
-        first, last = (_EDGE, -_EDGE) if order == "newest" else (-_EDGE, _EDGE)
-        if edge is None:
-            return [first] * len(fields)
-        seq = self.seq(edge.after.id) if edge.seq is None and not edge.behind else edge.seq
-        if seq is None:
-            seq = last if edge.behind else first
-        values = {"importance": edge.after.importance, "created_at": to_micros(edge.after.created_at), "seq": seq}
-        return [values[field] for field in fields]
 
     def _record(self, row: Sequence[Any]) -> Record:
         """A row with its embedding, and the retrievals that are not written yet."""
