@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,13 +13,13 @@ import msgspec
 from recollect.cli import output, text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column
-from recollect.cli.progress import progress
+from recollect.cli.progress import bars
 from recollect.cli.target import Target, scoped
 from recollect.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.stores.port import Store
-    from recollect.verbs.copy import Copied, Loss, Plan, Progress
+    from recollect.verbs.copy import Copied, Loss, Plan
 
 
 _USER = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
@@ -65,7 +65,7 @@ def copy(target: Target, source: str, destination: str, tenants: Sequence[str], 
         raise AccessError(f"copy: whole tenants are copied; leave out --{bound[0]}")
     from recollect.verbs import copy as copying
 
-    with closing(_source(target, source)) as from_, closing(_opened(target, destination)) as to, _bars() as told:
+    with closing(_source(target, source)) as from_, closing(_opened(target, destination)) as to, bars() as told:
         if dry_run:
             planned = copying.plan(from_, to, tenants=tenants, progress=told)
             _show_plan(target, planned, _shown(destination))
@@ -95,22 +95,6 @@ def _opened(target: Target, location: str) -> Store:
     if home is not None:
         home.there(location)  # which says so if something else is there
     return store
-
-
-@contextmanager
-def _bars() -> Generator[Progress]:
-    """One bar after the other, as what is done changes."""
-    with ExitStack() as stack:
-        shown: dict[str, Callable[[int], None]] = {}
-
-        def told(what: str, done: int, total: int | None) -> None:
-            if what not in shown:
-                stack.close()
-                shown.clear()
-                shown[what] = stack.enter_context(progress(what, total))
-            shown[what](done)
-
-        yield told
 
 
 def _show_plan(target: Target, planned: Plan, destination: str) -> None:

@@ -41,3 +41,19 @@ def _bar() -> Progress:
 
     columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def bars() -> Generator[Callable[[str, int, int | None], None]]:
+    """One bar after the other, as what is done changes."""
+    with ExitStack() as stack:
+        shown: dict[str, Callable[[int], object]] = {}
+
+        def told(what: str, done: int, total: int | None) -> None:
+            if what not in shown:
+                stack.close()
+                shown.clear()
+                shown[what] = stack.enter_context(progress(what, total))
+            shown[what](done)
+
+        yield told

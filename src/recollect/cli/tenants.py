@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,7 @@ from recollect.cli import output, text
 from recollect.cli.db import location_of
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
-from recollect.cli.progress import progress
+from recollect.cli.progress import bars
 from recollect.cli.target import Target, scoped
 from recollect.errors import InputError
 
@@ -107,7 +107,7 @@ def move(target: Target, name: str, to: str | None, rollback: bool, empty: bool,
 
     if rollback == (to is not None):
         raise click.UsageError("give either --to SERVER or --rollback.")
-    with closing(_opened(target, servers)) as opened, _bars() as told:
+    with closing(_opened(target, servers)) as opened, bars() as told:
         receipt = moving.roll_back(opened, name) if to is None else moving.move(opened, name, to, told, empty=empty)
     if target.json:
         output.emit(receipt)
@@ -127,19 +127,3 @@ def _show(receipt: Receipt) -> None:
     waited = "" if receipt.frozen_ms is None else f"; writers waited {receipt.frozen_ms:g} ms"
     output.say((f"{sum(receipt.rows.values()):,} rows in {receipt.seconds:.1f} s{waited}", QUIET))
     output.say((f"checksum {receipt.checksum}", QUIET))
-
-
-@contextmanager
-def _bars() -> Generator[Callable[[str, int, int | None], None]]:
-    """One bar after the other, as what is done changes."""
-    with ExitStack() as stack:
-        shown: dict[str, Callable[[int], Any]] = {}
-
-        def told(what: str, done: int, total: int | None) -> None:
-            if what not in shown:
-                stack.close()
-                shown.clear()
-                shown[what] = stack.enter_context(progress(what, total))
-            shown[what](done)
-
-        yield told
