@@ -57,10 +57,10 @@ def init(target: Target, path: str | None) -> None:
     file = _written(target, settings) if settings is not None else None
     if target.json:
         where = None if home is None else str(home.path)
-        output.emit({"store": target.location, "path": where, "created": created, "settings": file})
+        output.emit({"store": target.shown, "path": where, "created": created, "settings": file})
         return
     made = "Made the file " if home is not None and home.is_file else "Made the folder "
-    output.say(made if created else "There is a memory in ", (str(home.path if home else target.location), STRONG))
+    output.say(made if created else "There is a memory in ", (str(home.path) if home else target.shown, STRONG))
     if file is not None:
         output.say(("Settings: ", QUIET), file)
     first, then = f'remember "Alice prefers tabs"{target.typed}', f"recall alice{target.typed}"
@@ -143,7 +143,8 @@ def stats(target: Target) -> None:
     if target.json:
         output.emit(found)
         return
-    output.say((text.count(found.total), STRONG), f" · {text.size(found.size_bytes)} on disk{hint and f'.{hint}'}")
+    on_disk = f" · {text.size(found.size_bytes)} on disk" if found.size_bytes else ""
+    output.say((text.count(found.total), STRONG), f"{on_disk}{hint and f'.{hint}'}")
     if found.unsaved:
         output.say((f"{found.unsaved:,} not saved yet", BAD), ": the disk refuses them")
     if not found.total:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -93,6 +94,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         from recollect.cli.locating import locate
 
         return self.store or locate(self.preset, os.getcwd())
+
+    @property
+    def shown(self) -> str:
+        """The location for people to see: without a password."""
+        return without_password(self.location)
 
     @property
     def defaults(self) -> Defaults:
@@ -186,6 +192,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return heard(f"recollect verify{self.typed}" if told and not self.json else None)
 
 
+def without_password(location: str) -> str:
+    """A location as it may be shown. What is not like a URL is as it is."""
+    shown = re.sub(r"(?<=://)([^:@/?#]*):.*@", r"\1@", location)
+    return re.sub(r"(?<=[?&]password=)[^&]*", "…", shown)
+
+
 @cache
 def _tell_once(words: str) -> None:
     note(words)
@@ -210,7 +222,7 @@ def scoped(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         shared = {name: given.pop(name, None) for name in (*SHARED, "json")}
         named = _given()
-        typed = "".join(f" --{name} {quote(shared[name])}" for name in named)
+        typed = "".join(f" --{name} {quote(without_password(shared[name]))}" for name in named)
         command(Target(**shared, given=named, typed=typed), **given)
 
     decorated: Callable[..., None] = run

@@ -77,10 +77,6 @@ def _views(store: Store, memory: Memory) -> Iterator[Memory]:
     if not isinstance(store, Administered):
         raise InputError("store", "this store does not know who its tenants are; name one with --tenant")
     tenants = store.tenants()
-    if not tenants:
-        output.note(
-            "recollect: there are no tenants, or none that this role may see (`recollect db roles` says whose may)"
-        )
     random.shuffle(tenants)
     for tenant in tenants:
         places = [place for place in store.places(tenant) if place.workspace is not None and not place.reserved]

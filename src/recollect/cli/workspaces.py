@@ -77,4 +77,4 @@ def forget(target: Target, name: str, reason: str | None, yes: bool) -> None:
         output.emit(receipt)
         return
     output.say("Forgot the workspace ", (name, STRONG), f" and {text.count(receipt.count)} in it.")
-    output.say(("Its folder is gone; this cannot be undone.", QUIET))
+    output.say(("It is gone with everything in it; this cannot be undone.", QUIET))

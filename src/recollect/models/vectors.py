@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from recollect import forking
-from recollect.errors import ModelError, StoreError
+from recollect.errors import AccessError, ModelError, StoreError
 from recollect.models.backlog import Backlog
 from recollect.models.bounded import Bounded
 from recollect.stores.port import Administered, Place, Store
@@ -283,6 +283,9 @@ class Embedding:
         try:
             tenants = self._store.tenants() if isinstance(self._store, Administered) else list(self._tenants)
             for tenant in tenants:
+                yield from self._store.places(tenant)
+        except AccessError:  # a role that may not know who there is: those that were met here
+            for tenant in list(self._tenants):
                 yield from self._store.places(tenant)
         except StoreError as error:
             log.debug("backfill put off", extra={"metadata": {"problem": str(error)}})

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 Rerank = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores of texts as answers to a question, higher is better."""
 
+_EACH = 200
+"""At least so many of the best by words, and by meaning, are scored where a store does not give all."""
 _FRESH = 20
 """So many of the best are looked at for facts that newer ones replace."""
 
@@ -139,7 +141,8 @@ class Asking:
             from recollect.stores.shortlist import Ask
 
         question = self._question
-        asks = [Ask(where, self._wish, vector, self._model, enough=question.limit) for where in question.wheres]
+        each = max(_EACH, self._rules.fetch(question.limit))
+        asks = [Ask(where, self._wish, vector, self._model, question.limit, each) for where in question.wheres]
         return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
 
     # Scoring

@@ -157,7 +157,7 @@ def _delete(
 def scrub(view: View, places: Iterable[Place]) -> str | None:
     """Leave no trace of what was deleted. Returns what keeps it from being so, if something does."""
     if view.on_disk is None:
-        return None
+        return "it is deleted; the server's disk, log and backups hold traces of it until their space is used again"
     try:
         for place in places:
             view.on_disk.scrub(place)

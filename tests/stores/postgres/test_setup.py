@@ -148,3 +148,55 @@ def test_the_commands_print_one_json_document(server: Server, database: str) -> 
     assert json.loads(recollect("db", "roles", "--store", url, "--json").stdout)["sql"]
     assert json.loads(recollect("db", "index", "--store", url, "--json").stdout)["changes"] == []
     assert "not on a server" in recollect("db", "status", "--store", "./folder").stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["u:s3c/ret@h/d", "u:s3c@ret@h/d", "u:s3c#ret?x@h/d", "u:s3cr%ZZet@h/d", "h:port/d"],
+)
+def test_a_url_that_is_none_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(InputError, match="%40") as error:
+        open_store(f"postgresql://{url}")
+    assert "s3c" not in str(error.value)
+
+
+def test_a_parameter_that_libpq_does_not_know_is_the_urls_fault(server: Server) -> None:
+    with pytest.raises(InputError, match="bogus"):
+        open_store(f"{server.url()}?bogus=1").places("default")
+
+
+def test_no_command_shows_a_password(server: Server, database: str) -> None:
+    for url in (server.url(database, password="s3cret"), f"{server.url(database)}?password=s3cret"):
+        for words in (["init"], ["init", "--json"], ["remember", "x"], ["doctor"], ["db", "status"], ["stats"]):
+            done = recollect(*words, "--store", url)
+            assert "s3cret" not in done.stdout + done.stderr, words
+
+
+def test_a_role_that_may_not_see_the_tenants_is_not_told_that_there_are_none(server: Server, database: str) -> None:
+    server.psql(f"CREATE ROLE {database} LOGIN")
+    with Memory(server.url(database)) as memory:
+        memory.at(tenant="acme").remember("Alice prefers tabs")
+    assert "CREATE ROLE" in recollect("db", "roles", "--store", server.url(database, user=database)).stdout
+    server.psql(f"GRANT recollect_app TO {database}")
+    url = server.url(database, user=database)
+    for words in (["verify"], ["tenants"], ["maintain", "--all-tenants"]):
+        done = recollect(*words, "--store", url)
+        assert (done.returncode, "may not see which tenants" in done.stderr) == (1, True), words
+    assert recollect("verify", "--tenant", "acme", "--store", url).returncode == 0
+
+
+def test_erasing_says_what_a_server_keeps(server: Server, database: str) -> None:
+    with Memory(server.url(database)) as memory:
+        kept = memory.remember("to be erased")
+        receipt = memory.forget(kept.id, erase=True)
+        assert receipt.erased is False
+        assert "backups" in (receipt.note or "")
+        assert memory.list(state=None) == []
+
+
+def test_a_recall_of_many_gives_as_many(server: Server, database: str) -> None:
+    with Memory(server.url(database), embedder="none") as memory:
+        memory.remember_many([f"apple number {n}" for n in range(600)])
+        assert len(memory.recall("app*", limit=400)) == 400
+        assert len(memory.recall("apple", limit=500)) == 500
+        assert memory.recall("app*", limit=3)[0].memory.content == "apple number 0"

@@ -281,8 +281,10 @@ def test_on_citus_every_table_is_distributed_by_tenant(fresh_postgres: str, monk
     assert {values[1] for _, values in given[1:]} == {f"{location.schema}.places"}
     assert not any("PARTITION" in text for text in sent if "CREATE TABLE" in text)
     assert not any(re.fullmatch(r"vectors_\d+", table) for table in tables)
-    owner = next(text for text in setup.roles_sql(seen) if f"CREATE ROLE {setup.OWNER} " in text)
+    owner = next(
+        text for text in setup.roles_sql(seen.user, seen.database, True) if f"CREATE ROLE {setup.OWNER} " in text
+    )
     assert f"CREATE ROLE {setup.OWNER} LOGIN NOSUPERUSER NOBYPASSRLS" in owner
-    single = setup.roles_sql(msgspec.structs.replace(seen, citus=False))
+    single = setup.roles_sql(seen.user, seen.database, False)
     assert any(f"CREATE ROLE {setup.OWNER} NOLOGIN" in text for text in single)
-    assert all(f"CREATE ROLE {setup.APP} LOGIN" not in text for text in (*single, *setup.roles_sql(seen)))
+    assert all(f"CREATE ROLE {setup.APP} LOGIN" not in text for text in (*single, *spread))

@@ -7,6 +7,7 @@ between.
 
 from __future__ import annotations
 
+import re
 import select
 import threading
 import time
@@ -15,7 +16,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from recollect import forking
 from recollect.errors import (
@@ -55,6 +56,9 @@ _STILL = 300.0
 _LONGEST_PAUSE = 0.5
 
 
+_SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,39}")
+
+
 class Location(NamedTuple):
     """A server and what is ours on it."""
 
@@ -64,11 +68,11 @@ class Location(NamedTuple):
     @classmethod
     def of(cls, location: str) -> Location:
         """From `postgresql://user@host/database?schema=name`. What else the URL says is for libpq."""
-        split = urlsplit(location)
+        split = _split(location)
         given = parse_qsl(split.query, keep_blank_values=True)
         schema = next((value for key, value in given if key == "schema"), "recollect")
-        if not schema.isidentifier() or not schema.isascii() or schema.lower() != schema or len(schema) > 40:
-            raise InputError("schema", f"{schema[:48]!r} must be 1 to 40 of a-z, 0-9 and '_', beginning with a letter")
+        if not _SCHEMA.fullmatch(schema):
+            raise InputError("schema", f"{schema[:48]!r} must be 1 to 40 of a-z, 0-9 and '_', not beginning with pg_")
         # libpq takes a plus for a plus.
         query = urlencode([(key, value) for key, value in given if key != "schema"], quote_via=quote)
         return cls(urlunsplit(("postgresql", split.netloc, split.path, query, "")), schema)
@@ -82,6 +86,20 @@ class Location(NamedTuple):
         split = urlsplit(self.url)
         user, at, host = split.netloc.rpartition("@")
         return f"postgresql://{user.partition(':')[0]}{at}{host}{split.path}"
+
+
+def _split(location: str) -> SplitResult:
+    """InputError for what is no URL. It is not repeated: there may be a password in it."""
+    split = urlsplit(location)
+    try:
+        plain = split.port is None or split.port > 0
+    except ValueError:
+        plain = False
+    whole = plain and not split.fragment and "@" not in split.path and split.netloc.count("@") <= 1
+    if not whole or re.search("%(?![0-9A-Fa-f]{2})", location):
+        advice = "in a user or password write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
+        raise InputError("store", f"is not a URL as postgresql://user:password@host:port/database; {advice}")
+    return split
 
 
 def driver() -> Any:
@@ -277,7 +295,9 @@ def _close(connection: Connection) -> None:
 
 
 def _unreachable(error: Exception, location: Location) -> RecollectError:
-    text = str(error).strip().replace("\n", " ")
+    text = " ".join(str(error).split()).rstrip(".?! ")
+    if isinstance(error, driver().ProgrammingError):  # what libpq makes nothing of, and told before it tried
+        return InputError("store", f"the URL of {location.shown} is wrong: {text}")
     if "too many" in text or "connection slots" in text:  # which may name the role, but is not about its rights
         return UnavailableError(f"{location.shown} has no connection free: {text}; {_AGAIN}")
     if "authentication" in text or "role " in text or "permission denied" in text:

@@ -52,7 +52,7 @@ best AS MATERIALIZED (
     SELECT seq FROM seen WHERE (SELECT n FROM whole) <= %(each)s
     UNION SELECT seq FROM by_word UNION SELECT seq FROM by_part
     UNION (SELECT seq FROM seen WHERE far IS NOT NULL ORDER BY far, seq LIMIT %(each)s)
-    UNION (SELECT seq FROM seen WHERE %(nothing)s ORDER BY seq DESC LIMIT %(each)s)),
+    UNION (SELECT seq FROM seen WHERE %(nothing)s ORDER BY seq LIMIT %(each)s)),
 turn AS MATERIALIZED (SELECT seq, lag(seq) OVER talk AS b1, lag(seq, 2) OVER talk AS b2, lead(seq) OVER talk AS a1,
     lead(seq, 2) OVER talk AS a2 FROM seen
     WHERE conversation IN (SELECT s.conversation FROM best JOIN seen s USING (seq) WHERE s.conversation IS NOT NULL)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from recollect import forking
-from recollect.errors import MovedError, RecollectError, StoreError, UnavailableError
+from recollect.errors import AccessError, MovedError, RecollectError, StoreError, UnavailableError
 from recollect.stores.port import Place
 from recollect.stores.postgres.connections import PATIENCE, Connection, Connections, Location, driver, lost, translated
 from recollect.stores.postgres.placement import MOVES, FrozenError, moved
@@ -171,6 +171,11 @@ class Sessions:
     def administer(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         """A question about all tenants, which only some roles may ask."""
         seen = self.facts
+        if ADMIN not in seen.member_of and not seen.unbound:
+            raise AccessError(
+                f"the role {seen.user} may not see which tenants there are: name one with --tenant, or connect as a "
+                f"member of {ADMIN}"
+            )
         begin = [_BEGIN, f"SET LOCAL ROLE {ADMIN}"] if ADMIN in seen.member_of else [_BEGIN]
         return self.patiently(lambda connection: self._read(connection, begin, [Statement(sql, values)], False))[0]
 

@@ -92,7 +92,8 @@ def facts(connection: Connection, schema: str) -> Facts:
         if getattr(error, "sqlstate", None) == "42501":
             user = connection.info.user
             raise AccessError(
-                f"the role {user} may not use the schema {schema}: have an administrator run `GRANT {APP} TO {user}`"
+                f"the role {user} may not use the schema {schema}: have an administrator run `GRANT {APP} TO {user}`, "
+                f"or `GRANT {OWNER} TO {user}` for who is to upgrade it"
             ) from error
         raise
     return msgspec.structs.replace(seen, migrations=done)
@@ -161,22 +162,22 @@ def _make_roles(connection: Connection, schema: str) -> list[str]:
     made = [role for role in (OWNER, APP, ADMIN) if role not in seen.roles]
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(7265, 2)")
-        for statement in roles_sql(seen):
+        for statement in roles_sql(seen.user, seen.database, seen.citus):
             connection.execute(statement)
     return [f"the role {role}" for role in made]
 
 
-def roles_sql(seen: Facts) -> list[str]:
+def roles_sql(user: str, database: str, citus: bool) -> list[str]:
     """What an administrator runs where we may not: safe to run again."""
     # On Citus the coordinator connects to the workers as the owner, so it must be able to log in there.
-    login = "LOGIN" if seen.citus else "NOLOGIN"
+    login = "LOGIN" if citus else "NOLOGIN"
     made = [
         f"""DO $$ BEGIN CREATE ROLE {role} {how} NOSUPERUSER NOBYPASSRLS;
     EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"""
         for role, how in ((OWNER, login), (APP, "NOLOGIN"), (ADMIN, "NOLOGIN"))
     ]
-    quoted = '"' + seen.user.replace('"', '""') + '"'
-    database = '"' + seen.database.replace('"', '""') + '"'
+    quoted = '"' + user.replace('"', '""') + '"'
+    database = '"' + database.replace('"', '""') + '"'
     return [
         *made,
         f"GRANT CREATE ON DATABASE {database} TO {OWNER}",

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from recollect.stores.postgres.connections import Connections, Location, driver, translated
-from recollect.stores.postgres.setup import ADMIN, APP, OWNER, SCHEMA, Facts, facts, roles_sql, upgrade
+from recollect.stores.postgres.setup import APP, SCHEMA, Facts, facts, roles_sql, upgrade
 
 Level = Literal["ok", "note", "problem"]
 _OLDEST = 140000
@@ -129,9 +129,10 @@ def roles_for(location: Location) -> list[str]:
     """The SQL by which an administrator makes the roles that the connecting one may not make."""
     with Connections(location).lent() as connection:
         try:
-            return roles_sql(facts(connection, location.schema))
+            return roles_sql(*connection.execute(_WHO).fetchone())
         except driver().Error as error:
             raise translated(error, location) from error
 
 
-__all__ = ["ADMIN", "APP", "OWNER", "Check", "bring_up_to_date", "remarks", "roles_for", "status"]
+_WHO = """SELECT current_user::text, current_database()::text,
+    EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"""
