@@ -201,7 +201,8 @@ def test_removing_erases_it_and_says_so(memory: Memory, url: str) -> None:
     kept = kb.add("# Otters\n\nswim", status="published")
     gone = kb.add("# Lynxes\n\nzyxwvut sleeps", status="published")
     receipt = kb.remove(gone.id, reason="outdated")
-    assert (receipt.count, receipt.reason, receipt.erased) == (1, "outdated", True)
+    erased = not url.startswith("postgresql")  # a server keeps traces, and says so
+    assert (receipt.count, receipt.reason, receipt.erased) == (1, "outdated", erased)
     assert kb.search("zyxwvut") == []
     assert kb.list() == [kept]
     with pytest.raises(NotFoundError):

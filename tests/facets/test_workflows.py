@@ -219,7 +219,8 @@ def test_removing_one_erases_it(memory: Memory, url: str) -> None:
     completed(memory, "zyxwvut was signed")
     (flow,) = memory.workflows.list()
     receipt = memory.workflows.remove(flow.id, reason="asked to")
-    assert (receipt.erased, receipt.reason, receipt.ids) == (True, "asked to", (flow.id,))
+    erased = not url.startswith("postgresql")  # a server keeps traces, and says so
+    assert (receipt.erased, receipt.reason, receipt.ids) == (erased, "asked to", (flow.id,))
     assert memory.workflows.list() == memory.workflows.search("zyxwvut") == []
     memory.close()
     assert traces(url, b"zyxwvut") == []

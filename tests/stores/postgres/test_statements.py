@@ -281,9 +281,8 @@ def test_on_citus_every_table_is_distributed_by_tenant(fresh_postgres: str, monk
     assert {values[1] for _, values in given[1:]} == {f"{location.schema}.places"}
     assert not any("PARTITION" in text for text in sent if "CREATE TABLE" in text)
     assert not any(re.fullmatch(r"vectors_\d+", table) for table in tables)
-    owner = next(
-        text for text in setup.roles_sql(seen.user, seen.database, True) if f"CREATE ROLE {setup.OWNER} " in text
-    )
+    spread = setup.roles_sql(seen.user, seen.database, True)
+    owner = next(text for text in spread if f"CREATE ROLE {setup.OWNER} " in text)
     assert f"CREATE ROLE {setup.OWNER} LOGIN NOSUPERUSER NOBYPASSRLS" in owner
     single = setup.roles_sql(seen.user, seen.database, False)
     assert any(f"CREATE ROLE {setup.OWNER} NOLOGIN" in text for text in single)
