@@ -94,7 +94,7 @@ def test_a_location_is_one_for_a_path_and_empty_for_the_next_test(tmp_path: Path
     assert located("postgresql", tmp_path / "other") != first
     assert located("sqlite", path) == f"sqlite:{path}"
     schema = first.rpartition("=")[2]
-    shared().psql(f"CREATE SCHEMA {schema}")
+    shared().psql(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
     shared().psql(f"CREATE TABLE {schema}.things (tenant text)")
     shared().psql(f"INSERT INTO {schema}.things VALUES ('acme')")
     (tmp_path / "test").rmdir()
