@@ -11,7 +11,7 @@ from recollect import validation
 from recollect.errors import InputError
 from recollect.policies.secrets import Screen, screen, screen_name
 from recollect.presets import Preset, load
-from recollect.stores import KINDS, split
+from recollect.stores import IN_FILES, split
 from recollect.stores.port import Store
 
 FILE = "recollect.toml"
@@ -131,8 +131,8 @@ def _checked(given: dict[str, Any], path: str) -> Defaults:
 def _check(key: str, value: str) -> None:
     if key in ADDRESS:
         validation.name(value, key)
-    elif key == "store" and value not in KINDS:
-        raise InputError(key, f"{value[:40]!r} is not a kind of store; known: {', '.join(KINDS)}")
+    elif key == "store" and value not in IN_FILES:
+        raise InputError(key, f"{value[:40]!r} is not a kind of store of files; known: {', '.join(IN_FILES)}")
     elif not value.strip():
         raise InputError(key, "must not be empty")
     elif key == "embedder" and "@" in value.partition("#")[0].partition("://")[2].partition("/")[0]:

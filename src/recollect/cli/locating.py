@@ -73,12 +73,12 @@ def _made(folder: str) -> Iterator[str]:
 def _is_store(path: str) -> bool:
     """Above the working folder, a folder must not only have the name: others call theirs `memory` too."""
     from recollect.errors import StoreError
-    from recollect.stores import KINDS, open_store
+    from recollect.stores import IN_FILES, open_store
 
     if not os.path.isdir(path):
         return False
     try:
-        return any(_holds(open_store(path, kind)) for kind in KINDS)
+        return any(_holds(open_store(path, kind)) for kind in IN_FILES)
     except StoreError:
         return False
 

@@ -19,6 +19,8 @@ _STORES = {
 
 
 KINDS = tuple(_STORES)
+IN_FILES = ("sqlite", "ledger", "notebook")
+"""Those whose location is a path."""
 
 
 def split(location: str | os.PathLike[str]) -> tuple[str | None, str]:

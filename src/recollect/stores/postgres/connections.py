@@ -95,7 +95,9 @@ def _split(location: str) -> SplitResult:
         plain = split.port is None or split.port > 0
     except ValueError:
         plain = False
-    whole = plain and not split.fragment and "@" not in split.path and split.netloc.count("@") <= 1
+    whole = (
+        plain and "://" in location and not split.fragment and "@" not in split.path and split.netloc.count("@") <= 1
+    )
     if not whole or re.search("%(?![0-9A-Fa-f]{2})", location):
         advice = "in a user or password write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
         raise InputError("store", f"is not a URL as postgresql://user:password@host:port/database; {advice}")
