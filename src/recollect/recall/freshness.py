@@ -266,7 +266,8 @@ def _question(query: str) -> _Question:
     every = frozenset(stems(query))
     words = every - _EMPTY
     persons = names | {word for word in words if word[0] == "@"}
-    spelled = [word for word in WORD.findall(query.lower()) if stem(word) in words - persons]
+    telling = words - persons
+    spelled = [word for word in WORD.findall(query.lower()) if stem(word) in telling]
     return _Question(words, names, persons, every, [word[:5] for word in spelled], " or " in query)
 
 
