@@ -34,6 +34,7 @@ from support import postgres as servers
 from recollect import Memory
 from recollect.stores.port import Place
 from recollect.stores.postgres import words
+from recollect.stores.rows import text_key
 
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 DIMENSIONS, TENANT, SIZE = 384, "t0", 10_000
@@ -60,38 +61,39 @@ class Given:
 
 
 class Tape:
-    """What was sent, one transaction after the other, to be sent again."""
+    """What was sent, one round trip after the other, to be sent again."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[str, Any, dict[str, Any]]] = []
+        self.trips: list[list[tuple[str, Any, dict[str, Any]]]] = []
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        whole = psycopg.Connection.execute
+        execute, pipeline = psycopg.Connection.execute, psycopg.Connection.pipeline
+        together = False
 
-        def execute(connection: Any, query: Any, params: Any = None, **options: Any) -> Any:
-            self.sent.append((query, params, options))
-            return whole(connection, query, params, **options)
+        def executed(connection: Any, query: Any, params: Any = None, **options: Any) -> Any:
+            if not together:
+                self.trips.append([])
+            self.trips[-1].append((query, params, options))
+            return execute(connection, query, params, **options)
 
-        psycopg.Connection.execute = execute  # type: ignore[method-assign]
+        @contextmanager
+        def piped(connection: Any) -> Iterator[Any]:
+            nonlocal together
+            together = True
+            self.trips.append([])
+            with pipeline(connection) as made:
+                yield made
+            together = False
+
+        psycopg.Connection.execute, psycopg.Connection.pipeline = executed, piped  # type: ignore[method-assign]
         try:
             yield
         finally:
-            psycopg.Connection.execute = whole  # type: ignore[method-assign]
-
-    def trips(self) -> list[list[tuple[str, Any, dict[str, Any]]]]:
-        """What goes together in one pipeline: a read as a whole; of a write its lock by itself."""
-        found: list[list[tuple[str, Any, dict[str, Any]]]] = [[]]
-        for query, params, options in self.sent:
-            if query.startswith("BEGIN"):
-                found.append([])
-            found[-1].append((query, params, options))
-            if "; " in query:  # several statements in one text are no part of a pipeline
-                found.append([])
-        return [trip for trip in found if trip]
+            psycopg.Connection.execute, psycopg.Connection.pipeline = execute, pipeline  # type: ignore[method-assign]
 
     def play(self, connection: Any, change: Callable[[Any], Any] = lambda value: value) -> None:
-        for trip in self.trips():
+        for trip in self.trips:
             if len(trip) == 1:
                 connection.execute(trip[0][0], change(trip[0][1]), **trip[0][2])
                 continue
@@ -172,14 +174,15 @@ def singles(url: str) -> dict[str, Any]:
             other.remember(f"warm {n}")
         with floor_tape.recording():
             first = other.remember("the one that is written down")
-        last = 10  # so many memories, and as many audit entries
+        # What no two memories have in common: the number of the memory and of its audit entry, the ids, the text's key.
+        apart = {10, text_key("the one that is written down")}
 
         def again(value: Any, n: int) -> Any:
             if isinstance(value, tuple | list):
                 return [again(one, n) for one in value]
-            if value == first.id:
-                return f"{first.id[:-6]}{n:06x}"
-            return value + n + 1 if value == last and not isinstance(value, bool) else value
+            if isinstance(value, int):
+                return value + n + 1 if value in apart else value
+            return f"{first.id[:-6]}{n:06x}" if value == first.id else value
 
         return compared(
             "remember, p50",

@@ -549,6 +549,7 @@ print(sent)
 @pytest.mark.clause("INK-22")
 def test_a_migration_that_is_killed_anywhere_is_finished_by_the_next_process(server: Server, start: Start) -> None:
     complete = at(server, "complete")
+    Memory(at(server, "roles")).list()  # the first on a server also makes the roles, which the others find there
     last = int(ended(start(KILLED, complete, -1, "complete"), 20))
     whole = _made(server, "complete")
     steps = [*range(5, min(last, 18)), (last + 18) // 2, last - 1, last]

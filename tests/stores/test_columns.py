@@ -12,7 +12,8 @@ from recollect.filters import Filter
 from recollect.recall.calibrated import MEASURED, lendings
 from recollect.recall.pool import Pool
 from recollect.record import EPOCH, Address, to_micros
-from recollect.stores.columns import NEVER, Batch, Columns, Ids, Vectors
+from recollect.stores.block import NEVER
+from recollect.stores.columns import Batch, Columns, Ids, Vectors
 from recollect.stores.port import Place
 from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
 from recollect.text.query import TextQuery

@@ -7,9 +7,9 @@ Columns change under the lock of their owner. What is handed out is a `Block`, w
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from recollect.filters import ANY_OF, Filter
 from recollect.record import EPOCH, Address, Tier, to_micros
+from recollect.stores.block import NEVER, Block, Seen
 from recollect.text.speakers import speaker
 
-T = TypeVar("T")
-NEVER = (1 << 63) - 1
 _GROWTH = 1.125
 """Copies are cheap beside vectors that nobody uses."""
 _FILTERS = 4
@@ -70,69 +69,6 @@ class Batch(NamedTuple):
     said_by: Sequence[Any]
     """What the metadata says of the speaker."""
     who: Sequence[tuple[Address, Tier]]
-
-
-class Block:
-    """Memories by position, as they were at one moment: plain arrays, valid for ever and for every thread."""
-
-    def __init__(
-        self,
-        ids: Sequence[str],
-        created: NDArray[np.int64],
-        length: NDArray[np.int32],
-        conversation: NDArray[np.int32],
-        before: NDArray[np.int32],
-        after: NDArray[np.int32],
-        speaker: NDArray[np.int32],
-        speakers: Sequence[str],
-    ) -> None:
-        self.size = len(created)
-        self.ids = ids
-        self.created = created
-        self.length = length
-        self.conversation = conversation
-        """A number of the conversation; a memory outside any has a number of its own."""
-        self.before = before
-        """The position of the memory before it in the same conversation; -1 for none."""
-        self.after = after
-        self.speaker = speaker
-        self.speakers = speakers
-        """By code."""
-
-
-class Seen:
-    """Which positions of a block a filter sees."""
-
-    def __init__(self, block: Block, mask: NDArray[np.bool_], since: int = -NEVER, until: int = NEVER) -> None:
-        self.block = block
-        self.mask = mask
-        self._since, self._until = since, until
-        self._kept: dict[Hashable, Any] = {}
-
-    def holds(self, now: int) -> bool:
-        """Whether at that time nothing else has expired than when it was made."""
-        return self._since <= now < self._until
-
-    def once(self, what: Hashable, make: Callable[[], T]) -> T:
-        """What depends on the block and the mask alone, made when first asked for and kept with them."""
-        if what not in self._kept:
-            self._kept[what] = make()
-        return self._kept[what]
-
-    def only(self, positions: NDArray[np.int64]) -> Seen:
-        """Of what is seen, these."""
-        has = np.zeros_like(self.mask)
-        has[positions] = True
-        return Seen(self.block, self.mask & has)
-
-    def speakers(self) -> dict[str, int]:
-        """How many of those that are seen each said; nobody is the empty name."""
-        return self.once("speakers", self._speakers)
-
-    def _speakers(self) -> dict[str, int]:
-        counts = np.bincount(self.block.speaker[self.mask], minlength=1)
-        names = self.block.speakers
-        return {names[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist()}
 
 
 class Codes:

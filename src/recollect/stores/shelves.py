@@ -7,14 +7,21 @@ audit entry.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from recollect.errors import ConflictError
-from recollect.record import EPOCH
+from recollect.record import EPOCH, from_micros, to_micros
+
+PAGE = 500
+COLUMNS = "shelf, key, body, parent, account, agent, version, created_at, changed_at"
+"""Of a thing in a table, in the order of `to_row` and `from_row`."""
+_encode = msgspec.json.Encoder().encode
+_body = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Thing(msgspec.Struct, frozen=True):
@@ -35,22 +42,53 @@ class Thing(msgspec.Struct, frozen=True):
         return not folded or folded in msgspec.json.encode(self.body).decode().casefold()
 
 
-def check_version(thing: Thing, there: int, expect: int | None) -> None:
-    """`there` is the version that is kept now, 0 for none."""
-    if expect is not None and expect != there:
-        known = f"version {there}" if there else "not there"
-        raise ConflictError(f"{thing.shelf} {thing.key} is {known}, not version {expect}; read it again")
-
-
 def as_kept(thing: Thing, there: Thing | None, expect: int | None, exact: bool) -> Thing:
     """What a store keeps, in place of what is there now."""
     version = there.version if there else 0
-    check_version(thing, version, expect)
+    if expect is not None and expect != version:
+        known = f"version {version}" if version else "not there"
+        raise ConflictError(f"{thing.shelf} {thing.key} is {known}, not version {expect}; read it again")
     if exact:
         return thing
     return msgspec.structs.replace(
         thing, version=version + 1, created_at=there.created_at if there else thing.created_at
     )
+
+
+def to_row(thing: Thing) -> tuple[Any, ...]:
+    owner, times = (
+        (thing.parent, thing.account, thing.agent),
+        (to_micros(thing.created_at), to_micros(thing.changed_at)),
+    )
+    return thing.shelf, thing.key, _encode(thing.body).decode(), *owner, thing.version, *times
+
+
+def from_row(row: Sequence[Any]) -> Thing:
+    shelf, key, body, parent, account, agent, version, created, changed = row
+    return Thing(shelf, key, _body(body), parent, account, agent, version, from_micros(created), from_micros(changed))
+
+
+def paged(
+    page: Callable[[int], Sequence[Sequence[Any]]],
+    thing: Callable[[Sequence[Any]], Thing],
+    edge: int,
+    contains: str,
+    limit: int | None,
+) -> Iterator[Thing]:
+    """Things of a table, page by page, so that no transaction stays open while the caller works.
+
+    `page` gives the next rows behind a number, which stands last in each.
+    """
+    folded = contains.casefold()
+
+    def matching(edge: int) -> Iterator[Thing]:
+        while rows := page(edge):
+            yield from (kept for row in rows if (kept := thing(row[:-1])).contains(folded))
+            if len(rows) < PAGE:
+                return
+            edge = rows[-1][-1]
+
+    return islice(matching(edge), limit)
 
 
 def names(things: Iterable[Thing]) -> list[str] | None:

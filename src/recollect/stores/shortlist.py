@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.filters import Filter
-from recollect.stores.columns import Block, Columns, Seen
+from recollect.stores.block import Block, Seen
+from recollect.stores.columns import Columns
 from recollect.stores.fts import word_terms
 from recollect.stores.port import Place
 from recollect.text.query import TextQuery

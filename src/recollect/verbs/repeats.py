@@ -40,7 +40,8 @@ def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, 
     One of which None is said was read out of other words: then how its sentence ends, its kind, who said it and where
     it is from do not matter.
     """
-    texts = list(dict.fromkeys(text for draft in drafts if draft.id in said for text in _forms(draft, said[draft.id])))
+    forms = {draft.id: _forms(draft, said[draft.id]) for draft in drafts if draft.id in said}
+    texts = list(dict.fromkeys(text for known in forms.values() for text in known))
     now, there = view.now(), view.store.with_texts(place, texts) if texts else []
     known: dict[str, dict[str, Record]] = {text: {} for text in texts}
     for record in there:
@@ -49,14 +50,12 @@ def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, 
     new, changed, known_as = dict[str, Record](), dict[str, Record](), dict[str, str]()
     most = min(view.preset.remember.max_tags or MAX_TAGS, MAX_TAGS)
     for draft in drafts:
-        twins: list[Record] = []
-        if draft.id in said:
-            twins = [twin for text in _forms(draft, said[draft.id]) for twin in reversed(known[text].values())]
+        twins = [twin for text in forms.get(draft.id, ()) for twin in reversed(known[text].values())]
         told = (_told(twin, draft, said[draft.id], most, now) for twin in twins)
         again = next((twin for twin in told if twin is not None), None)
         if again is None:
             new[draft.id] = draft
-            if draft.id in said:
+            if draft.id in forms:
                 known[draft.text][draft.id] = draft
             continue
         known_as[draft.id] = again.id

@@ -60,6 +60,7 @@ def url(server: Server, vectors: np.ndarray) -> str:
             ]
             store.put(place, records)
     store.close()
+    server.psql("ANALYZE")  # as the server would in a minute: it takes the tables for empty until then
     return server.url()
 
 

@@ -11,14 +11,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.command_line import recollect
 from support.common import LONG, Script
 from support.postgres import DSN, Server
 
 from recollect import AccessError, ConcurrencyError, InputError, Memory, MovedError, NotFoundError, RecollectError
+from recollect.conformance.samples import sample
+from recollect.stores import open_store
 from recollect.stores.port import Place
 from recollect.stores.postgres import moving
+from recollect.stores.postgres.connections import Location
+from recollect.stores.postgres.nearest import Indexer
 from recollect.stores.postgres.store import Postgres
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(DSN), reason="needs servers of its own")]
@@ -586,6 +591,25 @@ def test_the_command_lists_moves_and_takes_back(pair: Pair) -> None:
     done = recollect("tenants", "move", "shop", "--to", "b", "--store", pair.home.url(), "--server", "b")
     assert done.returncode == 1
     assert "needs a URL" in done.stderr
+
+
+def test_an_index_that_does_not_move_along_is_told_and_made_there(pair: Pair) -> None:
+    place, rng = Place("dense", "w"), np.random.default_rng(7)
+    store = open_store(pair.home.url())
+    vectors = [row.astype("<f4").tobytes() for row in rng.standard_normal((200, 8))]
+    fields = {"tenant": "dense", "workspace": "w", "embedding_model": "test"}
+    store.put(place, [sample(f"memory {n}", embedding=vector, **fields) for n, vector in enumerate(vectors)])
+    store.close()
+    assert [change.action for change in Indexer(Location.of(pair.home.url()), 100).run()] == ["build"]
+    done = recollect("tenants", "move", "dense", "--to", "b", "--json", *pair.options)
+    advice = json.loads(done.stdout)["advice"]
+    assert advice.startswith("an index of the vectors of dense did not move along")
+    assert advice in done.stderr
+    (command,) = re.findall("`recollect (db index .*)`", advice)
+    done = recollect(*command.split(), "--above", "100", "--json")
+    assert [one["action"] for one in json.loads(done.stdout)["changes"]] == ["build"], done.stderr
+    done = recollect("tenants", "move", "shallow", "--to", "b", "--empty", "--json", *pair.options)
+    assert (json.loads(done.stdout)["advice"], done.stderr) == ("", "")
 
 
 def test_servers_have_names_and_are_for_a_store_on_a_server(pair: Pair, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class AuditTable:
             kept = _encode(before), _encode(things) if things else None
             statements.append(Statement(_KEEP, (*where, entry.seq, at, *kept)))
             work.changed(place, "undo", [(entry.seq,)])
-        work.run(statements)
+        work.later(statements)
         work.heads[place] = head._replace(entries=entry.seq, sealed=entry.hash)
         return entry
 
@@ -94,6 +94,8 @@ class AuditTable:
         work = self._sessions.work
         if work is not None and place in work.heads:
             return work.heads[place].entries
+        if work is not None and place.workspace is None and place.tenant in work.shared:
+            return work.shared[place.tenant]
         rows = self._sessions.rows(place.tenant, _WRITTEN, (place.tenant, workspace_of(place)))
         return rows[0][0] if rows else 0
 

@@ -18,7 +18,7 @@ from recollect.stores.folders import merged
 from recollect.stores.port import After, By, Order, Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.sessions import Runner
-from recollect.stores.postgres.statements import Rows, Statement, workspace_of
+from recollect.stores.postgres.statements import Rows, Statement, rows_of, workspace_of
 from recollect.stores.postgres.work import Work
 from recollect.stores.rows import (
     COLUMNS,
@@ -39,6 +39,8 @@ from recollect.text.speakers import HEAD
 from recollect.text.speakers import speaker as named_speaker
 
 _PAGE = 500
+_AT_ONCE = 250
+"""Memories that are sent together."""
 _SOON = 0.25
 """Seconds that what can be made up for waits for a writer."""
 
@@ -103,11 +105,11 @@ def _value(name: str) -> str:
 
 
 def _insert_many(table: str, columns: Sequence[str]) -> str:
-    """From one JSON text: much quicker to write than as many values."""
+    """Into one place, from one JSON text: much quicker to write than as many values."""
     given = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in columns)
     taken = ", ".join("decode(vector, 'hex')" if name == "vector" else name for name in columns)
-    names = ", ".join(columns)
-    return f"INSERT INTO {{s}}.{table} ({names}) SELECT {taken} FROM json_to_recordset(%s::json) AS x ({given})"
+    return f"""INSERT INTO {{s}}.{table} (tenant, workspace, {", ".join(columns)})
+    SELECT %s, %s, {taken} FROM json_to_recordset(%s::json) AS x ({given})"""
 
 
 _ONCE = " ON CONFLICT (tenant, workspace, id) DO NOTHING RETURNING id"
@@ -134,34 +136,27 @@ class Memories:
         if not records:
             return
         head = work.heads[place]
-        rows = [_Rows(place, seq, record) for seq, record in enumerate(records, head.memories + 1)]
-        work.changed(place, "memory", [(row.seq,) for row in rows])
-        added = work.run(self._inserts(work, rows))[0].fetchall()
-        if len(added) < len(rows):
-            self._take_out(work, place, [row.seq for row in rows])
-            there = {ident for (ident,) in added}
-            first = next((row.id for row in rows if row.id not in there), rows[0].id)
+        numbered = list(enumerate(records, head.memories + 1))
+        work.changed(place, "memory", [(seq,) for seq, _ in numbered])
+        added = {ident for cursor in work.run(self._inserts(work, place, numbered)) for (ident,) in rows_of(cursor)}
+        if len(added) < len(records):
+            self._take_out(work, place, [seq for seq, _ in numbered])
+            first = next((record.id for record in records if record.id not in added), records[0].id)
             raise ConflictError(f"a memory with the id {first} exists already")
-        work.heads[place] = head._replace(memories=head.memories + len(rows))
+        work.heads[place] = head._replace(memories=head.memories + len(records))
         self._listen(work, place, records)
 
-    def _inserts(self, work: Work, rows: Sequence[_Rows]) -> list[Statement]:
-        """The statement that tells of conflicts comes first."""
+    def _inserts(self, work: Work, place: Place, numbered: Sequence[tuple[int, Record]]) -> Iterator[Statement]:
+        """Some memories at a time: the server writes them while the next are made ready. One tells which are new."""
         compared = work.sessions.facts.vectors
-        tables: list[tuple[str, tuple[str, ...], list[tuple[Any, ...]]]] = [
-            ("memories", _MEMORY, [row.memory for row in rows]),
-            ("contents", _CONTENT, [row.content for row in rows]),
-            ("search", _SEARCH, [words for row in rows for words in row.words]),
-            ("tags", _TAGGED, [tag for row in rows for tag in row.tags]),
-            ("embeddings", _EMBEDDING, [row.embedding for row in rows if row.embedding]),
-            ("vectors", _VECTOR, [row.vector for row in rows if row.vector and compared]),
-        ]
-        return [
-            statement
-            for table, columns, given in tables
-            if given
-            for statement in _inserted(table, columns, given, _ONCE if table == "memories" else "")
-        ]
+        for at in range(0, len(numbered), _AT_ONCE):
+            rows = [_Rows(place, seq, record) for seq, record in numbered[at : at + _AT_ONCE]]
+            yield from _inserted("memories", _MEMORY, [row.memory for row in rows], _ONCE)
+            yield from _inserted("search", _SEARCH, [words for row in rows for words in row.words])
+            yield from _inserted("contents", _CONTENT, [row.content for row in rows])
+            yield from _inserted("tags", _TAGGED, [tag for row in rows for tag in row.tags])
+            yield from _inserted("embeddings", _EMBEDDING, [row.embedding for row in rows if row.embedding])
+            yield from _inserted("vectors", _VECTOR, [row.vector for row in rows if row.vector and compared])
 
     def _listen(self, work: Work, place: Place, records: Sequence[Record]) -> None:
         """A name before a colon is a speaker's once a second turn of the conversation begins with it.
@@ -364,8 +359,11 @@ def _inserted(table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]
         return [Statement(_insert(table, columns) + end, rows[0])]
     if "vector" in columns:
         rows = [(*row[:-1], row[-1].hex()) for row in rows]
-    given = [dict(zip(columns, row, strict=True)) for row in rows]
-    return [Statement(_insert_many(table, columns) + end, (_json(given),))]
+    tenant, workspace, *values = zip(*rows, strict=True)
+    filled = [pair for pair in zip(columns[2:], values, strict=True) if pair[1].count(None) < len(rows)]
+    names = [name for name, _ in filled]
+    given = [dict(zip(names, row, strict=True)) for row in zip(*(column for _, column in filled), strict=True)]
+    return [Statement(_insert_many(table, names) + end, (tenant[0], workspace[0], _json(given)))]
 
 
 def _json(rows: Sequence[Mapping[str, Any]]) -> str:

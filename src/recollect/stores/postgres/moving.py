@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -27,10 +28,12 @@ from recollect.stores.audit import Entry
 from recollect.stores.port import Place
 from recollect.stores.postgres import transfer
 from recollect.stores.postgres.audit import AuditTable
+from recollect.stores.postgres.nearest import not_moved
 from recollect.stores.postgres.placement import HOME, PLACEMENT, Placement, lock_key
 from recollect.stores.postgres.servers import Servers
 from recollect.stores.postgres.transfer import Group, Key, Run, Side
 
+log = logging.getLogger("recollect.stores.postgres.moving")
 T = TypeVar("T")
 Progress = Callable[[str, int, int | None], None]
 """What is done, how much of it, and of how much."""
@@ -80,6 +83,8 @@ class Receipt(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     frozen_ms: float | None = None
     """For how long nobody could write; None if the run that stopped them was killed."""
+    advice: str = ""
+    """What is left to do on the target."""
 
     @property
     def memories(self) -> int:
@@ -429,6 +434,7 @@ class Mover:
                 raise self._kept()
         with self._source.transaction() as run:
             rows, checked = transfer.counts(run), transfer.sums(run)
+            ((indexes,),) = run.rows("SELECT count(nearest) FROM {s}.places WHERE tenant = %s")
         checksum = hashlib.sha256(msgspec.json.encode(checked, order="sorted")).hexdigest()
         receipt = self._receipt("moved", rows, checksum)
         self._log(receipt)
@@ -436,7 +442,10 @@ class Mover:
             self._still(run.named(_GONE, move=self._move))
             transfer.remove_all(run)
             run("DELETE FROM {s}.changes WHERE tenant = %s")
-        return msgspec.structs.replace(receipt, seconds=time.monotonic() - self._started)
+        advice = not_moved(self.tenant, indexes, self._target.sessions.location)
+        if advice:
+            log.warning("%s", advice)
+        return msgspec.structs.replace(receipt, seconds=time.monotonic() - self._started, advice=advice)
 
     def _receipt(
         self, state: Literal["moved", "rolled back", "there already"], rows: Mapping[str, int] = {}, checksum: str = ""

@@ -197,6 +197,18 @@ def nearest_sql(where: str, model: str, limit: int | str, exact: bool = False) -
     return f"SELECT seq FROM {{s}}.vectors WHERE {where} ORDER BY {far}{' + 0' if exact else ''} LIMIT {limit}"
 
 
+def not_moved(tenant: str, indexes: int, there: Location) -> str:
+    """What to tell whoever moved a tenant to a server where so many indexes are still to be made; nothing for none."""
+    if not indexes:
+        return ""
+    which = "an index" if indexes == 1 else f"{indexes} indexes"
+    schema = "" if there.schema == "recollect" else f"?schema={there.schema}"
+    return (
+        f"{which} of the vectors of {tenant} did not move along: all of them are compared, which is exact but slower, "
+        f"until you run `recollect db index --store {there.shown}{schema}`"
+    )
+
+
 def _name(place: Place, model: str) -> str:
     """Of the index: the same for the same place and model."""
     named = f"{place.tenant}\0{workspace_of(place)}\0{model}"

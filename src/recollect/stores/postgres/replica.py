@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from recollect import forking
 from recollect.errors import RecollectError
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver
+from recollect.stores.postgres.statements import rows_of
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.statements import Rows, Statement
@@ -109,7 +110,7 @@ class Replica:
             connection.execute("COMMIT", prepare=False)
         if reached.fetchone() != (True,):
             raise BehindError
-        return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+        return [rows_of(cursor) for cursor in cursors]
 
     def close(self) -> None:
         self.connections.close()

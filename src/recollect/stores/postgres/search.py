@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.stores.columns import Block, Seen
+from recollect.stores.block import Block, Seen
 from recollect.stores.fts import word_pattern
 from recollect.stores.port import Place
 from recollect.stores.postgres import words
@@ -53,18 +53,16 @@ best AS MATERIALIZED (
     UNION SELECT seq FROM by_word UNION SELECT seq FROM by_part
     UNION (SELECT seq FROM seen WHERE far IS NOT NULL ORDER BY far, seq LIMIT %(each)s)
     UNION (SELECT seq FROM seen WHERE %(nothing)s ORDER BY seq LIMIT %(each)s)),
-turn AS MATERIALIZED (SELECT seq, lag(seq) OVER talk AS b1, lag(seq, 2) OVER talk AS b2, lead(seq) OVER talk AS a1,
-    lead(seq, 2) OVER talk AS a2 FROM seen
-    WHERE conversation IN (SELECT s.conversation FROM best JOIN seen s USING (seq) WHERE s.conversation IS NOT NULL)
-    WINDOW talk AS (PARTITION BY conversation ORDER BY seq)),
+turn AS MATERIALIZED ({turn}),
 short AS MATERIALIZED (SELECT seq FROM best UNION
-    SELECT near.seq FROM best JOIN turn USING (seq) CROSS JOIN LATERAL unnest(ARRAY[b1, b2, a1, a2]) near (seq)
+    SELECT near.seq FROM turn CROSS JOIN LATERAL unnest(ARRAY[b[1], b[2], a[1], a[2]]) near (seq)
     WHERE near.seq IS NOT NULL),
-told AS MATERIALIZED (SELECT seen.*, turn.b1, turn.a1
-    FROM short JOIN seen USING (seq) LEFT JOIN turn USING (seq) ORDER BY seq)
+told AS MATERIALIZED (SELECT seen.* FROM short JOIN seen USING (seq) ORDER BY seq)
 SELECT n::bigint, length, compared, cosine, spread,
-    (SELECT array[array_agg(seq), array_agg(created_at), array_agg(length::bigint), array_agg(coalesce(b1, -1)),
-        array_agg(coalesce(a1, -1))] FROM told),
+    (SELECT array[array_agg(seq), array_agg(created_at), array_agg(length::bigint)] FROM told),
+    (SELECT array[array_agg(coalesce(b[3], -1)), array_agg(coalesce(b[2], -1)), array_agg(coalesce(b[1], -1)),
+        array_agg(seq), array_agg(coalesce(a[1], -1)), array_agg(coalesce(a[2], -1)), array_agg(coalesce(a[3], -1))]
+        FROM turn),
     (SELECT array_agg(far::float8) FROM told), (SELECT array_agg(id) FROM told),
     (SELECT array_agg(conversation) FROM told), (SELECT array_agg(speaker) FROM told),
     (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM word JOIN short USING (seq)),
@@ -72,11 +70,22 @@ SELECT n::bigint, length, compared, cosine, spread,
     (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count),
     (SELECT array[array_agg(number::bigint), array_agg(n)] FROM part_count)
 FROM whole"""
+# The three turns of the conversation before one of the best, nearest first, and the three after it. Two come along on
+# either side; the third only tells what is next to them.
+_NEXT = """SELECT m.seq FROM {{s}}.memories m WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s
+        AND m.conversation = s.conversation AND m.seq {way} s.seq AND {{clause}} ORDER BY m.seq {order} LIMIT 3"""
+_BY_INDEX = f"""SELECT s.seq, ARRAY({_NEXT.format(way="<", order="DESC")}) AS b,
+    ARRAY({_NEXT.format(way=">", order="")}) AS a
+    FROM best JOIN seen s USING (seq) WHERE s.conversation IS NOT NULL"""
+# Among a few that are looked for, whatever was said between them.
+_BY_ORDER = """SELECT seq, ARRAY[lag(seq) OVER talk, lag(seq, 2) OVER talk, lag(seq, 3) OVER talk] AS b,
+    ARRAY[lead(seq) OVER talk, lead(seq, 2) OVER talk, lead(seq, 3) OVER talk] AS a
+    FROM seen WHERE conversation IS NOT NULL WINDOW talk AS (PARTITION BY conversation ORDER BY seq)"""
 _COUNT = """SELECT number, count(*) AS n, greatest(ln(((SELECT n FROM whole) - count(*) + 0.5) / (count(*) + 0.5)),
     1e-6::float8) AS rarity FROM {t} GROUP BY number"""
 _BEST = """SELECT seq FROM (SELECT {t}.seq, {t}.length, sum(rarity) AS worth FROM {t} JOIN {t}_count USING (number)
         GROUP BY {t}.seq, {t}.length) found
-    ORDER BY worth / (1.3 + 0.9 * length / (SELECT greatest(length, 1) FROM whole)) DESC, seq LIMIT %(each)s"""
+    ORDER BY worth / (1.3 + 0.9::float8 * length / (SELECT greatest(length, 1) FROM whole)) DESC, seq LIMIT %(each)s"""
 _REQUIRED = "SELECT seq FROM {s}.having(%s, %s, %s::text[]) GROUP BY seq HAVING count(*) = %s"
 
 # Of a large place: what may be near by its index and by words, and what the whole is like by every so manieth memory.
@@ -155,15 +164,15 @@ def _shortlist(
     values |= {"words": list(asked.values()), "parts": list(loose.values()), "enough": ask.enough}
     values["nothing"] = not asked and ask.vector is None
     sql = _ASK.format(seen=_SEEN.format(**parts), **parts)
-    ((n, length, compared, cosine, spread, numbers, far, ids, talks, speakers, word, part, word_count, part_count),) = (
+    ((n, length, compared, cosine, spread, numbers, turns, far, ids, talks, speakers, word, part, *counts),) = (
         sessions.rows(place.tenant, sql, values, binary=True)
     )
     if not n or numbers is None or ids is None:
         return None
     seqs = np.array(numbers[0], np.int64)
-    block = _block(seqs, numbers, ids, talks, speakers)
+    block = _block(numbers, turns, ids, talks, speakers)
     found, inside = _postings(seqs, word, list(asked)), _postings(seqs, part, list(loose))
-    frequency = _frequency(part_count, list(loose)) | _frequency(word_count, list(asked))
+    frequency = _frequency(counts[1], list(loose)) | _frequency(counts[0], list(asked))
     cosines = None
     if compared:
         cosines = -np.array([np.nan if one is None else one for one in far], np.float32)
@@ -187,6 +196,7 @@ def _parts(
     if required is not None:
         values["required"] = list(required)
     parts = {"s": "{s}", "distance": distance, "vectors": vectors, "clause": clause}
+    parts["turn"] = (_BY_INDEX if required is None else _BY_ORDER).format(**parts)
     parts["required"] = "" if required is None else " AND m.seq = ANY(%(required)s::bigint[])"
     for table in ("word", "part"):
         parts |= {f"best_{table}": _BEST.format(t=table), f"count_{table}": _COUNT.format(t=table)}
@@ -212,33 +222,43 @@ def _narrowed(
 
 
 def _block(
-    seqs: NDArray[np.int64],
     numbers: Sequence[Sequence[int]],
+    turns: Sequence[Sequence[int]] | None,
     ids: Sequence[str],
     talks: Sequence[str | None],
     speakers: Sequence[str],
 ) -> Block:
-    _, created, length, before, after = (np.array(column, np.int64) for column in numbers)
+    seqs, created, length = (np.array(column, np.int64) for column in numbers)
     groups: dict[object, int] = {}
     conversation = [groups.setdefault(at if talk is None else talk, len(groups)) for at, talk in enumerate(talks)]
     names = list(dict.fromkeys(speakers))
     codes = {name: code for code, name in enumerate(names)}
+    before, after = _next_to(seqs, turns)
     return Block(
         ids,
         created,
         length.astype(np.int32),
         np.array(conversation, np.int32),
-        _positions(seqs, before),
-        _positions(seqs, after),
+        before,
+        after,
         np.array([codes[name] for name in speakers], np.int32),
         names,
     )
 
 
-def _positions(seqs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Where they are among the shortlisted; -1 for one that is not there."""
-    at = np.minimum(np.searchsorted(seqs, wanted), len(seqs) - 1)
-    return np.where(seqs[at] == wanted, at, -1).astype(np.int32)
+def _next_to(
+    seqs: NDArray[np.int64], turns: Sequence[Sequence[int]] | None
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Who is before and after each in its conversation, by position among the shortlisted; -1 for nobody there."""
+    before, after = np.full(len(seqs), -1, np.int32), np.full(len(seqs), -1, np.int32)
+    if turns and turns[0]:
+        said = np.array(turns, np.int64)  # one row for each step, one column for each turn that was among the best
+        at = np.minimum(np.searchsorted(seqs, said), len(seqs) - 1)
+        at[seqs[at] != said] = -1
+        first, second = at[:-1].ravel(), at[1:].ravel()
+        linked = (first >= 0) & (second >= 0)
+        before[second[linked]], after[first[linked]] = first[linked], second[linked]
+    return before, after
 
 
 def _postings(

@@ -18,8 +18,13 @@ class Statement(NamedTuple):
     """False for one whose plan depends on the values; else it is prepared when it comes often."""
 
 
+def answers(cursor: Any) -> bool:
+    """Whether rows come back. Asked of the result itself: psycopg's description makes an object for every column."""
+    return cursor.pgresult is not None and cursor.pgresult.nfields > 0
+
+
 def rows_of(cursor: Any) -> Rows:
-    return cursor.fetchall() if cursor.description else []
+    return cursor.fetchall() if answers(cursor) else []
 
 
 def workspace_of(place: Place) -> str:

@@ -64,12 +64,8 @@ def vectors(place: Place, text: str) -> list[str]:
 
 
 def _vector(key: str, tokens: Sequence[str]) -> str:
-    """Tokens are letters and digits, so that nothing in them needs a quote."""
-    at: dict[str, str] = {}
-    for number, token in enumerate(tokens, 1):
-        known = at.get(token)
-        at[token] = str(number) if known is None else f"{known},{number}"
-    return " ".join([f"'{key}{token[:_LONGEST]}':{rows}" for token, rows in at.items()])
+    """Tokens are letters and digits, so that nothing in them needs a quote. The server takes the same ones together."""
+    return " ".join([f"'{key}{token[:_LONGEST]}':{number}" for number, token in enumerate(tokens, 1)])
 
 
 def _in_parts(tokens: Sequence[str]) -> Iterator[Sequence[str]]:

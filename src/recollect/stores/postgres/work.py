@@ -11,7 +11,7 @@ from recollect.stores.audit import GENESIS
 from recollect.stores.port import Place, in_order
 from recollect.stores.postgres.connections import Connection, driver, lost, translated
 from recollect.stores.postgres.placement import LOG, MOVES, FrozenError, Movement, What, encoded, lock_key, moved
-from recollect.stores.postgres.statements import Rows, Statement, literal, place_of, whose, workspace_of
+from recollect.stores.postgres.statements import Statement, literal, place_of, rows_of, whose, workspace_of
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.sessions import Runner, Sessions
@@ -39,6 +39,10 @@ class Work:
         self.heads: dict[Place, Head] = {}
         self._before: dict[Place, Head] = {}
         self._savepoints: list[tuple[dict[Place, Head], str]] = []
+        self._waiting: list[Statement] = []
+        """To be sent along with the next."""
+        self.shared: dict[str, int] = {}
+        """By tenant, how many audit entries its shared place had when the lock was taken."""
         self._tenant = ""
         self._logged: dict[str, dict[tuple[str, What, str], None]] = {}
         """By tenant, for those that are being copied elsewhere: the keys of what was changed."""
@@ -51,22 +55,33 @@ class Work:
 
     def execute(self, sql: str, values: Any = (), binary: bool = False, prepare: bool | None = None) -> Any:
         """Errors are ours already."""
+        if self._waiting:
+            self.run(())
         try:
             execute: Any = self.connection.execute
             return execute(self.sessions.sql(sql), values or None, binary=binary, prepare=prepare)
         except driver().Error as error:
             raise translated(error, self.sessions.location) from error
 
-    def run(self, statements: Sequence[Statement]) -> list[Any]:
-        """All in one round trip. Their cursors."""
-        if len(statements) == 1:
-            return [self.execute(statements[0].sql, statements[0].values)]
+    def run(self, statements: Iterable[Statement]) -> list[Any]:
+        """All in one round trip, each sent as soon as it is made. Their cursors."""
         try:
             execute: Any = self.connection.execute
             with self.connection.pipeline():
+                self._send_waiting()
                 return [execute(self.sessions.sql(sql), values or None) for sql, values, _ in statements]
         except driver().Error as error:
             raise translated(error, self.sessions.location) from error
+
+    def later(self, statements: Iterable[Statement]) -> None:
+        """Of which nothing is to be known: they cost no round trip of their own."""
+        self._waiting += statements
+
+    def _send_waiting(self) -> None:
+        execute: Any = self.connection.execute
+        waiting, self._waiting = self._waiting, []
+        for sql, values, _ in waiting:
+            execute(self.sessions.sql(sql), values or None)
 
     def become(self, tenant: str) -> None:
         if tenant != self._tenant:
@@ -120,14 +135,18 @@ class Work:
             f"""SELECT workspace, memories, things, entries, sealed, pg_current_xact_id()::text FROM {{s}}.places
             WHERE tenant = {literal(tenant)} AND workspace IN ({names}) ORDER BY workspace FOR UPDATE"""
         )
-        cursor = self.connection.execute("; ".join([*begin, sql]), prepare=False)
-        told: Rows = []
+        shared = self.sessions.sql(
+            f"SELECT entries FROM {{s}}.places WHERE tenant = {literal(tenant)} AND workspace = ''"
+        )
+        cursor: Any = self.connection.execute("; ".join([*begin, sql, self.sessions.sql(shared)]), prepare=False)
+        answered = [rows_of(cursor)]
         while cursor.nextset():
-            if cursor.description and cursor.description[0].name == "state":
-                told = cursor.fetchall()
-        if told:
-            self._heed(tenant, Movement(*told[0]))
-        for workspace, memories, things, entries, sealed, transaction in cursor.fetchall():
+            answered.append(rows_of(cursor))
+        *before, locked, entries_shared = answered
+        if begin and before[-1]:
+            self._heed(tenant, Movement(*before[-1][0]))
+        self.shared[tenant] = entries_shared[0][0] if entries_shared else 0
+        for workspace, memories, things, entries, sealed, transaction in locked:
             self.transaction = transaction
             self.heads[place_of(tenant, workspace)] = Head(memories, things, entries, sealed or GENESIS)
 
@@ -140,8 +159,11 @@ class Work:
         heads, tenant = self._savepoints.pop()
         name = f"s{len(self._savepoints)}"
         if error is None:
+            # By itself: after a pipeline the server does not count for how long a transaction is idle, and whoever has
+            # opened this one may take a while now.
             self.execute(f"RELEASE {name}")
             return
+        self._waiting = []
         self.heads, self._tenant = heads, tenant  # the setting is taken back, too
         try:
             self.connection.execute(f"ROLLBACK TO {name}; RELEASE {name}", prepare=False)
@@ -155,6 +177,7 @@ class Work:
         try:
             execute: Any = self.connection.execute
             with self.connection.pipeline():
+                self._send_waiting()
                 for place, head in self.heads.items():
                     if head != self._before[place]:
                         self.changed(place, "head", [()])

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from recollect.filters import Filter
 from recollect.record import Address
-from recollect.stores.columns import NEVER, Batch, Columns, Vectors, joined
+from recollect.stores.block import NEVER
+from recollect.stores.columns import Batch, Columns, Vectors, joined
 from recollect.stores.fts import expression, word_pattern
 from recollect.stores.port import Place
 from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
