@@ -83,7 +83,7 @@ class _State:
         self._view = view
         self._all = records
         self._live = {record.id: record for record in records}
-        self._over = [record.id for record in quota.over(view)[0]] if view.quota is not None else []
+        self._over = [record.id for record in quota.over(view)] if view.quota is not None else []
         self._consolidate_at: datetime | None = None
         self._held: set[str] = set()
         self._counts: list[dict[tuple[str, Tier], int]] = []

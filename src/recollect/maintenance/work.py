@@ -94,14 +94,10 @@ class QuotaJob(Job):
     def plan(self, view: View, place: Place) -> Plan:
         change = view.preset.retention.quota_action
         why = f"over the quota of {view.quota or 0:,}"
-        return Plan(tuple([Step(record.id, change, why) for record in quota.over(view)[0]]))
+        return Plan(tuple([Step(record.id, change, why) for record in quota.over(view)]))
 
     def run(self, view: View, place: Place, plan: Plan) -> Plan:
-        wanted = {step.id for step in plan.steps}
-        going = [record for record in quota.over(view)[0] if record.id in wanted]
-        if going:
-            quota.settle(view, going)
-        settled = {record.id for record in going}
+        settled = {record.id for record in quota.settle(view, {step.id for step in plan.steps})}
         return Plan(tuple([step for step in plan.steps if step.id in settled]))
 
 

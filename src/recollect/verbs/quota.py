@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from itertools import islice
 
 from msgspec.structs import replace
 
+from recollect.errors import ConcurrencyError
 from recollect.filters import Filter
 from recollect.policies.ranking import Evidence
 from recollect.policies.retention import over_quota
@@ -28,49 +30,62 @@ def keep_quota(view: View, added: int) -> None:
     rooms[key] = rooms.get(key, 0) - added
     if rooms[key] >= 0:
         return
-    going, live = over(view)
-    if going:
-        settle(view, going)
+    live = sum(_counts(view).values())
+    if live > quota:
+        with suppress(ConcurrencyError):  # what was added is stored, and whoever adds next sees to the quota again
+            settle(view)
     rooms[key] = min(max(quota - live, 0), quota // 100)
 
 
-def over(view: View) -> tuple[list[Record], int]:
-    """What this agent has over the quota, in the order in which it goes, and how many it has in all."""
+def over(view: View) -> list[Record]:
+    """What this agent has over the quota, in the order in which it goes."""
+    return _over(view, _counts(view))
+
+
+def settle(view: View, only: Set[str] | None = None) -> list[Record]:
+    """Archive or forget what is over the quota, as the preset says, and return it; of that, only what was named.
+
+    Counted and chosen while nobody else can write where this agent has something: of two that see to it at once, the
+    second would otherwise take as many again.
+    """
+    holding = [place for place, count in _counts(view).items() if count]
+    with view.store.transaction(*holding):
+        going = [record for record in _over(view, _counts(view, holding)) if only is None or record.id in only]
+        over = f"{memories_text(len(going))} over the quota of {view.quota:,}"
+        if view.preset.retention.quota_action == "archive":
+            return archive(view, going, "quota", f"archived {over}")
+        for place, group in by_place(going).items():
+            gone = reread(view, place, group)
+            ids = [record.id for record in gone]
+            view.store.delete(place, ids, "quota")
+            view.log(place, "quota", f"forgot {over}", gone, deleted=ids)
+        return going
+
+
+def _counts(view: View, places: Iterable[Place] | None = None) -> dict[Place, int]:
+    """How much this agent has that counts towards the quota, in each of these places, or wherever there are any."""
+    if places is None:
+        places = [place for place in view.store.places(view.address.tenant) if place.workspace and not place.reserved]
+    agent = view.address.agent or ""
+    return {place: view.store.count(_owned(view, place), ("agent",)).get((agent,), 0) for place in places}
+
+
+def _over(view: View, counts: Mapping[Place, int]) -> list[Record]:
     quota, agent, order = view.quota, view.address.agent, view.preset.retention.quota_order
-    places = [place for place in view.store.places(view.address.tenant) if place.workspace and not place.reserved]
-    wheres = [_owned(view, place) for place in places]
-    counts = [view.store.count(where, ("agent",)).get((agent or "",), 0) for where in wheres]
-    live = sum(counts)
-    if quota is None or (excess := live - quota) <= 0:
-        return [], live
+    if quota is None or (excess := sum(counts.values()) - quota) <= 0:
+        return []
     first: list[Record] = []
-    for where in wheres:
+    for where in [_owned(view, place) for place, count in counts.items() if count]:
         # A filter cannot ask for what is nobody's, so that of those some more are looked at.
         going_first = view.store.scan(where, order=order, limit=excess if agent else None, whole=False)
         first += islice((record for record in going_first if record.address.agent == agent), excess)
-    return over_quota(first, len(first) - excess, order), live
+    return over_quota(first, len(first) - excess, order)
 
 
 def _owned(view: View, place: Place) -> Filter:
     """What counts towards the quota in a place; of no agent in particular where the view has none."""
     where = view.where(tiers=("workspace", "channel", "conversation"), agent=view.address.agent)
     return replace(where, seen_from=Address(*place))
-
-
-def settle(view: View, records: list[Record]) -> None:
-    """Archive or forget what is over the quota, as the preset says, but for what another process has seen to."""
-    groups = by_place(records)
-    with view.store.transaction(*groups):
-        now = view.now()
-        going = [one for place in groups for one in reread(view, place, groups[place]) if one.state(now) == "live"]
-        over = f"{memories_text(len(going))} over the quota of {view.quota:,}"
-        if view.preset.retention.quota_action == "archive":
-            archive(view, going, "quota", f"archived {over}")
-            return
-        for place, gone in by_place(going).items():
-            ids = [record.id for record in gone]
-            view.store.delete(place, ids, "quota")
-            view.log(place, "quota", f"forgot {over}", gone, deleted=ids)
 
 
 def relieve(view: View, places: Iterable[Place]) -> None:
