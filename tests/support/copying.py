@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -24,6 +25,14 @@ from recollect.verbs import following
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PRESETS = {"ledger": "ledger", "notebook": "aegis"}
+LOADED = (
+    "numpy",
+    "psycopg",
+    "recollect.stores.files.ledger",
+    "recollect.stores.files.notebook",
+    "recollect.stores.postgres.store",
+    "recollect.stores.sqlite.folder",
+)
 WRITES = ("put", "update", "embed", "delete", "append", "keep", "remove", "drop", "close", "transaction")
 
 
@@ -103,41 +112,51 @@ def _held(store: Store, place: Place, renamed: bool) -> Any:
     return msgspec.json.encode([records, list(store.shelf(place)), entries, undo]).decode()
 
 
-def die(store: Store, at: int, after: bool) -> None:
-    """Kill this process before or after the call of that number which writes."""
-    calls = 0
+def die(store: Store, at: int, after: bool) -> list[str]:
+    """Kill this process before or after the call of that number which writes. Returns which calls there were."""
+    calls: list[str] = []
+    inside = False
 
-    def dying(call: Callable[..., Any]) -> Callable[..., Any]:
+    def dying(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def count(*given: Any, **more: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == at and not after:
+            nonlocal inside
+            if inside:  # a call of the store's own
+                return call(*given, **more)
+            calls.append(name)
+            if len(calls) == at and not after:
                 os.kill(os.getpid(), signal.SIGKILL)
-            result = call(*given, **more)
-            if calls >= at:
+            inside = True
+            try:
+                result = call(*given, **more)
+            finally:
+                inside = False
+            if len(calls) == at:
                 os.kill(os.getpid(), signal.SIGKILL)
             return result
 
         return count
 
     for name in WRITES:
-        setattr(store, name, dying(getattr(store, name)))
+        setattr(store, name, dying(name, getattr(store, name)))
+    return calls
 
 
 def serve() -> None:
-    """For each line `source target number after`, a process that copies and is killed; says whether it was."""
+    """For each line `source target number after`, a process that copies and is killed; says so, or what it called."""
     following._BATCH = 3  # so that there are many points
+    for module in LOADED:  # once, and not in each process
+        importlib.import_module(module)
     for line in sys.stdin:
         source, target, number, after = line.split()
         if (child := os.fork()) == 0:
             with closing(open_store(source)) as one, closing(open_store(target)) as other:
-                die(other, int(number), after == "after")
+                calls = die(other, int(number), after == "after")
                 try:
                     copying.copy(one, other, lossy=True)
                 except BaseException as error:
                     print(f"failed {error!r}", flush=True)
                     os._exit(1)
-                print("done", flush=True)
+                print("done", *calls, flush=True)
                 os._exit(0)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):

@@ -6,7 +6,9 @@ same order to an empty log get the same numbers and hashes, so the log verifies 
 How far a copy has come is seen from what the target holds. What cannot be seen is whether that was copied, or put there
 by somebody else. So before anything is written to a place of the target, that place is claimed for this very copy, by a
 thing on a shelf of a reserved workspace of the target: it goes wherever the target goes, and is as durable. When all is
-verified, that workspace is dropped as a whole, and only then the copy counts as finished.
+verified, that workspace is dropped as a whole, and only then the copy counts as finished. One that was killed between
+that and saying so left a target without claims which holds all of the source: where both are the same, there is nothing
+left to do, and nothing is refused.
 
 A source may be written to meanwhile. After all places were followed, the sums of all of them are compared. Each memory
 was then read twice, once before and once after the moment in between; where all are the same, the target is the whole
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -61,7 +63,7 @@ class Plan(msgspec.Struct, frozen=True):
     places: tuple[Place, ...]
     memories: int
     resumes: bool
-    """Whether it goes on with one that was not finished."""
+    """Whether it goes on with one that was not finished, or of which all is there."""
     losses: tuple[Loss, ...]
 
     def check(self, lossy: bool) -> None:
@@ -103,6 +105,12 @@ class Copied(msgspec.Struct, frozen=True):
     @property
     def memories(self) -> int:
         return sum(place.memories for place in self.places)
+
+
+class _Compared(NamedTuple):
+    place: Place
+    source: Sums
+    target: Sums
 
 
 class _Claim(msgspec.Struct, frozen=True):
@@ -160,14 +168,25 @@ def _claim(source: Store, place: Place) -> _Claim:
 
 def plan(source: Store, target: Store, *, tenants: Sequence[str] = (), progress: Progress | None = None) -> Plan:
     """Look at everything, and write nothing. InputError if the target is no place for this copy."""
+    return _plan(source, target, tenants, progress)[0]
+
+
+def _plan(
+    source: Store, target: Store, tenants: Sequence[str], progress: Progress | None
+) -> tuple[Plan, list[_Compared]]:
+    """With what was compared, where the target holds all of it already."""
     _check_apart(source, target)
     names = _tenants(source, tenants)
     places = _places(source, names)
-    resumes = _check_target(source, target, names, places)
+    state = _state(source, target, names, places)
     total = sum(_count(source, place) for place in places)
     told = _Counting(progress, "Checking", total)
     losses = [loss for place in places for loss in _losses(source, target, place, told)]
-    return Plan(tuple(names), tuple(places), total, resumes, tuple(losses))
+    compared = list[_Compared]()
+    if state == "alike":
+        told = _Counting(progress, "Verifying", 2 * total)
+        compared = [_same(source, target, place, _changed(losses, place), told) for place in places]
+    return Plan(tuple(names), tuple(places), total, state != "empty", tuple(losses)), compared
 
 
 def _check_apart(source: Store, target: Store) -> None:
@@ -197,22 +216,50 @@ def _places(source: Store, tenants: Iterable[str]) -> list[Place]:
     return places
 
 
-def _check_target(source: Store, target: Store, tenants: Sequence[str], places: Sequence[Place]) -> bool:
-    """Whether it holds the beginning of this copy. InputError if it holds anything else."""
+def _state(
+    source: Store, target: Store, tenants: Sequence[str], places: Sequence[Place]
+) -> Literal["empty", "begun", "alike"]:
+    """Whether it holds the beginning of this copy, or as much as all of it. InputError if it holds anything else."""
     claims = _Claims(target, tenants).known
+    if not claims and _alike(source, target, tenants, places):
+        return "alike"
     _check_claimed(target, tenants, claims)
     for place, claim in claims.items():
         if place in places and claim.first not in ("", _claim(source, place).first):
             raise InputError("target", f"holds the beginning of a copy of something else, in {shown(place)}")
     if claims and not claims.keys() & set(places):
         raise InputError("target", "holds the beginning of a copy of something else")
-    return bool(claims)
+    return "begun" if claims else "empty"
+
+
+def _alike(source: Store, target: Store, tenants: Sequence[str], places: Sequence[Place]) -> bool:
+    """As far as that is quick to see. What is something else is refused without reading all of it."""
+    held = {place for tenant in tenants for place in target.places(tenant)}
+    return held == set(places) and all(_count(source, place) == _count(target, place) for place in places)
+
+
+def _same(source: Store, target: Store, place: Place, changed: frozenset[str], told: _Counting) -> _Compared:
+    pair = Pair(source, target, place, changed, 0)
+    pair.match()
+    compared = _Compared(place, pair.sums(source, told), pair.sums(target, told))
+    if compared.source != compared.target:
+        raise _refused(place)
+    return compared
+
+
+def _refused(place: Place) -> InputError:
+    return InputError("target", f"holds something already, in {shown(place)}; give one that is new or empty")
 
 
 def _check_claimed(target: Store, tenants: Sequence[str], claims: Mapping[Place, _Claim]) -> None:
     for place in (place for tenant in tenants for place in target.places(tenant)):
         if place.workspace != CLAIMS and place not in claims:
-            raise InputError("target", f"holds something already, in {shown(place)}; give one that is new or empty")
+            raise _refused(place)
+
+
+def _changed(losses: Iterable[Loss], place: Place) -> frozenset[str]:
+    """The fields that the target changes there."""
+    return frozenset(field for loss in losses if Place(loss.tenant, loss.workspace) == place for field in loss.fields)
 
 
 def _losses(source: Store, target: Store, place: Place, told: _Counting) -> Iterator[Loss]:
@@ -264,12 +311,6 @@ class _Counting:
 # Copying
 
 
-class _Compared(NamedTuple):
-    place: Place
-    source: Sums
-    target: Sums
-
-
 def copy(
     source: Store,
     target: Store,
@@ -282,12 +323,14 @@ def copy(
 
     All places of each tenant, the reserved ones too: memories in every state with their vectors, things on shelves
     with their versions and times, the audit log with its hashes, and what undo needs. Do it again if it was killed: it
-    goes on where it was. InputError, with nothing changed, if the target holds something else, or cannot hold all of
-    it; with `lossy`, only if it cannot hold a place at all. ConcurrencyError if the source changes all the time;
-    StoreError if the target does not hold what it was given.
+    goes on where it was, and where all of it is there it is compared and left alone. InputError, with nothing changed,
+    if the target holds something else, or cannot hold all of it; with `lossy`, only if it cannot hold a place at all.
+    ConcurrencyError if the source changes all the time; StoreError if the target does not hold what it was given.
     """
-    planned = plan(source, target, tenants=tenants, progress=progress)
+    planned, held = _plan(source, target, tenants, progress)
     planned.check(lossy)
+    if held:
+        return Copied(tuple(map(_copied, held)), planned.losses, planned.resumes, 1)
     claims = _Claims(target, planned.tenants)
     copying = _Copying(source, target, planned, claims, lossy, progress)
     before, compared = list[_Compared](), list[_Compared]()
@@ -339,9 +382,8 @@ class _Copying:
         if place not in self._pairs:
             if place not in self._planned.places:
                 self._look_at(place)
-            losses = [loss for loss in self.losses if Place(loss.tenant, loss.workspace) == place]
-            changed = frozenset(field for loss in losses for field in loss.fields)
             claim = self._claims.claim(self._source, place)
+            changed = _changed(self.losses, place)
             self._pairs[place] = Pair(self._source, self._target, place, changed, claim.written)
         return self._pairs[place]
 

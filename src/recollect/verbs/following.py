@@ -91,6 +91,12 @@ class Pair:
             )
         return replace(record, checksum=record.digest()) if self._recomputed else record
 
+    def match(self) -> None:
+        """Learn the ids of the target from the order of both, where nothing is to be written."""
+        if self.renamed:
+            ours, theirs = (store.scan(memories_of(self.place), whole=False) for store in (self.source, self.target))
+            self.names = {one.id: other.id for one, other in zip(ours, theirs, strict=False)}
+
     def check_removable(self, what: str) -> None:
         if self.source.written(self.place) <= self._grown:
             where = shown(self.place)
