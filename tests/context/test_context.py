@@ -309,7 +309,9 @@ def test_what_is_no_conversation_is_refused(memory: Memory, talk: Any, field: st
     assert refused.value.field == field
 
 
-@pytest.mark.parametrize("options", [{"budget": 0}, {"ids": 1}, {"limit": 0}, {"system": 7}, {"participants": [""]}])
+@pytest.mark.parametrize(
+    "options", [{"budget": 0}, {"ids": 1}, {"limit": 0}, {"system": 7}, {"participants": [""]}, {"participants": False}]
+)
 def test_a_bad_option_is_refused_by_name(memory: Memory, options: dict[str, Any]) -> None:
     with pytest.raises(InputError) as refused:
         memory.context([user("hi")], **options)
