@@ -12,6 +12,7 @@ import pytest
 
 from recollect import AccessError, AsyncMemory, ConflictError, InputError, Memory, NotFoundError, aio
 from recollect.audit import AuditLog
+from recollect.facets.cases import Cases
 from recollect.facets.channels import Channels
 from recollect.facets.conversations import Conversations
 from recollect.facets.journal import Journal, Whiteboard
@@ -132,6 +133,7 @@ FACETS = {
     aio.AsyncScratchpad: Scratchpad,
     aio.AsyncSessions: Sessions,
     aio.AsyncMoments: Moments,
+    aio.AsyncCases: Cases,
     aio.AsyncChannels: Channels,
     aio.AsyncConversations: Conversations,
     aio.AsyncTalk: Talk,

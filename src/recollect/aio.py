@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 from recollect import forking
 from recollect.audit import AuditLog
 from recollect.context.orientation import OrientationDocument
+from recollect.facets.cases import Cases
 from recollect.facets.channels import Channels
 from recollect.facets.conversations import Conversation, Conversations
 from recollect.facets.journal import Journal, Whiteboard
@@ -78,7 +79,8 @@ class _Verb(Generic[T, P, R]):
     def __init__(self, verb: Callable[Concatenate[T, P], R]) -> None:
         @wraps(verb)
         async def call(owner: _Awaited[T], *args: P.args, **kwargs: P.kwargs) -> R:
-            return await owner.threads.run(verb, owner.made_from, *args, **kwargs)
+            here: Callable[P, R] = getattr(owner.made_from, verb.__name__)  # which may be that of a server's memory
+            return await owner.threads.run(here, *args, **kwargs)
 
         self._call = call
 
@@ -181,6 +183,14 @@ class AsyncJournal(_Awaited[Journal]):
     save_core = _Verb(Journal.save_core)
 
 
+class AsyncCases(_Awaited[Cases]):
+    """The cases, awaited."""
+
+    list = _Verb(Cases.list)
+    remove = _Verb(Cases.remove)
+    save = _Verb(Cases.save)
+
+
 class AsyncScratchpad(_Awaited[Scratchpad]):
     """The scratchpad, awaited."""
 
@@ -270,6 +280,7 @@ class AsyncMemory(_Awaited[Memory]):
         self,
         store: str | os.PathLike[str] | Store | Memory | None = None,
         *,
+        key: str | None = None,
         preset: str | os.PathLike[str] | Preset | None = None,
         clock: Callable[[], datetime] = utc_now,
         embedder: str | Embedder | None = None,
@@ -283,6 +294,7 @@ class AsyncMemory(_Awaited[Memory]):
         if not isinstance(store, Memory):
             store = Memory(
                 store,
+                key=key,
                 preset=preset,
                 clock=clock,
                 embedder=embedder,
@@ -336,6 +348,10 @@ class AsyncMemory(_Awaited[Memory]):
     @property
     def journal(self) -> AsyncJournal:
         return AsyncJournal(self.memory.journal, self.threads)
+
+    @property
+    def cases(self) -> AsyncCases:
+        return AsyncCases(self.memory.cases, self.threads)
 
     @property
     def scratchpad(self) -> AsyncScratchpad:

@@ -142,4 +142,5 @@ class AuditLog:
         view, tenant = self._view, self._view.address.tenant
         if view.bound - {"tenant"} and not everywhere:
             return list(view.places)
-        return list(dict.fromkeys([*view.places, *view.store.places(tenant)]))
+        others = [place for place in view.store.places(tenant) if not place.hidden]
+        return list(dict.fromkeys([*view.places, *others]))

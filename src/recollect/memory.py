@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from msgspec.structs import replace
 
 from recollect import defaults, validation
 from recollect.audit import AuditLog
-from recollect.errors import AccessError
+from recollect.errors import AccessError, InputError
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.facets.sources import own_sources
@@ -44,6 +44,7 @@ from recollect.view import Conditions, View
 if TYPE_CHECKING:
     from recollect.context import Context
     from recollect.context.orientation import OrientationDocument
+    from recollect.facets.cases import Cases
     from recollect.facets.channels import Channels
     from recollect.facets.conversations import Conversations
     from recollect.facets.journal import Journal
@@ -66,10 +67,18 @@ class Memory:
     own, `memory.at(agent="atlas")`, which sees that agent's memories and the shared ones, and can never be widened.
     """
 
+    def __new__(cls, store: str | os.PathLike[str] | Store | None = None, *_: Any, **options: Any) -> Self:
+        if isinstance(store, str) and store.startswith(("https://", "http://")):
+            from recollect.remote.calls import remote
+
+            return cast("Self", object.__new__(cast("Any", remote(cls))))
+        return object.__new__(cls)
+
     def __init__(
         self,
         store: str | os.PathLike[str] | Store | None = None,
         *,
+        key: str | None = None,
         preset: str | os.PathLike[str] | Preset | None = None,
         clock: Callable[[], datetime] = utc_now,
         embedder: str | Embedder | None = None,
@@ -81,6 +90,8 @@ class Memory:
     ) -> None:
         """`store` is a location or a Store; without one, the preset says where (`./memory`).
 
+        `https://host` is a server (`recollect serve`), and `key` the key to it, else RECOLLECT_KEY: the same verbs,
+        with everything else as the server has it.
         What is not given here is as `recollect.toml` in the store says, which `recollect init` writes: the preset
         (else `recollect`), the embedder, and the address, from which `at` goes on as if it had been given there.
         `embedder` makes vectors: `local`, `local:FOLDER`, `https://host/v1#model`, `none`, or an Embedder.
@@ -94,16 +105,13 @@ class Memory:
         go there as long as it has what this process wrote. `servers` are further PostgreSQL servers by name, that
         tenants may have been moved to from `store`, which is called `home` (`recollect tenants move`).
         """
+        if key is not None:
+            raise InputError("key", "is for a server: give its address, https://…, as the store")
         known, further = load_skills(skills), checked(sources, ("memory", "audit"))
         where, rules, said = defaults.resolved(store, preset)
         if embedder is None and not os.environ.get("RECOLLECT_EMBEDDER"):
             embedder = said.embedder
         maker = embedder_for(embedder) if rules.recall.embed or embedder is not None else None
-        model = None
-        if llm is not None or os.environ.get("RECOLLECT_LLM"):  # most have none, and need not wait for the import
-            from recollect.models.llm import llm_for
-
-            model = llm_for(llm)
         opened = (
             where
             if not isinstance(where, str | os.PathLike)
@@ -117,7 +125,7 @@ class Memory:
             rules,
             clock,
             embedding=Embedding(opened, maker) if maker is not None and rules.recall.embed else None,
-            llm=model,
+            llm=_model(llm),
             on_disk=on_disk,
             memos={},
             skills=known,
@@ -195,6 +203,13 @@ class Memory:
         return Moments(self._view)
 
     @property
+    def cases(self) -> Cases:
+        """Questions that must go on finding what they find, which `recollect eval cases` asks again."""
+        from recollect.facets.cases import Cases
+
+        return Cases(self._view)
+
+    @property
     def channels(self) -> Channels:
         """The channels of the workspace."""
         from recollect.facets.channels import Channels
@@ -215,7 +230,7 @@ class Memory:
         """
         from recollect.facets.talk import Talk
 
-        return Talk(self, self._view, title, channel, budget)
+        return Talk(self, title, channel, budget)
 
     def orient(self, about: str = "", *, budget: int = 1000, zone: tzinfo = UTC) -> OrientationDocument:
         """What is known about a topic, and what always matters, as one document for a system prompt."""
@@ -322,15 +337,17 @@ class Memory:
         newest_first: bool = True,
         limit: int = 100,
         contains: str | None = None,
+        after: str | None = None,
         **conditions: Unpack[Conditions],
     ) -> builtins.list[Record]:
         """Memories by creation time. `state=None` lists expired, archived and superseded ones too.
 
-        `contains` lists those whose text has this somewhere, even inside a word, whatever its case.
+        `contains` lists those whose text has this somewhere, even inside a word, whatever its case. `after` is the id
+        of the memory to go on behind: the last of what was listed before. NotFoundError where that is gone.
         """
         limit = validation.count(limit, "limit", high=1_000_000)
         where = self._view.narrowed(state, conditions)
-        return listed(self._view, where, newest_first=newest_first, limit=limit, contains=contains)
+        return listed(self._view, where, newest_first=newest_first, limit=limit, contains=contains, after=after)
 
     def recall(
         self,
@@ -562,9 +579,12 @@ class Memory:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
         return maintenance.compact(self._whole)
 
-    def stats(self) -> StoreStats:
-        """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk."""
-        return diagnose.stats(self._view)
+    def stats(self, *, days: int = 0) -> StoreStats:
+        """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk.
+
+        `days` also counts what was stored on each of so many last days in UTC, today included.
+        """
+        return diagnose.stats(self._view, days)
 
     def workspaces(self) -> builtins.list[str]:
         """The tenant's workspaces; from a view that is bound inside one, only that."""
@@ -597,3 +617,16 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _model(llm: str | Llm | None) -> Llm | None:
+    if llm is None and not os.environ.get("RECOLLECT_LLM"):
+        return None  # most have none, and need not wait for the import
+    from recollect.models.llm import llm_for
+
+    return llm_for(llm)
+
+
+def view_of(memory: Memory) -> View:
+    """What the verbs of a memory stand on: for those of our own that serve it."""
+    return memory._view  # pyright: ignore[reportPrivateUsage]

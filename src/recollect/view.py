@@ -85,6 +85,8 @@ class View(msgspec.Struct, frozen=True):
     skills: Skills = Skills()
     sources: tuple[Source, ...] = ()
     """What is consulted besides the memories and the audit log."""
+    counts: bool = True
+    """Whether what is recalled counts as retrieved. Not where somebody only looks at what a model would see."""
 
     def at(self, **parts: str | None) -> View:
         """A view of less. Raises AccessError where it would be a view of something else."""
@@ -222,14 +224,16 @@ class View(msgspec.Struct, frozen=True):
                 raise _unseen(ident)
         return [records[ident] for ident in wanted]
 
-    def one(self, ident: str) -> Record:
-        records = self.get((validation.memory_id(ident),))
+    def one(self, ident: str, field: str = "id") -> Record:
+        records = self.get((validation.memory_id(ident, field),))
         if not records:
             raise _unseen(ident)
         return records[0]
 
     def touch(self, records: Sequence[Record]) -> None:
         """Count these as retrieved now."""
+        if not self.counts:
+            return
         now = self.now()
         for place, group in by_place(records).items():
             self.store.touch(place, [record.id for record in group], now)

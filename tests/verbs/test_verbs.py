@@ -179,6 +179,33 @@ def test_a_list_has_what_meets_all_conditions(zoo: Memory, conditions: dict[str,
     assert texts(zoo.list(**conditions)) == expected
 
 
+@pytest.mark.parametrize("newest_first", [True, False])
+@pytest.mark.parametrize("conditions", [{}, {"state": None}, {"contains": "a"}, {"kind": "fact"}])
+def test_a_list_goes_on_behind_the_last_that_was_listed(
+    zoo: Memory, newest_first: bool, conditions: dict[str, Any]
+) -> None:
+    whole = texts(zoo.list(newest_first=newest_first, **conditions))
+    seen: list[Any] = []
+    while page := zoo.list(newest_first=newest_first, limit=2, after=seen[-1].id if seen else None, **conditions):
+        seen += page
+    assert texts(seen) == whole
+
+
+def test_a_list_cannot_go_on_behind_what_is_not_there(zoo: Memory) -> None:
+    last = zoo.list(limit=1)[0]
+    zoo.forget(last.id)
+    with pytest.raises(NotFoundError, match=last.id):
+        zoo.list(after=last.id)
+    with pytest.raises(InputError, match="after"):
+        zoo.list(after="no such id at all")
+
+
+def test_a_list_does_not_go_on_behind_what_its_view_does_not_see(memory: Memory) -> None:
+    hidden = memory.at(agent="atlas").remember("atlas keeps a diary")
+    with pytest.raises(NotFoundError):
+        memory.at(agent="bora").list(after=hidden.id)
+
+
 def test_stats_count_every_state_and_kind(zoo: Memory) -> None:
     stats = zoo.stats()
     assert stats.total == 7
@@ -187,6 +214,21 @@ def test_stats_count_every_state_and_kind(zoo: Memory) -> None:
     assert stats.tiers == {"workspace": 6, "account": 1}
     assert stats.agents == {"": 7}
     assert stats.size_bytes > 0
+
+
+def test_stats_count_what_was_stored_each_day(memory: Memory, clock: Clock) -> None:
+    first = memory.remember("Ada likes tea", created_at="2026-02-27T23:59:59Z")
+    memory.remember("Bora likes rain", created_at="2026-02-28T00:00:00Z")
+    memory.remember("Chen was here long ago", created_at="2025-01-01T00:00:00Z")
+    memory.archive(first.id)
+    assert [(f"{day.on}", day.states, day.total) for day in memory.stats(days=3).daily] == [
+        ("2026-02-27", {"archived": 1}, 1),
+        ("2026-02-28", {"live": 1}, 1),
+        ("2026-03-01", {}, 0),
+    ]
+    assert memory.stats().daily == ()
+    with pytest.raises(InputError, match="days"):
+        memory.stats(days=-1)
 
 
 # Recall

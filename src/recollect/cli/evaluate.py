@@ -1,4 +1,4 @@
-"""Measuring recall on LoCoMo and LongMemEval."""
+"""Measuring recall on LoCoMo and LongMemEval. Cases of one's own are in `regressions`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,17 @@ if TYPE_CHECKING:
 @click.group(
     "eval",
     cls=LazyGroup,
-    sections={"Data sets": {"locomo": "evaluate:locomo", "longmemeval": "evaluate:longmemeval"}},
+    sections={
+        "Data sets": {"locomo": "evaluate:locomo", "longmemeval": "evaluate:longmemeval"},
+        "Your own": {"cases": "regressions:cases"},
+    },
 )
 def evaluate() -> None:
-    """Measure recall on a public data set, LoCoMo or LongMemEval.
+    """Measure recall on LoCoMo, LongMemEval or your own cases.
 
     \b
     Example:
+      recollect eval cases cases.jsonl
       recollect eval locomo locomo10.json
       recollect eval longmemeval longmemeval_s_cleaned.json --plot recall.svg
     """

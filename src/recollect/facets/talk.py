@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from recollect.context.orientation import OrientationDocument, orient
 from recollect.errors import ConflictError, NotFoundError
-from recollect.facets.conversations import Conversation, Conversations, Speaker
+from recollect.facets.conversations import Conversation, Speaker
 from recollect.record import Record, Tier
-from recollect.view import View
 
 if TYPE_CHECKING:
+    from recollect.context.orientation import OrientationDocument
     from recollect.memory import Memory
 
 
@@ -23,13 +22,13 @@ class Talk:
     is active still, and `conversations.idle` ends it.
     """
 
-    def __init__(self, memory: Memory, view: View, title: str, channel: str | None, budget: int) -> None:
-        self._memory, self._view, self._title, self._channel, self._budget = memory, view, title, channel, budget
+    def __init__(self, memory: Memory, title: str, channel: str | None, budget: int) -> None:
+        self._memory, self._title, self._channel, self._budget = memory, title, channel, budget
         self._conversation: Conversation | None = None
         self._orientation: OrientationDocument | None = None
 
     def __enter__(self) -> Self:
-        self._conversation = Conversations(self._view).start(self._title, channel=self._channel)
+        self._conversation = self._memory.conversations.start(self._title, channel=self._channel)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -57,12 +56,12 @@ class Talk:
     def orientation(self) -> OrientationDocument:
         """What is known about the title, made when it is first asked for."""
         if self._orientation is None:
-            self._orientation = orient(self._inside, self._title, budget=self._budget)
+            self._orientation = self.memory.orient(self._title, budget=self._budget)
         return self._orientation
 
     def say(self, role: Speaker, text: str) -> Record:
         """Add a turn. It is for this conversation only; what matters of it stays at the end."""
-        return Conversations(self._view).say(self.conversation.ref_code, role, text)
+        return self._memory.conversations.say(self.conversation.ref_code, role, text)
 
     def observe(
         self,
@@ -77,17 +76,12 @@ class Talk:
 
         What is known already is counted, and not stored again.
         """
-        return Conversations(self._inside).observe(content, kind=kind, importance=importance, tier=tier, tags=tags)
+        return self.memory.conversations.observe(content, kind=kind, importance=importance, tier=tier, tags=tags)
 
     def end(self) -> Conversation:
         """What leaving the block does: idle, with what matters kept. Once is enough."""
-        known = Conversations(self._view).get(self.conversation.ref_code)
+        known = self._memory.conversations.get(self.conversation.ref_code)
         if known.status == "active":
-            known = Conversations(self._view).idle(known.ref_code)
+            known = self._memory.conversations.idle(known.ref_code)
         self._conversation = known
         return known
-
-    @property
-    def _inside(self) -> View:
-        known = self.conversation
-        return self._view.at(channel=known.channel, conversation=known.id)

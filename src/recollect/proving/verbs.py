@@ -79,6 +79,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     flow = view.workflows.start(f"feed {secret}")
     step = view.workflows.step(flow.id, f"buy for {secret}")
     view.workflows.complete(step.id, output={"owl": secret})
+    view.cases.save(f"who is {secret}?", texts=[secret])
     view.audit.record("note", f"the owl is {secret}")
     change = view.audit.search(action="forget")[0].id
     ids = (owl.id, fox.id, dodo.id, bee.id)
@@ -180,6 +181,7 @@ VERBS: dict[str, Verb] = {
     "workflows.fail": lambda m, p: m.workflows.fail(p.step, error="mine"),
     "workflows.remove": lambda m, p: m.workflows.remove(p.workflow),
     "workflows.search": lambda m, p: m.workflows.search("owl"),
+    "cases.list": lambda m, p: m.cases.list(),
     "moments.task": lambda m, p: [str(m.moments.task("feed the owl"))],
     "conversations.list": lambda m, p: m.conversations.list(),
     "conversations.get": lambda m, p: m.conversations.get(p.conversation),

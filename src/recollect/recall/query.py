@@ -18,7 +18,7 @@ from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.recall import Asking, Question
 from recollect.record import Record
-from recollect.stores.port import Order, by_place
+from recollect.stores.port import After, Order, by_place
 from recollect.text.times import point, span
 from recollect.view import View
 
@@ -49,13 +49,16 @@ class Query(msgspec.Struct, frozen=True):
     limit: int | None = None
 
 
-def listed(view: View, where: Filter, *, newest_first: bool, limit: int, contains: str | None) -> list[Record]:
-    """By creation time; nothing is read beyond the last that is wanted."""
+def listed(
+    view: View, where: Filter, *, newest_first: bool, limit: int, contains: str | None, after: str | None
+) -> list[Record]:
+    """By creation time; nothing is read beyond the last that is wanted, nor before the one to go on behind."""
     order: Order = "newest" if newest_first else "oldest"
+    behind = None if after is None else After.of(view.one(after, "after"))
     if contains is None:
-        return list(view.store.scan(where, order=order, limit=limit))
+        return list(view.store.scan(where, order=order, after=behind, limit=limit))
     wanted = validation.query(contains, "contains").casefold()
-    records = view.store.scan(where, order=order)
+    records = view.store.scan(where, order=order, after=behind)
     return list(islice((record for record in records if wanted in record.text.casefold()), limit))
 
 

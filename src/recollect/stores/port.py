@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
 
 
+SERVER = " server"
+
+
 class Place(NamedTuple):
     """What is stored, locked and audited together: one workspace, or what a tenant's accounts share (None)."""
 
@@ -33,6 +36,11 @@ class Place(NamedTuple):
     def reserved(self) -> bool:
         """Whether it is the engine's own: its name begins with a space, and no name that somebody chooses does."""
         return self.workspace is not None and self.workspace.startswith(" ")
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is a server's own, and none of the tenant's: keys, people and logins."""
+        return self.workspace == SERVER
 
     @classmethod
     def of(cls, record: Record) -> Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Literal
 
 import msgspec
@@ -15,7 +15,7 @@ from recollect.errors import CorruptionError
 from recollect.policies.decay import strength
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
-from recollect.record import Record, State, render
+from recollect.record import Record, State, moved, render
 from recollect.stores.audit import Entry
 from recollect.stores.port import Advised
 from recollect.verbs import deduplicate
@@ -91,9 +91,21 @@ def _current(view: View, record: Record) -> str | None:
     return last.id if last.superseded_by is None else None
 
 
-def _texts(record: Record) -> tuple[str, ...]:
+def texts_of(record: Record) -> tuple[str, ...]:
     """Everything in which somebody may have written something."""
     return record.text, render(record.metadata), " ".join(record.tags), record.source or ""
+
+
+class Day(msgspec.Struct, frozen=True):
+    """What was stored on one day in UTC."""
+
+    on: date
+    states: Mapping[str, int]
+    """How many of it are in each state now."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.states.values())
 
 
 class StoreStats(msgspec.Struct, frozen=True):
@@ -109,9 +121,25 @@ class StoreStats(msgspec.Struct, frozen=True):
     size_bytes: int
     unsaved: int = 0
     """Writes of this process that the disk refuses; they are in memory only."""
+    daily: tuple[Day, ...] = ()
+    """The last days, the latest last, where they were asked for."""
 
 
-def stats(view: View) -> StoreStats:
+_MOST_DAYS = 3650
+_DAY = timedelta(days=1)
+
+
+def _daily(view: View, days: int) -> tuple[Day, ...]:
+    tomorrow = moved(view.now().replace(hour=0, minute=0, second=0, microsecond=0), _DAY)
+    found: list[Day] = []
+    for back in range(validation.count(days, "days", low=0, high=_MOST_DAYS), 0, -1):
+        start, end = moved(tomorrow, -back * _DAY), moved(tomorrow, (1 - back) * _DAY)
+        counts = view.store.count(view.where(state=None, since=start, until=end), ("state",))
+        found.append(Day(start.date(), {state: number for (state,), number in counts.items()}))
+    return tuple(found)
+
+
+def stats(view: View, days: int = 0) -> StoreStats:
     """In every state. Only a view of a whole workspace sees bytes on disk."""
     where = view.where(state=None)
     counts = view.store.count(where, ("state", "kind", "tier", "agent", "embedded"))
@@ -120,7 +148,8 @@ def stats(view: View) -> StoreStats:
         for counter, value in zip((states, kinds, tiers, agents, embedded), values, strict=True):
             counter[value] += number
     size = sum(view.on_disk.size(place) for place in view.places) if view.on_disk and view.whole else 0
-    return StoreStats(sum(states.values()), states, kinds, tiers, agents, embedded["yes"], size, view.unsaved)
+    total = sum(states.values())
+    return StoreStats(total, states, kinds, tiers, agents, embedded["yes"], size, view.unsaved, _daily(view, days))
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -181,7 +210,7 @@ def doctor(view: View) -> Health:
         count += 1
         if view.on_disk is None and record.digest() != record.checksum:
             found["corrupt"].append(f"{record.id}: does not match its checksum")
-        if any(find(text, view.preset.secrets) for text in _texts(record)):
+        if any(find(text, view.preset.secrets) for text in texts_of(record)):
             found["secrets"].append(record.id)
         state = record.state(now)
         if state == "expired":

@@ -50,7 +50,7 @@ class _Header(msgspec.Struct):
 
 def export(view: View, target: Target, progress: Progress | None = None) -> int:
     """Everything the view can see, in every state. A file is complete or not there at all."""
-    with _writing(target) as out:
+    with written_to(target) as out:
         head = {"format": _FORMAT, "schema_version": SCHEMA_VERSION, "exported_at": view.now()}
         out.write(_encode(head)[:-1] + b',"memories":[')
         count = 0
@@ -79,7 +79,7 @@ def _things(view: View) -> Iterator[Thing]:
 
 
 @contextmanager
-def _writing(target: Target) -> Generator[IO[bytes]]:
+def written_to(target: Target) -> Generator[IO[bytes]]:
     if not isinstance(target, str | os.PathLike):
         yield target
         return
@@ -102,7 +102,7 @@ def _writing(target: Target) -> Generator[IO[bytes]]:
 
 def load(view: View, source: Target, progress: Progress | None = None) -> Imported:
     """Read everything once to check it, then once more to store it as one change."""
-    with view.refusing("import"), _reading(source) as stream:
+    with view.refusing("import"), read_from(source) as stream:
         view.screen_address()
         places, ids, successors = {view.place}, set[str](), dict[str, int]()
         for number, item in enumerate(_items(stream), 1):
@@ -153,7 +153,7 @@ def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported
 
 
 @contextmanager
-def _reading(source: Target) -> Generator[IO[bytes]]:
+def read_from(source: Target) -> Generator[IO[bytes]]:
     if isinstance(source, str | os.PathLike):
         try:
             stream = open(source, "rb")  # noqa: SIM115

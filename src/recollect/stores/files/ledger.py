@@ -254,7 +254,9 @@ class Ledger(FileFolder):
         counts = self.meter.read()
         workspaces = list(filter(_is_session, self.places(tenant)))
         sessions = [session for place in workspaces if (session := self.session(place))]
-        counts["memory.sessions.active"] = sum(_is_session(opened.book.place) for opened in self.known())
+        counts["memory.sessions.active"] = sum(
+            opened.book.place.tenant == tenant and _is_session(opened.book.place) for opened in self.known()
+        )
         counts["memory.entries.total"] = sum(session.total_entries for session in sessions)
         counts["memory.size.bytes"] = sum(session.total_size_bytes for session in sessions)
         return counts

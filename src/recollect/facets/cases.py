@@ -1,0 +1,106 @@
+"""Questions that must go on finding what they find: kept beside the memories, and asked again by `recollect eval`."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from recollect import validation
+from recollect.errors import InputError
+from recollect.policies.secrets import screen
+from recollect.stores.shelves import Thing, names
+from recollect.view import View
+
+SHELF = "cases"
+_MOST = 50
+_LONGEST = 2000
+
+
+class Case(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A question, and what must be among the first that are recalled for it."""
+
+    question: str
+    ids: tuple[str, ...] = ()
+    """Memories by their ids; a newer version of one counts as it."""
+    texts: tuple[str, ...] = ()
+    """Words that one of the memories must have, whatever their case."""
+    limit: int = 10
+    saved_at: datetime | None = None
+
+    @property
+    def key(self) -> str:
+        """What it is known by: its question."""
+        return hashlib.blake2b(self.question.encode(), digest_size=8).hexdigest()
+
+
+def checked(case: Case) -> Case:
+    """InputError where there is nothing to be asked, or nothing to be found."""
+    question = validation.query(case.question, "question").strip()
+    if not 0 < len(question) <= _LONGEST:
+        raise InputError("question", f"must be 1 to {_LONGEST:,} characters")
+    ids = tuple(validation.memory_ids(case.ids))
+    texts = tuple(validation.query(text, "texts").strip() for text in case.texts)
+    if not ids and not texts:
+        raise InputError("ids", "name at least one memory or text that must be found")
+    if not all(texts) or len(ids) + len(texts) > _MOST:
+        raise InputError("texts", f"must not be empty, and with the ids at most {_MOST}")
+    limit = validation.count(case.limit, "limit", high=1000)
+    return msgspec.structs.replace(case, question=question, ids=ids, texts=texts, limit=limit)
+
+
+class Cases:
+    """The cases that a view sees: its own, and those of nobody."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def save(self, question: str, *, ids: Sequence[str] = (), texts: Sequence[str] = (), limit: int = 10) -> Case:
+        """Keep a case, in place of the one with the same question."""
+        view, place = self._view, self._view.place
+        with view.refusing("cases"):
+            view.screen_address()
+            case = checked(Case(question, tuple(ids), tuple(texts), limit, view.now()))
+            for field, said in (("question", case.question), ("texts", " ".join(case.texts))):
+                screen(view.preset.secrets, field, said)
+        address, now = view.address, view.now()
+        path = msgspec.json.encode((address.account, address.agent, case.key)).decode()
+        body = msgspec.to_builtins(case)
+        thing = Thing(SHELF, path, body, None, address.account, address.agent, created_at=now, changed_at=now)
+        with view.store.transaction(place):
+            before = view.store.find(place, SHELF, [path]) or [thing]
+            view.store.keep(place, thing)
+            view.log(place, "case", "saved a case", (), before, things_changed=names(before))
+        return case
+
+    def list(self) -> builtins.list[Case]:
+        """In the order in which they were first saved."""
+        return [_case(thing) for thing in self._things()]
+
+    def remove(self, question: str) -> int:
+        """The case with this question. Returns how many there were."""
+        view, place = self._view, self._view.place
+        with view.store.transaction(place):
+            things = [thing for thing in self._things() if thing.body["question"] == question.strip()]
+            if things:
+                view.store.remove(place, SHELF, [thing.key for thing in things])
+                view.log(place, "case", "removed a case", (), things, things_changed=names(things))
+        return len(things)
+
+    def _things(self) -> builtins.list[Thing]:
+        address = self._view.address
+        return [
+            thing
+            for thing in self._view.store.shelf(self._view.place, SHELF)
+            if (address.account is None or thing.account in (None, address.account))
+            and (address.agent is None or thing.agent in (None, address.agent))
+        ]
+
+
+def _case(thing: Thing) -> Case:
+    body: dict[str, Any] = thing.body
+    return msgspec.convert(body, Case)

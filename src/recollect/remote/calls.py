@@ -1,0 +1,205 @@
+"""The verbs of a memory that is on a server, made from those of one that is here."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+from msgspec.structs import astuple
+
+from recollect import presets
+from recollect.errors import InputError, StoreError
+from recollect.record import Address, Record, UnsavedRecord, utc_now
+from recollect.remote.client import Client
+from recollect.remote.operations import FACETS, OPERATIONS, facet, function, signature
+from recollect.verbs.export import Imported, Progress, Target, read_from, written_to
+from recollect.view import View
+
+_KEY = "RECOLLECT_KEY"
+
+
+class About(msgspec.Struct, frozen=True):
+    """What a server says of itself to whoever has a key."""
+
+    version: str
+    rank: str
+    preset: presets.Preset
+    address: Address
+    bound: tuple[str, ...] = ()
+    """The parts of the address that cannot be chosen any more."""
+
+
+class _Nowhere:
+    """The store of a view that is on a server."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise StoreError(f"{name}: the store is on a server; only its verbs can be called from here")
+
+
+@functools.cache
+def remote(memory: type) -> type:
+    """The class of memories that are on a server."""
+    verbs = {name: _method(name, memory) for name in OPERATIONS if "." not in name}
+    facets = {name: property(_facet_maker(name, memory)) for name in FACETS if "." not in name}
+    return type("RemoteMemory", (_Calls, memory), {**verbs, **facets, "__doc__": memory.__doc__})
+
+
+class _Calls:
+    """In front of Memory: what is not a verb."""
+
+    _view: View
+    _client: Client
+
+    def __init__(self, store: str, *, key: str | None = None, **options: Any) -> None:
+        for name, value in options.items():
+            if value and value is not utc_now:
+                raise InputError(name, "is the server's to say; leave it out where the store is a server")
+        self._client = Client(store, key or os.environ.get(_KEY))
+        try:
+            about = msgspec.json.decode(self._client.send("GET", "/about", {}).content, type=About)
+        except BaseException:
+            self._client.close()
+            raise
+        view = View(_Nowhere(), about.preset, utc_now, about.address, frozenset(about.bound))  # type: ignore[arg-type]
+        self._given = frozenset(about.bound)
+        self._owner = self._view = self._whole = view
+        self._defaults: dict[str, str] = {}
+
+    def at(self, **parts: str | None) -> Any:
+        above: Any = super()
+        bound: Any = above.at(**parts)
+        bound._client, bound._given = self._client, self._given
+        return bound
+
+    @property
+    def unsaved(self) -> int:
+        return self._call("stats", {}).unsaved
+
+    def export(self, target: Target, *, progress: Progress | None = None) -> int:
+        count, memories = -1, True
+        with self._client.download("/export", self._address()) as parts, written_to(target) as out:
+            for line in _lines(parts):
+                out.write(line)
+                memories = memories and not line.startswith(b"]")
+                count += memories
+        if progress:
+            progress(count)
+        return count
+
+    def import_(self, source: Target, *, progress: Progress | None = None) -> Imported:
+        with read_from(source) as stream:
+            told = self._client.upload("/import", self._address(), stream)
+        imported = msgspec.json.decode(told, type=Imported)
+        if progress:
+            progress(imported.added + imported.unchanged)
+        return imported
+
+    def backup(self, target: str | os.PathLike[str], **_: Any) -> NoReturn:
+        raise InputError("target", "a server is backed up where its store is: `recollect backup` on that machine")
+
+    def close(self) -> None:
+        """Let go of the connections. A later call opens them again."""
+        self._client.close()
+
+    def _address(self) -> dict[str, str]:
+        return {part: getattr(self._view.address, part) for part in self._view.bound - self._given}
+
+    def _call(self, name: str, given: Mapping[str, Any]) -> Any:
+        told = signature(name, type(self).__mro__[2])
+        for left_out in told.left_out:
+            if given.get(left_out) is not None and left_out != "progress":
+                raise InputError(left_out, "cannot be sent to a server; leave it out")
+        sent = {key: value for key, value in given.items() if key not in told.left_out}
+        unsaved, result = self._client.call(name, told, self._address(), sent)
+        return _marked(result) if unsaved else result
+
+
+def _marked(result: Any) -> Any:
+    """What was just written, as the disk refused it."""
+    if isinstance(result, list):
+        return [_marked(one) for one in result]  # pyright: ignore[reportUnknownVariableType]
+    return UnsavedRecord(*astuple(result)) if isinstance(result, Record) else result
+
+
+def _lines(parts: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for part in parts:
+        *whole, rest = (rest + part).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+    if rest:
+        yield rest
+
+
+def _method(name: str, memory: type) -> Callable[..., Any]:
+    """A verb that calls its namesake on the server. Python checks the arguments as it does for a verb that is here."""
+    verb = function(name, memory)
+    form = inspect.signature(verb)
+    (further,) = [p.name for p in form.parameters.values() if p.kind is p.VAR_KEYWORD] or [""]
+
+    @functools.wraps(verb)
+    def call(self: Any, *positional: Any, **named: Any) -> Any:
+        given = dict(form.bind(self, *positional, **named).arguments)
+        given.pop("self")
+        given |= given.pop(further, {})
+        return self._call(name, given)
+
+    return call
+
+
+class _Facet:
+    """In front of a facet's class."""
+
+    _memory: Any
+
+    def _call(self, name: str, given: Mapping[str, Any]) -> Any:
+        return self._memory._call(name, given)
+
+
+class _Files(_Facet):
+    """In front of the knowledge base: files are read here and sent."""
+
+    def add(self, text: str | None = None, *, path: Any = None, source: str | None = None, **more: Any) -> Any:
+        if path is None or text is not None:
+            given = {"text": text, "source": source, **more} | ({} if path is None else {"file_name": ""})
+            return self._call("knowledge.add", {name: value for name, value in given.items() if value is not None})
+        file = Path(os.path.abspath(path))
+        try:
+            content = base64.b64encode(file.read_bytes()).decode()
+        except OSError:
+            raise InputError("path", f"there is no file {file} that can be read") from None
+        known = {"source": source or str(file), "file": content, "file_name": file.name, **more}
+        return self._call("knowledge.add", {name: value for name, value in known.items() if value is not None})
+
+    def add_folder(self, path: Any, **more: Any) -> NoReturn:
+        raise InputError("path", "a folder is read where the server is; send its files with add(path=…), one by one")
+
+
+@functools.cache
+def _facet_class(name: str, memory: type) -> type:
+    kind = facet(name)
+    verbs = {full.rpartition(".")[2]: _method(full, memory) for full in OPERATIONS if full.rpartition(".")[0] == name}
+    inner = {
+        full.rpartition(".")[2]: property(_facet_maker(full, memory))
+        for full in FACETS
+        if full.rpartition(".")[0] == name
+    }
+    more = {"knowledge": _Files}.get(name, _Facet)
+    verbs = {verb: made for verb, made in verbs.items() if verb not in vars(more)}
+    return type(kind.__name__, (more, kind), {**verbs, **inner})
+
+
+def _facet_maker(name: str, memory: type) -> Callable[[Any], Any]:
+    def make(above: Any) -> Any:
+        kind: Any = _facet_class(name, memory)
+        made: Any = object.__new__(kind)
+        made._memory = getattr(above, "_memory", above)
+        made._view = above._view
+        return made
+
+    return make

@@ -1,0 +1,159 @@
+"""The way to a server: one pool of connections, and a second try where that cannot do anything twice."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+
+from recollect import forking
+from recollect.errors import AccessError, InputError, StoreError, UnavailableError
+from recollect.remote import wire
+from recollect.remote.operations import OPERATIONS, Operation, Signature
+
+if TYPE_CHECKING:
+    import httpx
+
+_TIMEOUT = 60.0
+_PAUSES = (0.1, 0.5, 1.5)
+"""Seconds before another try."""
+_BUSY = frozenset((429, 502, 503, 504))
+
+
+class Client:
+    """Of one server, for as many threads as there are."""
+
+    def __init__(self, url: str, key: str | None) -> None:
+        if find_spec("httpx") is None:
+            raise StoreError("httpx is not installed; run `pip install 'recollect[remote]'`")
+        self.url = url.rstrip("/")
+        self._key = (key or "").strip()  # a key that was read from a file ends with a line
+        if not self._key.isascii() or not self._key.isprintable():
+            raise InputError("key", "has characters that no key has")
+        self._lock = threading.Lock()
+        self._opened: tuple[int, httpx.Client] | None = None
+
+    def call(
+        self, operation: str, signature: Signature, address: Mapping[str, str], given: Mapping[str, Any]
+    ) -> tuple[bool, Any]:
+        """Whether the disk refuses what was just written, and what the verb gives; or the error that it raises."""
+        known = OPERATIONS[operation]
+        path, rest = _path(known, given)
+        headers = {**wire.address_headers(address), wire.VECTORS: "1"}
+        if known.method == "GET":
+            defaults = {one.name: one.default for one in signature.takes}
+            asked = {name: value for name, value in rest.items() if value is not None or defaults.get(name) is not None}
+            query = [(name, text) for name, value in asked.items() for text in wire.in_query(value)]
+            answer = self.send("GET", path, headers, params=query)
+        else:
+            answer = self.send(known.method, path, headers, content=_body(rest, signature))
+        return wire.UNSAVED in answer.headers, wire.decoded(answer.content, signature)
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], **more: Any) -> httpx.Response:
+        """Tried again where the server was not reached or is busy; it knows by the key what it has done already."""
+        import httpx
+
+        sent = dict(headers)
+        if method != "GET":
+            sent |= {"idempotency-key": uuid.uuid4().hex, "content-type": "application/json"}
+        for pause in (*_PAUSES, None):
+            try:
+                answer = self._http().request(method, f"{self.url}/v1{path}", headers=sent, **more)
+            except httpx.TransportError as error:
+                if pause is None:
+                    raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
+            else:
+                if pause is None or answer.status_code not in _BUSY:
+                    return self._checked(answer)
+                told = answer.headers.get("retry-after", "")
+                pause = min(float(told), 5.0) if told.isdecimal() else pause
+            time.sleep(pause)
+        raise AssertionError("the last try returns or raises")
+
+    @contextmanager
+    def download(self, path: str, address: Mapping[str, str]) -> Generator[Iterator[bytes]]:
+        import httpx
+
+        headers = wire.address_headers(address)
+        try:
+            with self._http().stream("GET", f"{self.url}/v1{path}", headers=headers) as answer:
+                if answer.status_code >= 400:
+                    answer.read()
+                    self._checked(answer)
+                yield answer.iter_bytes()
+        except httpx.TransportError as error:
+            raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
+
+    def upload(self, path: str, address: Mapping[str, str], stream: IO[bytes]) -> bytes:
+        parts = iter(lambda: stream.read(1 << 16), b"")
+        import httpx
+
+        headers = {**wire.address_headers(address), "content-type": "application/json"}
+        try:
+            answer = self._http().post(f"{self.url}/v1{path}", headers=headers, content=parts)
+        except httpx.TransportError as error:
+            raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
+        return self._checked(answer).content
+
+    def close(self) -> None:
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None and opened[0] == os.getpid():
+            opened[1].close()
+
+    def _http(self) -> httpx.Client:
+        """One for each process: a connection cannot be shared with a child."""
+        with forking.importing:
+            import httpx
+        with self._lock:
+            if self._opened is None or self._opened[0] != os.getpid():
+                headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
+                self._opened = os.getpid(), httpx.Client(headers=headers, timeout=_TIMEOUT)
+            return self._opened[1]
+
+    def _checked(self, answer: httpx.Response) -> httpx.Response:
+        if 300 <= answer.status_code < 400:
+            raise StoreError(f"{self.url} leads on to {answer.headers.get('location', 'elsewhere')}; give that address")
+        if answer.status_code < 400:
+            return answer
+        try:
+            problem = msgspec.json.decode(answer.content, type=wire.Problem)
+        except msgspec.MsgspecError:
+            raise StoreError(f"{self.url} says {answer.status_code}, and not as recollect does") from None
+        if answer.status_code == 401:
+            raise AccessError(f"{self.url}: {problem.detail}")
+        raise problem.error()
+
+
+def _body(given: Mapping[str, Any], signature: Signature) -> bytes:
+    listed = {one.name for one in signature.takes if one.listed}
+    parts: list[bytes] = []
+    for name, value in given.items():
+        ready = wire.sendable(name, value, name in listed)
+        try:
+            parts.append(msgspec.json.encode(name) + b":" + wire.encoded(ready))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(name, f"cannot be sent to a server: {error}") from None
+    return b"{" + b",".join(parts) + b"}"
+
+
+def _path(operation: Operation, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Where a call goes, and the arguments that are no part of that."""
+    path, rest = operation.path, dict(given)
+    for name in list(rest):
+        if f"{{{name}}}" in path:
+            value = rest.pop(name)
+            if not isinstance(value, str) or not value:
+                raise InputError(name, "must be a text that is not empty")
+            quoted = quote(value, safe="")
+            # Dots alone would be taken for a step up the path.
+            path = path.replace(f"{{{name}}}", quoted if quoted.strip(".") else quoted.replace(".", "%2E"))
+    return path, rest

@@ -1,0 +1,202 @@
+"""How calls are written on the way to a server and back, and how its refusals become our errors again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any, cast
+from urllib.parse import quote, unquote
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from recollect import errors
+from recollect.errors import InputError, RecollectError, StoreError
+from recollect.recall.hits import Absence, Hit, Hits
+from recollect.remote.operations import Signature
+
+ANY = "any"
+"""In a query: None in place of a default that is something else, as in `state=any`."""
+ADDRESS = ("tenant", "account", "workspace", "channel", "conversation", "agent")
+"""The parts of an address that a request may narrow, each in a header of its own."""
+UNSAVED = "recollect-unsaved"
+"""The header that says that the disk refuses what was just written."""
+VECTORS = "recollect-vectors"
+"""The header of whoever wants the vectors of memories, too."""
+
+
+def header(part: str) -> str:
+    return f"recollect-{part}"
+
+
+def address_headers(parts: Mapping[str, str]) -> dict[str, str]:
+    return {header(part): quote(value, safe="") for part, value in parts.items()}
+
+
+def address_of(headers: Mapping[str, str]) -> dict[str, str]:
+    return {part: unquote(headers[header(part)]) for part in ADDRESS if header(part) in headers}
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Hits as JSON has them."""
+
+    hits: tuple[Hit, ...]
+    absence: Absence | None = None
+    pending: int = 0
+    report: str = ""
+
+    @classmethod
+    def of(cls, hits: Hits) -> Found:
+        return cls(tuple(hits), hits.absence, hits.pending, hits.report)
+
+    def back(self) -> Hits:
+        hits = Hits(self.hits)
+        hits.absence, hits.pending, hits.report = self.absence, self.pending, self.report
+        return hits
+
+
+def given_as(kind: Any) -> Any:
+    """The type that JSON has in place of what a verb gives."""
+    return Found if kind is Hits else kind
+
+
+def sendable(name: str, value: Any, listed: bool) -> Any:
+    """An argument as JSON takes it. InputError for what it would change on the way, or not take.
+
+    `listed` is one of which anything that can be gone through will do.
+    """
+    if listed and isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping):
+        several = cast("Iterable[Any]", value)
+        value = [_materialised(one) for one in several] if name == "items" else list(several)
+    left: list[tuple[str, Any]] = [(name, value)]
+    while left:  # not by calling itself: what is stored may be nested deeply
+        field, one = left.pop()
+        if isinstance(one, list | tuple):
+            left += [(field, part) for part in cast("Iterable[Any]", one)]
+        elif isinstance(one, Mapping):
+            pairs = cast("Mapping[Any, Any]", one)
+            _check_keys(field, pairs)
+            left += [(key if field == "items" else field, part) for key, part in pairs.items()]
+        else:
+            _check_plain(field, one)
+    return cast("Any", value)
+
+
+def _materialised(item: Any) -> Any:
+    """One of many, with tags and the like as lists, however they were given."""
+    if not isinstance(item, Mapping):
+        return item
+    given = cast("Mapping[Any, Any]", item)
+    return {
+        key: list(cast("Iterable[Any]", one)) if isinstance(one, Iterator | set | frozenset) else one
+        for key, one in given.items()
+    }
+
+
+def _check_keys(field: str, value: Mapping[Any, Any]) -> None:
+    for key in value:
+        if not isinstance(key, str):
+            raise InputError(field, f"has the key {key!r:.40}; JSON keys are text")
+        _check_plain(field, key)
+
+
+def _check_plain(field: str, value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(field, "must not contain NaN or infinity")
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(field, f"has a lone surrogate at character {error.start}") from None
+    elif value is not None and not isinstance(value, bool | int | float | msgspec.Struct | datetime | tzinfo):
+        raise InputError(field, f"must be text or JSON data; it holds a {type(value).__name__}")
+
+
+def encoded(value: Any) -> bytes:
+    return msgspec.json.encode(Found.of(value) if isinstance(value, Hits) else value, enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tzinfo):
+        return zone_name(value)
+    if isinstance(value, Mapping):
+        return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    raise TypeError(f"{type(value).__name__} cannot be sent to a server")
+
+
+def decoded(content: bytes, signature: Signature) -> Any:
+    if signature.gives is type(None):
+        return None
+    value = msgspec.json.decode(content, type=given_as(signature.gives))
+    return value.back() if isinstance(value, Found) else value
+
+
+def in_query(value: Any) -> list[str]:
+    """An argument of a request without a body."""
+    if value is None:
+        return [ANY]
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, datetime):
+        return [value.isoformat()]
+    if isinstance(value, tzinfo):
+        return [zone_name(value)]
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [str(one) for one in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return [str(value)]
+
+
+def zone_name(zone: tzinfo) -> str:
+    if isinstance(zone, ZoneInfo):
+        return zone.key
+    offset = zone.utcoffset(None)
+    if not offset:
+        return "UTC"
+    minutes = int(offset.total_seconds() // 60)
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def zone_of(name: str) -> tzinfo:
+    """By its name, as in `Europe/Vienna`, or its distance from UTC, as in `+02:00`."""
+    if name in ("UTC", "Z"):
+        return UTC
+    try:
+        if name[:1] in ("+", "-"):
+            hours, _, minutes = name[1:].partition(":")
+            away = timedelta(hours=int(hours), minutes=int(minutes or 0))
+            return timezone(-away if name[0] == "-" else away)
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        raise InputError("zone", "is no time zone; give one such as Europe/Vienna, +02:00 or UTC") from None
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A refusal, as RFC 9457 has it."""
+
+    title: str
+    """The name of the error."""
+    status: int
+    detail: str
+    type: str = "about:blank"
+    field: str | None = None
+    extra: dict[str, Any] = {}
+    """What else the error knows."""
+
+    @classmethod
+    def of(cls, error: RecollectError, status: int) -> Problem:
+        known: dict[str, Any] = {
+            name: value for name, value in vars(error).items() if isinstance(value, str | int | float | bool)
+        }
+        field = known.pop("field", None)
+        return cls(type(error).__name__, status, str(error), field=field, extra=known)
+
+    def error(self) -> RecollectError:
+        """The error that the server met, as if it had been met here."""
+        kind = getattr(errors, self.title, None)
+        if not isinstance(kind, type) or not issubclass(kind, RecollectError):
+            return StoreError(f"the server says {self.status}: {self.detail}")
+        error = kind.__new__(kind, self.detail)
+        Exception.__init__(error, self.detail)
+        vars(error).update(self.extra if self.field is None else {**self.extra, "field": self.field})
+        return error
