@@ -160,12 +160,18 @@ ELSEWHERE = {
     ("embed",),
     ("completion", "install"),
     ("mcp",),
+    ("serve",),
+    ("ui",),
     ("models", "pull"),
     ("models", "remove"),
     ("rebuild",),
     ("migrate",),
 }
-ELSEWHERE |= {path for path in LEAVES if path[0] in ("db", "eval", "kb", "prove", "sessions", "tenants", "workflows")}
+ELSEWHERE |= {
+    path
+    for path in LEAVES
+    if path[0] in ("db", "eval", "kb", "keys", "people", "prove", "sessions", "tenants", "workflows")
+}
 """Asked by tests named after them and by test_cli.py, in processes and folders of their own."""
 
 

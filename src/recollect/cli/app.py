@@ -68,8 +68,12 @@ _SECTIONS = {
         "completion": "assistance:completion",
     },
     "Serve": {
-        "db": "db:db",
+        "ui": "serving:ui",
+        "serve": "serving:serve",
+        "keys": "keys:keys",
+        "people": "people:people",
         "mcp": "mcp:mcp",
+        "db": "db:db",
     },
 }
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
-import socket
 import sys
 from importlib.util import find_spec
-from ipaddress import ip_address
 
 import click
 
 from recollect.cli.lazy import Leaf
+from recollect.cli.listening import host_and_port, is_loopback, listen, quoted
 from recollect.cli.output import note
 from recollect.cli.target import Target, scoped
 from recollect.errors import AccessError, InputError
 
-_BACKLOG = 128
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 
 
@@ -53,7 +50,7 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
         )
     store, home = target.find()
     starting = home is not None and not read_only and not home.there(target.location)
-    listening = None if where is None else _listen(*where)
+    listening = None if where is None else listen(*where, "http")
     if home is not None and starting:
         home.make()
         note(f"Started a new memory in {target.location}")
@@ -73,45 +70,15 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
             transports.over_stdio(server)
         else:
             host, port = where[0], listening.getsockname()[1]
-            note(f"Listening on http://{_quoted(host)}:{port}{transports.PATH}")
+            note(f"Listening on http://{quoted(host)}:{port}{transports.PATH}")
             transports.over_http(server, listening, host, origins)
 
 
 def _host_and_port(given: str, allow_remote: bool) -> tuple[str, int]:
-    host, colon, port = given.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
-        raise InputError("http", "must be a host and a port, such as 127.0.0.1:8377 or [::1]:8377")
-    host = host.removeprefix("[").removesuffix("]")
-    if not allow_remote and not _is_loopback(host):
+    host, port = host_and_port(given, "http")
+    if not allow_remote and not is_loopback(host):
         raise AccessError(
             f"http: {host} can be reached from other machines, and there is no login; "
             "use 127.0.0.1, or pass --allow-remote if something else keeps strangers out"
         )
-    return host, int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Taken before anything slow, so that a port in use is told at once."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Only where TCP is named does asyncio send small answers at once; otherwise each waits for 40 ms.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if os.name == "posix":  # where it does not mean that another process may take the port, too
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(_BACKLOG)
-    except OSError as error:
-        listening.close()
-        raise InputError("http", f"cannot listen on {_quoted(host)}:{port}: {error.strerror}") from None
-    return listening
-
-
-def _quoted(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    return host, port

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from anyio import to_thread
@@ -46,9 +47,23 @@ _PROMPT = types.Prompt(
 )
 
 
+class Seen(NamedTuple):
+    """What is served to whoever asks."""
+
+    memory: Memory
+    read_only: bool = False
+    """Whether the tools that change something are left out."""
+
+
 def serve(memory: Memory, *, read_only: bool = False) -> Server[Any]:
     """A server of this view and nothing outside it. With `read_only` the tools that change something are left out."""
-    served = _Served(memory, read_only)
+    tools.of(memory)  # a preset that names a tool that is not there is refused now
+    return serve_each(lambda: Seen(memory, read_only))
+
+
+def serve_each(whose: Callable[[], Seen]) -> Server[Any]:
+    """A server of the view that this gives for the request at hand, and of nothing outside it."""
+    served = _Served(whose)
     server: Server[Any] = Server(
         "recollect",
         title="recollect",
@@ -67,19 +82,18 @@ def serve(memory: Memory, *, read_only: bool = False) -> Server[Any]:
 
 
 class _Served:
-    def __init__(self, memory: Memory, read_only: bool) -> None:
-        self._memory = memory
-        self._tools = [_tool(tool) for tool in tools.of(memory) if not (read_only and tool.writes)]
-        self._names = frozenset(tool.name for tool in self._tools)
+    def __init__(self, whose: Callable[[], Seen]) -> None:
+        self._whose = whose
 
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self._tools)
+        return types.ListToolsResult(tools=list(_offered(self._whose())))
 
     async def call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in self._names:
+        seen = self._whose()
+        if params.name not in {tool.name for tool in _offered(seen)}:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:64]!r} here")
         try:
-            result = await _apart(tools.call, self._memory, params.name, params.arguments or {})
+            result = await _apart(tools.call, seen.memory, params.name, params.arguments or {})
         except MCPError as error:  # of the store, say: a model can tell the user about it
             result = {"error": error.message}
         text = msgspec.json.encode(result)
@@ -108,7 +122,7 @@ class _Served:
         )
 
     async def read_resource(self, ctx: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        text = await _apart(resources.read, self._memory, params.uri)
+        text = await _apart(resources.read, self._whose().memory, params.uri)
         contents = types.TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=text.decode())
         return types.ReadResourceResult(contents=[contents])
 
@@ -118,9 +132,19 @@ class _Served:
     async def get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != _PROMPT.name:
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:64]!r} here")
-        text = await _apart(_context, self._memory, params.arguments or {})
+        text = await _apart(_context, self._whose().memory, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=_PROMPT.description, messages=[message])
+
+
+def _offered(seen: Seen) -> tuple[types.Tool, ...]:
+    return _tools(seen.memory.preset.tools, seen.read_only)
+
+
+@lru_cache(maxsize=16)
+def _tools(names: tuple[str, ...], read_only: bool) -> tuple[types.Tool, ...]:
+    known = {tool.name: tool for tool in tools.all()}
+    return tuple(_tool(known[name]) for name in names if not (read_only and known[name].writes))
 
 
 def _tool(tool: Tool) -> types.Tool:

@@ -1,0 +1,159 @@
+"""Keys for programs that use a server, managed where its store is."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.cli import output
+from recollect.cli.lazy import LazyGroup, Leaf
+from recollect.cli.output import QUIET, STRONG, Column, Styled
+from recollect.cli.target import Target, scoped
+from recollect.cli.text import moment
+from recollect.errors import InputError
+from recollect.record import utc_now
+
+if TYPE_CHECKING:
+    from recollect.server.access.vault import Made, Vault
+
+ROLES = ("reader", "member", "admin", "owner")
+BOUND = ("tenant", "workspace", "account", "agent")
+
+
+@click.group(
+    cls=LazyGroup,
+    default="list",
+    sections={
+        "Commands": {
+            "list": "keys:list_",
+            "create": "keys:create",
+            "rotate": "keys:rotate",
+            "revoke": "keys:revoke",
+        }
+    },
+)
+def keys() -> None:
+    """Make, list and revoke the keys of a server.
+
+    \b
+    Example:
+      recollect keys create laptop --role member
+      recollect keys create reports --role reader --tenant acme --workspace sales
+      recollect keys revoke 3f2a91bc07de
+    """
+
+
+@contextmanager
+def vault(target: Target) -> Generator[Vault]:
+    from recollect.memory import view_of
+    from recollect.server.access.vault import Vault
+
+    with target.open(create=True, told=False, vectors=False) as memory:
+        yield Vault(view_of(memory).store)
+
+
+def bound(target: Target) -> dict[str, str | None]:
+    """What the shared options bind a key or a person to."""
+    for part in ("channel", "conversation"):
+        if getattr(target, part) is not None:
+            raise InputError(part, f"a key or a person is bound to {', '.join(BOUND)} only; leave out --{part}")
+    return {part: value for part in BOUND if (value := getattr(target, part)) is not None}
+
+
+@click.command("list", cls=Leaf)
+@scoped
+def list_(target: Target) -> None:
+    """List the keys, newest first. Secrets are shown once, when they are made.
+
+    \b
+    Example:
+      recollect keys --tenant acme
+    """
+    with vault(target) as kept:
+        found = kept.keys(target.tenant)
+    if target.json:
+        output.emit(found)
+    elif not found:
+        output.say("There are no keys yet. Make one with `recollect keys create NAME`.")
+    else:
+        rows: list[list[Styled]] = [
+            [
+                one.id,
+                one.name,
+                one.rank,
+                (
+                    " ".join(f"{part}={value}" for part in BOUND if (value := getattr(one, part))) or "all tenants",
+                    QUIET,
+                ),
+                "revoked"
+                if one.revoked_at
+                else "expired"
+                if one.expires_at and one.expires_at <= utc_now()
+                else (moment(one.last_used, utc_now()) if one.last_used else "never used"),
+            ]
+            for one in found
+        ]
+        columns = [Column("id"), Column("name"), Column("role"), Column("bound to"), Column("last used")]
+        output.table(columns, rows)
+
+
+@click.command(cls=Leaf)
+@click.argument("name")
+@click.option("--role", type=click.Choice(ROLES), default="member", show_default=True, help="What it may do.")
+@click.option("--expires", metavar="TIME", help="When it stops working, such as 2027-01-01.")
+@click.option("--all-tenants", is_flag=True, help="For a service that names the tenant in each request.")
+@scoped
+def create(target: Target, name: str, role: str, expires: str | None, all_tenants: bool) -> None:
+    """Make a key, bound to what --tenant, --workspace, --account and --agent say. Its secret is shown this once.
+
+    A reader looks, a member also writes, an admin also maintains and manages keys, an owner may all.
+
+    \b
+    Example:
+      recollect keys create laptop --role member --tenant acme --agent atlas
+    """
+    with vault(target) as kept:
+        _tell(target, kept.create_key(name, role, expires_at=expires, all_tenants=all_tenants, **bound(target)))
+
+
+def _tell(target: Target, made: Made) -> None:
+    if target.json:
+        output.emit(made)
+        return
+    output.say((made.secret, STRONG))
+    output.note(f"Keep it: it is shown this once. Its id is {made.key.id}.")
+
+
+@click.command(cls=Leaf)
+@click.argument("id")
+@scoped
+def rotate(target: Target, id: str) -> None:
+    """Give a key another secret. The one before it stops working at once.
+
+    \b
+    Example:
+      recollect keys rotate 3f2a91bc07de
+    """
+    with vault(target) as kept:
+        _tell(target, kept.rotate_key(id))
+
+
+@click.command(cls=Leaf)
+@click.argument("id")
+@scoped
+def revoke(target: Target, id: str) -> None:
+    """Have a key stop working at once, in every process that serves this store.
+
+    \b
+    Example:
+      recollect keys revoke 3f2a91bc07de
+    """
+    with vault(target) as kept:
+        key = kept.revoke_key(id)
+    if target.json:
+        output.emit(key)
+    else:
+        output.say(f"Revoked {key.name} ({key.id}).")

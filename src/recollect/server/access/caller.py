@@ -1,0 +1,67 @@
+"""Whoever calls: a rank, and an address that a request can narrow and never leave."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from recollect.errors import AccessError
+from recollect.memory import Memory
+from recollect.remote.operations import RANKS, Rank
+
+PARTS = ("tenant", "workspace", "account", "agent")
+"""The parts of an address that a key or a person can be bound to."""
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two secrets are the same, in the same time wherever they differ."""
+    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))
+
+
+class Caller(msgspec.Struct, frozen=True):
+    id: str
+    """Of the key, or the name of the person with its kind before it."""
+    name: str
+    rank: Rank
+    how: Literal["key", "person", "local"]
+    bound: dict[str, str] = {}
+    """The parts of the address that are not to be chosen any more. A local caller has none, and sees every tenant."""
+    session: str = ""
+    """What forms must repeat, so that no other page can send them."""
+
+    def may(self, rank: Rank) -> bool:
+        return RANKS.index(self.rank) >= RANKS.index(rank)
+
+    def check(self, rank: Rank, what: str) -> None:
+        if not self.may(rank):
+            raise AccessError(f"{what}: needs the role {rank}, and {self.name} is a {self.rank}")
+
+    def view(self, memory: Memory, narrowed: Mapping[str, str]) -> Memory:
+        """Made from whom the key belongs to; what the request says can only narrow it."""
+        chosen = {
+            part: value for part, value in narrowed.items() if part not in self.bound or value != self.bound[part]
+        }
+        bound = memory.at(**self.bound) if self.bound else memory
+        return bound.at(**chosen) if chosen else bound
+
+
+class UnknownCallerError(AccessError):
+    """Nobody that we know."""
+
+
+class RefusedLoginError(UnknownCallerError):
+    """A login by way of a provider that is not believed. `why` is for the log, and holds nothing of what was sent."""
+
+    def __init__(self, why: str, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+class ProviderError(RefusedLoginError):
+    """A provider of logins that cannot be asked."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("provider", message)

@@ -1,0 +1,298 @@
+"""The verbs over HTTP: each request is checked, becomes one call, and is answered. There is no logic here."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin
+
+import msgspec
+
+from recollect import __version__, tools
+from recollect.errors import InputError
+from recollect.memory import Memory, view_of
+from recollect.record import Record
+from recollect.remote import wire
+from recollect.remote.calls import About
+from recollect.remote.operations import OPERATIONS, Operation, Parameter, Signature, signature
+from recollect.server.access.caller import Caller
+from recollect.server.asked import Answer, Asked, as_json, tag_of
+from recollect.server.problems import StaleError
+from recollect.server.serving import Serving
+
+_LONGEST_NAME = 200
+UPLOAD = "knowledge.add"
+"""The one call that may bring a file along."""
+
+
+class Form(NamedTuple):
+    """What the body of a call, or its query, is read into."""
+
+    signature: Signature
+    body: type[msgspec.Struct]
+    lists: frozenset[str]
+    """Arguments of which a query may have several."""
+    any: frozenset[str]
+    """Those that may be None in place of a default."""
+    required: frozenset[str]
+
+
+@cache
+def form(name: str) -> Form:
+    told, path = signature(name, Memory), OPERATIONS[name].path
+    fields: list[Any] = []
+    for one in told.takes:
+        if f"{{{one.name}}}" in path:
+            continue
+        fields.append((one.name, one.type) if one.default is msgspec.NODEFAULT else (one.name, one.type, _default(one)))
+    if name == UPLOAD:
+        fields += [("file", bytes | None, None), ("file_name", str | None, None)]
+    title = "".join(part.title() for part in name.replace(".", "_").split("_"))
+    body = msgspec.defstruct(title, fields, kw_only=True, forbid_unknown_fields=True, module=__name__)
+    lists = frozenset(one.name for one in told.takes if one.listed)
+    nullable = frozenset(one.name for one in told.takes if one.default is not None and _takes_none(one.type))
+    required = frozenset(
+        one.name for one in told.takes if one.default is msgspec.NODEFAULT and f"{{{one.name}}}" not in path
+    )
+    return Form(told, body, lists, nullable, required)
+
+
+def _default(one: Any) -> Any:
+    empty: Any = msgspec.field(default_factory=list[Any])
+    return empty if isinstance(one.default, list | tuple) else one.default
+
+
+def _kinds(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _takes_none(kind: Any) -> bool:
+    return type(None) in _kinds(kind)
+
+
+def answer(serving: Serving, caller: Caller, operation: Operation, asked: Asked) -> Answer:
+    """Of one verb, to somebody who is known."""
+    caller.check(operation.rank, operation.name)
+    memory = caller.view(serving.memory, wire.address_of(asked.headers))
+    with view_of(memory).refusing(operation.name.rpartition(".")[2]):
+        arguments = read(operation, asked)
+    if not operation.writes:
+        given = asked.headers.get("if-none-match")
+        told = _run(serving, memory, operation, arguments, asked)
+        return told.tagged(given) if operation.method == "GET" else told
+    return serving.answers.once(
+        caller,
+        asked,
+        lambda: _written(serving, memory, operation, arguments, asked),
+        lambda ids: _again(memory, operation, ids, asked),
+    )
+
+
+def _written(
+    serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], asked: Asked
+) -> Answer:
+    if "if-match" not in asked.headers:
+        return _run(serving, memory, operation, arguments, asked)
+    with serving.one_at_a_time(asked.path):  # of this process: nobody else comes between looking and writing
+        _check_match(serving, memory, operation, asked)
+        return _run(serving, memory, operation, arguments, asked)
+
+
+def read(operation: Operation, asked: Asked) -> dict[str, Any]:
+    """The arguments of a call, with no more checked than that they are there: the verb says itself what it takes."""
+    known = form(operation.name)
+    if operation.method == "GET" or (operation.method == "DELETE" and not asked.body):
+        given = _from_query(known, asked)
+    else:
+        given = _from_body(asked)
+    for name in given.keys() - set(known.body.__struct_fields__):
+        raise InputError(name[:48], "is not an argument of this call")
+    for name in known.required - given.keys():
+        raise InputError(name, "is missing")
+    arguments = given | dict(asked.parts)
+    for one in known.signature.takes:
+        if one.name in arguments:
+            arguments[one.name] = _prepared(one, arguments[one.name])
+    return arguments
+
+
+def _from_body(asked: Asked) -> dict[str, Any]:
+    try:
+        given: Any = msgspec.json.decode(asked.body or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InputError("body", "is not JSON") from None
+    if not isinstance(given, dict):
+        raise InputError("body", "must be a JSON object")
+    return given  # pyright: ignore[reportUnknownVariableType]
+
+
+def _from_query(known: Form, asked: Asked) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    kinds = {one.name: one.type for one in known.signature.takes}
+    for name, value in asked.query:
+        if name in known.lists:
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise InputError(name, "is given twice")
+        elif value == wire.ANY and name in known.any:
+            found[name] = None
+        else:
+            found[name] = _from_text(value, kinds.get(name, str))
+    return found
+
+
+def _from_text(value: str, kind: Any) -> Any:
+    """A number or a truth value, where one is wanted and the text is one."""
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError:
+        return value  # which the verb refuses in its own words
+
+
+def _prepared(one: Parameter, value: Any) -> Any:
+    """As Python has it, where JSON has something else."""
+    if value is None and one.structs and not _takes_none(one.type):
+        raise InputError(one.name, "must not be null; leave it out")
+    if one.zone:
+        if value is not None and not isinstance(value, str):
+            raise InputError(one.name, "must be the name of a time zone, such as Europe/Vienna")
+        return None if value is None else wire.zone_of(value)
+    if value is not None and one.structs:
+        try:
+            return msgspec.convert(value, one.type)
+        except msgspec.ValidationError as error:
+            raise InputError(one.name, explained(str(error)).problem) from None
+    return value
+
+
+def explained(message: str) -> InputError:
+    """msgspec's message by the name of the argument, without the value that some of them quote."""
+    problem, _, place = message.partition(" - at `$")
+    field = place.strip("`.").removeprefix(".") or "body"
+    if problem.startswith("Object contains unknown field"):
+        return InputError(problem.split("`")[1][:48], "is not an argument of this call")
+    if problem.startswith("Object missing required field"):
+        return InputError(problem.split("`")[1], "is missing")
+    return InputError(field, problem[:1].lower() + problem[1:].replace("`", ""))
+
+
+def _run(serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], asked: Asked) -> Answer:
+    above, _, verb = operation.name.rpartition(".")
+    target: Any = memory
+    for part in filter(None, above.split(".")):
+        target = getattr(target, part)
+    start = time.perf_counter()
+    with _files(operation, arguments) as ready:
+        result = getattr(target, verb)(**ready)
+    serving.metrics.took(
+        "recollect_verb_seconds", "Time of the verb itself.", time.perf_counter() - start, {"verb": operation.name}
+    )
+    if isinstance(result, Record | list) and wire.VECTORS not in asked.headers:
+        result = _bare(result)
+    headers = {wire.UNSAVED: "true"} if _unsaved(result) else {}
+    status = 201 if operation.method == "POST" and operation.path.count("/") == 1 and operation.writes else 200
+    return Answer(wire.encoded(result), status, headers=headers, ids=_ids(result))
+
+
+def _ids(result: Any) -> list[str]:
+    several = cast("list[Any]", result) if isinstance(result, list) else [result]
+    return [one.id for one in several if isinstance(one, Record)]
+
+
+def _again(memory: Memory, operation: Operation, ids: Sequence[str], asked: Asked) -> Answer | None:
+    """What a write had made, read once more; None if it is no longer all there."""
+    records = {one.id: one for one in view_of(memory).get(list(ids))}
+    if any(ident not in records for ident in ids) or form(operation.name).signature.gives not in (Record, list[Record]):
+        return None
+    found: Any = [records[ident] for ident in ids]
+    if wire.VECTORS not in asked.headers:
+        found = _bare(found)
+    return Answer(wire.encoded(found if form(operation.name).signature.gives is not Record else found[0]))
+
+
+def _unsaved(result: Any) -> bool:
+    several = cast("list[Any]", result) if isinstance(result, list) else [result]
+    one = several[0] if several else None
+    return isinstance(one, Record) and not one.saved
+
+
+def _bare(result: Any) -> Any:
+    """Without vectors, which only programs want, and only some."""
+    if isinstance(result, Record):
+        return result if result.embedding is None else msgspec.structs.replace(result, embedding=None)
+    if isinstance(result, list) and result and isinstance(result[0], Record):
+        return [_bare(one) for one in cast("list[Any]", result)]
+    return result  # pyright: ignore[reportUnknownVariableType]
+
+
+@contextlib.contextmanager
+def _files(operation: Operation, arguments: Mapping[str, Any]) -> Any:
+    """A file that came along is put where a verb can read it, under its own name."""
+    if operation.name != UPLOAD:
+        yield arguments
+        return
+    rest = {name: value for name, value in arguments.items() if name not in ("file", "file_name")}
+    if arguments.get("file") is None:
+        yield rest
+        return
+    name = Path(str(arguments.get("file_name") or "")).name
+    if not name.strip(".") or len(name.encode()) > _LONGEST_NAME or not name.isprintable():
+        raise InputError("file_name", "must be the name of the file, such as guide.pdf")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(_decoded(arguments["file"]))
+        yield {**rest, "text": None, "path": path, "source": rest.get("source") or name}
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, ValueError):
+        raise InputError("file", "must be the bytes of the file in base64") from None
+
+
+def _check_match(serving: Serving, memory: Memory, operation: Operation, asked: Asked) -> None:
+    """`If-Match` is the tag of what was read at the same address."""
+    given = asked.headers.get("if-match")
+    if not given or given.strip() == "*":
+        return
+    twin = _TWINS.get(operation.path)
+    if twin is None:
+        raise InputError("if-match", "there is nothing to read at this address that it could be the tag of")
+    there = _run(serving, memory, twin, read(twin, asked._replace(query=(), body=b"")), asked)
+    if tag_of(there.content) not in [one.strip() for one in given.split(",")]:
+        raise StaleError("if-match: it has changed since it was read; read it again")
+
+
+_TWINS = {operation.path: operation for operation in OPERATIONS.values() if operation.method == "GET"}
+
+
+# Besides the verbs
+
+
+def about(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+    """What a client needs to know of the memory behind its key."""
+    view = caller.view(serving.memory, wire.address_of(asked.headers))
+    bound = tuple(sorted(view_of(view).bound))
+    return as_json(About(__version__, caller.rank, view.preset, view.address, bound)).tagged(
+        asked.headers.get("if-none-match")
+    )
+
+
+def list_tools(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+    return as_json(tools.of(serving.memory)).tagged(asked.headers.get("if-none-match"))
+
+
+def call_tool(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+    """A refusal is a result here, as for a model. Only who may write may call what writes."""
+    name = asked.parts["name"]
+    tool = next((tool for tool in tools.all() if tool.name == name), None)
+    caller.check("member" if tool is None or tool.writes else "reader", f"tool {name}" if tool else "tool")
+    memory = caller.view(serving.memory, wire.address_of(asked.headers))
+    return serving.answers.once(caller, asked, lambda: as_json(tools.call(memory, name, asked.body or None)))

@@ -1,0 +1,136 @@
+"""What the server takes and gives, as OpenAPI says it. Made from the same list as the routes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from recollect import __version__
+from recollect.record import Address
+from recollect.remote import wire
+from recollect.remote.calls import About
+from recollect.remote.operations import OPERATIONS
+from recollect.server import accounts
+from recollect.server.access.vault import Key, Made, Person
+from recollect.server.api import form
+from recollect.server.idempotency import HEADER
+from recollect.server.router import EXPORT, IMPORT, ROUTES, Route
+from recollect.tools import Tool
+from recollect.verbs.export import Imported
+
+_NAME = {"type": "string", "minLength": 1, "maxLength": 192, "pattern": "^[A-Za-z0-9._~%-]+$"}
+"""A name in a header: percent-encoded."""
+_REF = "#/components/schemas/{name}"
+_OTHERS: dict[str, tuple[Any, Any, str]] = {
+    "about": (None, About, "What a client needs to know of the memory behind its key."),
+    "tools": (None, list[Tool], "The tools that the preset offers to a model."),
+    "tools.call": (dict[str, Any], dict[str, Any], "Call a tool as a model would. A refusal is a result."),
+    "keys.list": (None, list[Key], "The keys of the tenant, newest first, without their secrets."),
+    "keys.create": (accounts.NewKey, Made, "A new key. Its secret is shown this once."),
+    "keys.rotate": (None, Made, "Another secret in place of a key's, which is worth nothing at once."),
+    "keys.revoke": (None, Key, "A key that is worth nothing from now on."),
+    "people.list": (None, list[Person], "The people of the tenant."),
+    "people.add": (accounts.NewPerson, Person, "Somebody who can log in."),
+    "people.password": (accounts.NewPassword, None, "Another password; everywhere else they are logged out."),
+    "people.remove": (None, None, "Somebody who can no longer log in."),
+    "export": (None, dict[str, Any], "All that the key sees, as one document, or line by line as NDJSON."),
+    "import": (dict[str, Any], Imported, "An export, ids, times and states as they were."),
+}
+
+
+@cache
+def document() -> bytes:
+    routes = (*ROUTES, EXPORT, IMPORT)
+    kinds: list[Any] = [wire.Problem, Address]
+    for route in routes:
+        body, gives, _ = _told(route)
+        kinds += [kind for kind in (body, gives) if kind is not None and kind is not type(None)]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    by_kind = {_id(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
+    paths: dict[str, Any] = {}
+    for route in routes:
+        paths.setdefault(f"/v1{route.path}", {})[route.method.lower()] = _operation(route, by_kind, components)
+    made: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": "recollect", "version": __version__, "description": "Memory for AI agents."},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "responses": {
+                "Refused": {
+                    "description": "Refused, and why.",
+                    "content": {"application/problem+json": {"schema": by_kind[_id(wire.Problem)]}},
+                }
+            },
+        },
+        "security": [{"key": []}],
+    }
+    return msgspec.json.encode(made)
+
+
+def _id(kind: Any) -> str:
+    return repr(kind)
+
+
+def _told(route: Route) -> tuple[Any, Any, str]:
+    """What the body is read into, what comes back, and what it is about."""
+    if route.name in OPERATIONS:
+        known = form(route.name)
+        return known.body, wire.given_as(known.signature.gives), known.signature.doc
+    return _OTHERS[route.name]
+
+
+def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    body, gives, doc = _told(route)
+    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in names
+    ]
+    parameters += [
+        {
+            "name": wire.header(part),
+            "in": "header",
+            "schema": _NAME,
+            "description": f"Narrow to one {part}.",
+        }
+        for part in wire.ADDRESS
+    ]
+    told: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": doc.partition("\n")[0],
+        "description": doc,
+        "tags": [route.name.partition(".")[0] if "." in route.name else "memories"],
+        "x-role": route.rank,
+    }
+    if route.method == "GET" and body is not None:
+        parameters += _query(components[body.__name__])
+    elif body is not None:
+        told["requestBody"] = {
+            "required": bool(components.get(getattr(body, "__name__", ""), {}).get("required")),
+            "content": {"application/json": {"schema": by_kind[_id(body)]}},
+        }
+    if route.method != "GET":
+        parameters.append({"name": HEADER, "in": "header", "schema": {"type": "string", "maxLength": 200}})
+    gives_schema: dict[str, Any] = {} if gives in (None, type(None)) else by_kind[_id(gives)]
+    answer: dict[str, Any] = {"description": "Done.", "content": {"application/json": {"schema": gives_schema}}}
+    told["parameters"] = parameters
+    told["responses"] = {"200": answer, "201": answer, "default": {"$ref": "#/components/responses/Refused"}}
+    return told
+
+
+def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    required = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": _without_null(part)}
+        for name, part in schema.get("properties", {}).items()
+    ]
+
+
+def _without_null(part: dict[str, Any]) -> dict[str, Any]:
+    """A query has no null: what is not there is not given."""
+    kinds = [one for one in part.get("anyOf", []) if one != {"type": "null"}]
+    rest = {key: value for key, value in part.items() if key != "anyOf" and (key, value) != ("default", None)}
+    return {**kinds[0], **rest} if len(kinds) == 1 else ({**rest, "anyOf": kinds} if kinds else rest)

@@ -1,0 +1,55 @@
+"""Errors as a client of HTTP sees them."""
+
+from __future__ import annotations
+
+from recollect import errors
+from recollect.errors import RecollectError
+from recollect.remote.wire import Problem
+from recollect.server.access.caller import ProviderError, UnknownCallerError
+
+_STATUS: dict[type[RecollectError], int] = {
+    ProviderError: 502,
+    UnknownCallerError: 401,
+    errors.AccessError: 403,
+    errors.NotFoundError: 404,
+    errors.ConflictError: 409,
+    errors.InputError: 400,
+    errors.ModelError: 424,
+    errors.ConcurrencyError: 503,
+    errors.UnavailableError: 503,
+    errors.DiskFullError: 507,
+    errors.StoreError: 500,
+    RecollectError: 500,
+}
+CONTENT_TYPE = "application/problem+json"
+
+
+class TooLargeError(errors.InputError):
+    """The body has more bytes than this server takes."""
+
+
+class TooManyError(errors.ConcurrencyError):
+    """More requests than the key may make."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"too many requests with this key; try again in {seconds:.1f} s")
+        self.seconds = seconds
+
+
+class StaleError(errors.ConflictError):
+    """`If-Match` names another version than the one that is there."""
+
+
+_STATUS.update({TooLargeError: 413, TooManyError: 429, StaleError: 412})
+
+
+def status_of(error: RecollectError) -> int:
+    return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
+
+
+def problem_of(error: RecollectError) -> Problem:
+    problem = Problem.of(error, status_of(error))
+    if isinstance(error, UnknownCallerError | TooLargeError | TooManyError | StaleError):  # known to servers only
+        base = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+        problem = Problem(base.__name__, problem.status, problem.detail, field=problem.field, extra=problem.extra)
+    return problem

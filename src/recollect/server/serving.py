@@ -1,0 +1,141 @@
+"""What a server is made of: a memory, who may use it, and what is counted."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+
+from anyio import CapacityLimiter
+
+from recollect.errors import AccessError, InputError, RecollectError
+from recollect.memory import Memory, view_of
+from recollect.record import utc_now
+from recollect.server.access.caller import Caller, UnknownCallerError, same
+from recollect.server.access.vault import Vault
+from recollect.server.asked import Asked
+from recollect.server.idempotency import Answers
+from recollect.server.limits import Buckets, Limits
+from recollect.server.metrics import Metrics, Timed
+
+COOKIE = "recollect"
+FORM = "x-recollect-form"
+"""The header, or field of a form, that proves that a page of ours sent it."""
+
+
+_THREADS = 40
+_QUIET = 60.0
+"""Seconds in which the same refusal is not logged again."""
+_MOST_LOGGED = 1000
+
+
+class Serving:
+    def __init__(
+        self, memory: Memory, *, limits: Limits | None = None, single: bool = False, open_metrics: bool = False
+    ) -> None:
+        """`single` is for one person on this machine, who comes by a link that holds a token for once.
+
+        `open_metrics` shows /metrics to whoever asks; they hold no content and no names.
+        """
+        self.memory = memory
+        store = view_of(memory).store
+        self.vault = Vault(store, utc_now)
+        self.answers = Answers(store, utc_now)
+        self.limits = limits or Limits()
+        self.buckets = Buckets(self.limits)
+        self.metrics = Metrics()
+        if (embedding := view_of(memory).embedding) is not None:
+            embedding.embedder = Timed(embedding.embedder, self.metrics)
+        self.single, self.open_metrics = single, open_metrics
+        self.threads = CapacityLimiter(_THREADS)
+        self._started = time.monotonic()
+        self._logged: dict[tuple[str, str, int], float] = {}
+        self._lock = threading.Lock()
+        self._paths = [threading.Lock() for _ in range(64)]
+        self._tickets: set[str] = set()
+        self._locals: dict[str, Caller] = {}
+
+    def one_at_a_time(self, path: str) -> threading.Lock:
+        """A lock that all requests to the same address share, and some others."""
+        return self._paths[hash(path) % len(self._paths)]
+
+    def clean(self) -> None:
+        """Forget what is over: answers of yesterday, logins that have ended."""
+        with contextlib.suppress(RecollectError):
+            self.answers.clean()
+            self.vault.clean()
+
+    def ready(self) -> None:
+        """Raises what keeps the store from answering."""
+        view_of(self.memory).store.places("default")
+
+    def gauges(self) -> dict[str, tuple[str, float]]:
+        found = {"recollect_uptime_seconds": ("Since the start.", time.monotonic() - self._started)}
+        try:
+            told = self.memory.sessions.metrics()
+        except (InputError, AccessError):  # of a store that has no sessions
+            return found
+        # By the document's names, as Prometheus writes them.
+        return found | {name.replace(".", "_"): (f"{name} of the ledger.", value) for name, value in told.items()}
+
+    def refused(self, asked: Asked, name: str, error: RecollectError, status: int) -> None:
+        """Into the audit log, once a minute for the same: nobody shall fill a disk by being refused."""
+        if status not in (401, 403, 429, 502):
+            return
+        key, now = (asked.client, name, status), time.monotonic()
+        with self._lock:
+            if now - self._logged.get(key, -_QUIET) < _QUIET:
+                return
+            if len(self._logged) > _MOST_LOGGED:
+                self._logged.clear()
+            self._logged[key] = now
+        with contextlib.suppress(RecollectError):
+            self.vault.log("refuse", f"{status} {asked.method} {name}", whence=asked.client)
+
+    def ticket(self) -> str:
+        """For one link, once."""
+        made = secrets.token_urlsafe(24)
+        with self._lock:
+            self._tickets.add(made)
+        return made
+
+    def redeem(self, ticket: str) -> str:
+        """A token for a cookie of whoever is at this machine."""
+        with self._lock:
+            known = next((one for one in self._tickets if same(one, ticket)), None)
+            if not self.single or known is None:
+                raise UnknownCallerError("this link was used already, or is of another run; start `recollect ui` again")
+            self._tickets.discard(known)
+            token = secrets.token_urlsafe(32)
+            self._locals[token] = Caller("local", "you", "owner", "local", session=secrets.token_urlsafe(16))
+        return token
+
+    def log_out(self, token: str) -> None:
+        with self._lock:
+            if self._locals.pop(token, None) is not None:
+                return
+        self.vault.log_out(token)
+
+    def identify(self, asked: Asked) -> Caller:
+        """Whoever sent it. A cookie alone changes nothing: a form of ours says a word that only it knows."""
+        given = asked.headers.get("authorization", "")
+        if given:
+            scheme, _, key = given.partition(" ")
+            if scheme.lower() != "bearer" or not key.strip():
+                raise UnknownCallerError("authorization: must be `Bearer` and a key")
+            return self._counted(self.vault.caller_of(key.strip()))
+        if not (token := asked.cookies.get(COOKIE, "")):
+            raise UnknownCallerError("a key is needed: send `Authorization: Bearer …`, or log in")
+        caller = self._local(token) or self.vault.logged_in(token)
+        if asked.method not in ("GET", "HEAD") and not same(asked.headers.get(FORM, ""), caller.session):
+            raise AccessError("form: this was not sent by a page of ours; load the page again")
+        return self._counted(caller)
+
+    def _local(self, token: str) -> Caller | None:
+        with self._lock:
+            return next((c for known, c in self._locals.items() if same(known, token)), None)
+
+    def _counted(self, caller: Caller) -> Caller:
+        self.buckets.take(caller.id)
+        return caller

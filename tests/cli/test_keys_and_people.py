@@ -1,0 +1,85 @@
+"""Keys and people on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from recollect import Memory
+from recollect.memory import view_of
+from recollect.server.access.vault import Vault
+
+
+def recollect(folder: Path, *words: str, stdin: str = "", fails: bool = False) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "recollect", *words],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "120"},
+        timeout=60,
+    )
+    assert (done.returncode != 0) is fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+def test_a_key_is_made_listed_rotated_and_revoked(tmp_path: Path) -> None:
+    assert "There are no keys yet" in recollect(tmp_path, "keys")
+    made = json.loads(recollect(tmp_path, "keys", "create", "laptop", "--role", "reader", "--tenant", "acme", "--json"))
+    assert made["key"]["tenant"] == "acme"
+    listed = recollect(tmp_path, "keys")
+    assert "laptop" in listed
+    assert made["secret"] not in listed
+    rotated = recollect(tmp_path, "keys", "rotate", made["key"]["id"]).strip()
+    with Memory(tmp_path / "memory") as memory:
+        kept = Vault(view_of(memory).store)
+        assert kept.caller_of(rotated).bound == {"tenant": "acme"}
+    assert "Revoked laptop" in recollect(tmp_path, "keys", "revoke", made["key"]["id"])
+    assert "revoked" in recollect(tmp_path, "keys")
+    assert json.loads(recollect(tmp_path, "keys", "--json"))[0]["revoked_at"]
+    assert "there is no key 0" in recollect(tmp_path, "keys", "revoke", "0", fails=True)
+
+
+def test_a_key_for_all_tenants_is_bound_to_nothing(tmp_path: Path) -> None:
+    made = json.loads(recollect(tmp_path, "keys", "create", "service", "--role", "owner", "--all-tenants", "--json"))
+    assert made["key"]["tenant"] is None
+    assert "all tenants" in recollect(tmp_path, "keys")
+    words = ("keys", "create", "x", "--all-tenants", "--tenant", "acme")
+    assert "do not go together" in recollect(tmp_path, *words, fails=True)
+
+
+def test_a_person_is_added_with_a_password_from_a_pipe(tmp_path: Path) -> None:
+    assert "There is nobody yet" in recollect(tmp_path, "people")
+    assert "12 to 200" in recollect(tmp_path, "people", "add", "ada", stdin="short\n", fails=True)
+    told = recollect(tmp_path, "people", "add", "Ada", "--role", "admin", "--json", stdin="a long enough password\n")
+    assert json.loads(told)["rank"] == "admin"
+    assert "password" not in json.loads(told)
+    assert "already" in recollect(tmp_path, "people", "add", "ada", stdin="a long enough password\n", fails=True)
+    assert "ada" in recollect(tmp_path, "people")
+    assert json.loads(recollect(tmp_path, "people", "list", "--json"))[0]["name"] == "ada"
+    recollect(tmp_path, "people", "password", "ada", stdin="another long password\n")
+    with Memory(tmp_path / "memory") as memory:
+        Vault(view_of(memory).store).log_in("ada", "another long password")
+    recollect(tmp_path, "people", "remove", "ada")
+    assert "There is nobody yet" in recollect(tmp_path, "people")
+
+
+def test_somebody_without_a_password_is_asked_for_none(tmp_path: Path) -> None:
+    words = ("people", "add", "ada@example.org", "--no-password", "--subject", "00u1", "--json")
+    told = json.loads(recollect(tmp_path, *words))
+    assert (told["comes_by"], told["subject"]) == ("oidc", "00u1")
+    again = ("people", "add", "bo@example.org", "--no-password", "--subject", "00u1")
+    assert "somebody else" in recollect(tmp_path, *again, fails=True)
+
+
+def test_a_login_by_a_provider_is_named_in_full(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x\n")
+    given = ("serve", "--oidc-issuer", "http://login.example.org", "--oidc-client-id", "recollect")
+    assert "come together" in recollect(tmp_path, *given, fails=True)
+    secret = "--oidc-client-secret-file"
+    assert "cannot be read" in recollect(tmp_path, *given, secret, "nowhere", fails=True)
+    assert "must begin with https" in recollect(tmp_path, *given, secret, "secret", fails=True)
