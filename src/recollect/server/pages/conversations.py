@@ -1,0 +1,158 @@
+"""Conversations and the channels they are in: find one, start one, read it, end it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.errors import InputError, NotFoundError
+from recollect.facets.conversations import Conversation
+from recollect.facets.scratchpad import SHELF as NOTES
+from recollect.memory import view_of
+from recollect.record import render
+from recollect.server.pages.rows import row
+from recollect.server.pages.site import Done, Visit, action, page
+from recollect.verbs.persist import TURN
+
+_SIZE = 50
+_TURNS = 500
+STATUSES = ("active", "idle", "archived")
+_LABELS = {"active": "good", "idle": "", "archived": "archived"}
+"""How the badge of each status looks."""
+
+
+def told(one: Conversation) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "ref_code": one.ref_code,
+        "title": one.title,
+        "name": one.title or "Untitled",
+        "status": one.status,
+        "look": _LABELS[one.status],
+        "channel": one.channel,
+        "agent": one.agent,
+        "account": one.account,
+        "started_at": one.started_at,
+        "ended_at": one.ended_at,
+    }
+
+
+@page("/conversations", "Conversations", template="conversations.html", nav="Conversations", group="Places")
+def conversations(visit: Visit) -> dict[str, Any]:
+    filters = {name: value for name in ("q", "status", "channel") if (value := visit.query(name))}
+    data: dict[str, Any] = {
+        "filters": filters,
+        "statuses": STATUSES,
+        "channels": [one.name for one in visit.memory.channels.list()],
+        "after": visit.query("after"),
+        "new": bool(visit.query("new")) or visit.refused == "/conversations/start",
+        "may_change": visit.caller.may("member"),
+        "conversations": [],
+        "next": None,
+        "problem": "",
+    }
+    try:
+        found = visit.memory.conversations.list(
+            status=filters.get("status"),  # type: ignore[arg-type]
+            channel=filters.get("channel"),
+            contains=filters.get("q", ""),
+            limit=_SIZE + 1,
+            after=data["after"] or None,
+        )
+    except (InputError, NotFoundError) as error:  # beside the form, which is still there to be corrected
+        return {**data, "problem": str(error)}
+    following = found[_SIZE - 1].ref_code if len(found) > _SIZE else None
+    return {**data, "conversations": [told(one) for one in found[:_SIZE]], "next": following}
+
+
+@page("/conversations/{id}", "Conversation", template="conversation.html")
+def conversation(visit: Visit) -> dict[str, Any]:
+    known = visit.memory.conversations.get(visit.parts["id"])
+    inside = visit.memory.at(channel=known.channel, conversation=known.id)
+    now = view_of(inside).now()
+    records = inside.list(conversation=known.id, state=None, newest_first=False, limit=_TURNS + 1)
+    shown = records[:_TURNS]
+    kept = visit.memory.query({"references": [known.id], "sort_by": "newest", "limit": 50})
+    return {
+        "conversation": told(known),
+        "turns": [row(one, now) for one in shown if one.kind == TURN],
+        "memories": [row(one, now) for one in shown if one.kind != TURN],
+        "more": len(records) > _TURNS,
+        "kept": [row(hit.memory, now) for hit in kept],
+        "notes": _notes(visit, known),
+        "may_change": visit.caller.may("member"),
+    }
+
+
+def _notes(visit: Visit, known: Conversation) -> list[dict[str, Any]]:
+    """Of everybody whom the view sees: whoever looks on wants to know whose a note is."""
+    view = view_of(visit.memory)
+    address = view.address
+    return [
+        {
+            "key": thing.body["key"],
+            "text": render(thing.body["value"]),
+            "agent": thing.agent,
+            "updated_at": thing.changed_at,
+            "version": thing.version,
+        }
+        for thing in view.store.shelf(view.place, NOTES, parent=known.id)
+        if (address.account is None or thing.account in (None, address.account))
+        and (address.agent is None or thing.agent in (None, address.agent))
+    ]
+
+
+@action("/conversations/start", again="/conversations")
+def start(visit: Visit) -> Done:
+    title, channel = visit.field("title").strip(), visit.field("channel").strip()
+    made = visit.memory.conversations.start(title, channel=channel or None)
+    return Done(visit.link(f"/conversations/{made.ref_code}"), "Started.", _change(visit))
+
+
+@action("/conversations/{id}/idle", again="/conversations/{id}")
+def idle(visit: Visit) -> Done:
+    """Not to be undone by a button: what matters of it was kept, and the turns are cleared on purpose."""
+    done = visit.memory.conversations.idle(visit.parts["id"])
+    return Done(visit.link(f"/conversations/{done.ref_code}"), "Ended. What matters of it was kept.")
+
+
+@action("/conversations/{id}/archive", again="/conversations/{id}")
+def archive(visit: Visit) -> Done:
+    before = visit.memory.conversations.get(visit.parts["id"]).status
+    done = visit.memory.conversations.archive(visit.parts["id"])
+    undo = _change(visit) if before == "idle" else None
+    return Done(visit.link(f"/conversations/{done.ref_code}"), "Archived: it is out of the lists.", undo)
+
+
+def _change(visit: Visit) -> str | None:
+    entries = visit.memory.audit.search(action="conversation", limit=1)
+    return entries[0].id if entries else None
+
+
+@page("/channels", "Channels", template="channels.html", nav="Channels", group="Places")
+def channels(visit: Visit) -> dict[str, Any]:
+    talks = visit.memory.conversations.list(limit=1000)
+    numbers: dict[str, int] = {}
+    for one in talks:
+        numbers[one.channel] = numbers.get(one.channel, 0) + 1
+    known = visit.memory.channels.list()
+    return {
+        "channels": [
+            {
+                "name": one.name,
+                "description": one.description,
+                "default": one.is_default,
+                "conversations": numbers.get(one.name, 0),
+                "created_at": one.created_at,
+            }
+            for one in known
+        ],
+        "may_change": visit.caller.may("member"),
+    }
+
+
+@action("/channels/create", again="/channels")
+def create_channel(visit: Visit) -> Done:
+    name = visit.field("name").strip()
+    visit.memory.channels.create(name, visit.field("description").strip())
+    entries = visit.memory.audit.search(action="channel", limit=1)
+    return Done(visit.link("/channels"), f"There is a channel {name} now.", entries[0].id if entries else None)

@@ -1,0 +1,181 @@
+"""How pages are reached: logging in, looking, sending a form, and the files that belong to them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import anyio.to_thread
+from litestar import Request, Response, get, route
+from litestar.types import ControllerRouterHandler
+
+from recollect.errors import InputError, NotFoundError, RecollectError
+from recollect.server.access.caller import Caller, UnknownCallerError
+from recollect.server.asked import Answer, Asked
+from recollect.server.carrying import asked_of, body_of, guarded, response
+from recollect.server.pages import all_pages, site
+from recollect.server.pages.oidc import login_page, routes
+from recollect.server.serving import COOKIE, FORM, Serving
+
+if TYPE_CHECKING:
+    from recollect.server.access.oidc import OpenId
+
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_FIELDS = 10_000
+Form = Mapping[str, Sequence[Any]]
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def handlers(serving: Serving, *, secure: bool = False, oidc: OpenId | None = None) -> list[ControllerRouterHandler]:
+    """`secure` keeps cookies to TLS. `oidc` is a provider through which people can log in as well."""
+    all_pages()
+    flags = "; HttpOnly; SameSite=Strict; Path=/" + ("; Secure" if secure else "")
+
+    @get("/static/{name:str}", include_in_schema=False)
+    async def file(request: Request[Any, Any, Any]) -> Response[bytes]:
+        path = site.FOLDER / "static" / request.path_params["name"]
+        if path.suffix not in _TYPES or path.parent != site.FOLDER / "static" or not path.is_file():
+            return response(Answer(b"", 404))
+        content = await anyio.to_thread.run_sync(path.read_bytes)
+        return response(Answer(content, 200, _TYPES[path.suffix], {"cache-control": _FOREVER}))
+
+    @get("/enter", include_in_schema=False)
+    async def enter(request: Request[Any, Any, Any]) -> Response[bytes]:
+        """By the link that was printed."""
+        asked = asked_of(request)
+
+        def run() -> Answer:
+            try:
+                token = serving.redeem(asked.first("ticket"))
+            except UnknownCallerError as error:
+                return site.refused(None, asked, error)
+            return Answer(b"", 303, site.HTML, {"location": "/", "set-cookie": f"{COOKIE}={token}{flags}"})
+
+        return response(await guarded(serving, asked, "enter", run))
+
+    @route("/login", http_method=["GET", "POST"], include_in_schema=False, status_code=200)
+    async def login(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return await _answering(
+            request, serving, lambda asked, form: _login(serving, asked, form, flags, oidc), "login"
+        )
+
+    @route("/logout", http_method=["POST"], include_in_schema=False, status_code=200)
+    async def logout(request: Request[Any, Any, Any]) -> Response[bytes]:
+        def run(asked: Asked, form: Form) -> Answer:
+            serving.identify(_proven(asked, form))
+            serving.log_out(asked.cookies.get(COOKIE, ""))
+            return Answer(b"", 303, site.HTML, {"location": "/login", "set-cookie": f"{COOKIE}=; Max-Age=0{flags}"})
+
+        return await _answering(request, serving, run, "logout")
+
+    @route(["/", "/{rest:path}"], http_method=["GET", "POST"], include_in_schema=False, status_code=200)
+    async def anything(request: Request[Any, Any, Any]) -> Response[bytes]:
+        path = request.scope["path"]
+        known = next((one.path for one in site.PAGES if one.path == path), "page")
+        return await _answering(request, serving, lambda asked, form: _answer(serving, asked, form), known)
+
+    others = routes(serving, oidc, secure=secure) if oidc else []
+    return [file, enter, login, logout, *others, anything]
+
+
+async def _answering(
+    request: Request[Any, Any, Any], serving: Serving, work: Callable[[Asked, Form], Answer], name: str
+) -> Response[bytes]:
+    """What was sent is read, and worked on in a thread."""
+    try:
+        asked, form = await _sent(request, serving)
+    except RecollectError as error:
+        return response(site.refused(None, asked_of(request), error))
+    return response(await guarded(serving, asked, name, lambda: work(asked, form)))
+
+
+async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[Asked, Form]:
+    raw = request.scope["raw_path"].decode("latin-1")
+    if request.method != "POST":
+        return asked_of(request)._replace(path=raw), {}
+    kind = request.headers.get("content-type", "")
+    if kind.startswith("multipart/form-data"):
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > serving.limits.body:
+            raise InputError("file", f"must have at most {serving.limits.body:,} bytes")
+        try:
+            async with asyncio.timeout(serving.limits.seconds):
+                data = await request.form()
+        except TimeoutError:
+            raise InputError("file", f"did not arrive within {serving.limits.seconds:g} s") from None
+        form: dict[str, list[Any]] = {}
+        for name, value in data.multi_items():
+            if hasattr(value, "filename"):
+                content = await value.read()
+                value = Upload(value.filename, content)
+            form.setdefault(name, []).append(value)
+        return asked_of(request)._replace(path=raw), form
+    body = await body_of(request, serving.limits.body, serving.limits.seconds)
+    if body.count(b"&") >= _FIELDS:
+        raise InputError("form", f"must have at most {_FIELDS:,} fields")
+    return asked_of(request)._replace(path=raw), parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+
+
+class Upload:
+    def __init__(self, filename: str, content: bytes) -> None:
+        self.filename, self.content = filename, content
+
+
+def _proven(asked: Asked, form: Form) -> Asked:
+    """A form proves by a field what a program proves by a header."""
+    return asked._replace(headers={**asked.headers, FORM: str(next(iter(form.get("form", ())), ""))})
+
+
+def _answer(serving: Serving, asked: Asked, form: Form) -> Answer:
+    visit: site.Visit | None = None
+    known: Any = None
+    try:
+        caller = serving.identify(_proven(asked, form) if asked.method == "POST" else asked)
+        entries = site.PAGES if asked.method == "GET" else site.ACTIONS
+        visit = site.Visit(serving, caller, asked, form)
+        known, parts = site.found(entries, asked.path)
+        visit = site.Visit(serving, caller, asked._replace(parts=parts), form)
+        caller.check(known.rank, known.path)
+        return site.shown(visit, known) if asked.method == "GET" else site.told(visit, known.run(visit))
+    except UnknownCallerError:
+        if site.wants_json(asked):
+            raise
+        return Answer(b"", 303, site.HTML, {"location": f"/login?next={asked.path}"})
+    except RecollectError as error:
+        answer = _refused(visit, known, asked, error)
+        serving.refused(asked, "page", error, answer.status)
+        return answer
+
+
+def _refused(visit: site.Visit | None, known: Any, asked: Asked, error: RecollectError) -> Answer:
+    if visit is not None and isinstance(known, site.Action) and known.again and not site.wants_json(asked):
+        with contextlib.suppress(RecollectError):  # of the page: then there is no form to show it beside
+            return site.refused_form(visit, known, error)
+    return site.refused(visit, asked, error)
+
+
+def _login(serving: Serving, asked: Asked, form: Form, flags: str, oidc: OpenId | None) -> Answer:
+    if asked.method == "GET":
+        with contextlib.suppress(RecollectError):
+            serving.identify(asked)
+            return Answer(b"", 303, site.HTML, {"location": "/"})
+        return login_page(serving, asked, oidc)
+    name, password = (str(next(iter(form.get(field, ())), "")) for field in ("name", "password"))
+    origin = urlsplit(asked.headers.get("origin", "")).netloc
+    elsewhere = asked.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+    if elsewhere or (origin and origin != asked.headers.get("host", "")):
+        raise InputError("origin", "a page of another site cannot log in here")
+    serving.buckets.take(f"login:{asked.client}")
+    try:
+        token, _ = serving.vault.log_in(name, password)
+    except UnknownCallerError as error:
+        serving.refused(asked, "login", error, 401)
+        return login_page(serving, asked, oidc, str(error), 401)
+    target = site.ours(str(next(iter(form.get("next", ())), "/")))
+    return Answer(b"", 303, site.HTML, {"location": target, "set-cookie": f"{COOKIE}={token}{flags}; Max-Age=43200"})
+
+
+__all__ = ["Caller", "NotFoundError", "handlers"]

@@ -1,0 +1,107 @@
+"""Jobs: what maintenance would do now, when each job ran, what it has done, and doing it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, get_args
+
+from recollect.errors import InputError
+from recollect.maintenance import leases
+from recollect.maintenance.jobs import JobReport, Maintained
+from recollect.maintenance.work import EVERY, JobName
+from recollect.memory import view_of
+from recollect.record import parse_time
+from recollect.server.pages.site import Done, Visit, action, page
+
+WORD = "run"
+NAMES: tuple[str, ...] = get_args(JobName)
+_WHAT: dict[str, str] = {
+    "decay": "Archives what has faded below the preset's limit",
+    "early": "Archives what was of little importance from the start; only where it is asked for",
+    "quota": "Keeps each agent within its quota",
+    "consolidate": "Promotes what is used, merges what says the same, archives what has faded",
+    "supersede": "Lets newer memories take the place of those that they contradict",
+    "embed": "Makes the vectors that are missing",
+    "undo": "Drops what it takes to undo changes that are long ago",
+    "compact": "Gives unused space back to the disk",
+}
+_COUNTED = {"embed": "vectors", "undo": "changes that can no longer be undone", "compact": "bytes"}
+_PAST = 20
+
+
+@page("/jobs", "Jobs", rank="admin", template="jobs.html", nav="Jobs", group="Care")
+def jobs(visit: Visit) -> dict[str, Any]:
+    memory = visit.memory
+    view = view_of(memory)
+    plan = memory.maintain(dry_run=True, jobs=NAMES)
+    shelves = [thing for place in view.places for thing in view.store.shelf(place, leases.SHELF)]
+    known: list[dict[str, Any]] = []
+    for job in sorted(EVERY, key=lambda job: not job.asked(view)):
+        mine = [thing.body for thing in shelves if thing.body.get("job") == job.name]
+        asked = job.asked(view)
+        reports = [report for report in plan.jobs if report.job == job.name]
+        known.append(
+            {
+                "name": job.name,
+                "what": _WHAT[job.name],
+                "asked": asked,
+                "hours": job.hours(view) if asked else 0.0,
+                "last_run": max(filter(None, (_time(body, "last_run") for body in mine)), default=None),
+                "until": max(filter(None, (_time(body, "until") for body in mine)), default=None),
+                "plan": told(reports),
+                "held": sum(len(report.held) for report in reports),
+                "notes": [report.note for report in reports if report.note],
+            }
+        )
+    return {
+        "jobs": known,
+        "waiting": any(one["plan"] for one in known),
+        "past": _past(visit),
+        "watch": view.preset.maintenance.watch_minutes,
+        "word": WORD,
+        "chosen": visit.fields("job") if visit.refused else [one["name"] for one in known if one["plan"]],
+    }
+
+
+def told(reports: list[JobReport]) -> str:
+    """What a job did or would do, in a few words; empty for nothing."""
+    changes: dict[str, int] = {}
+    for report in reports:
+        for step in report.steps:
+            changes[step.change] = changes.get(step.change, 0) + 1
+    said = [f"{change} {number:,}" for change, number in changes.items()]
+    number = sum(report.count for report in reports)
+    if number:
+        said.append(f"{number:,} {_COUNTED.get(reports[0].job, '')}".strip())
+    if held := sum(len(report.held) for report in reports):
+        said.append(f"{held:,} held back")
+    return ", ".join(said)
+
+
+def _time(body: dict[str, Any], name: str) -> datetime | None:
+    try:
+        return parse_time(body[name], name)
+    except (KeyError, InputError):
+        return None
+
+
+def _past(visit: Visit) -> list[dict[str, Any]]:
+    """What the audit log has of jobs that changed memories; the others leave their last time only."""
+    entries = [one for name in NAMES if name != "undo" for one in visit.memory.audit.search(action=name, limit=_PAST)]
+    entries.sort(key=lambda entry: entry.id, reverse=True)
+    return [{"id": one.id, "at": one.at, "action": one.action, "message": one.message} for one in entries[:_PAST]]
+
+
+@action("/jobs/run", rank="admin", again="/jobs")
+def run(visit: Visit) -> Done:
+    names = visit.fields("job")
+    if not names:
+        raise InputError("job", "choose at least one first")
+    visit.confirm(WORD)
+    done: Maintained = visit.memory.maintain(jobs=names, force=bool(visit.field("force")))
+    said: list[str] = []
+    for name in dict.fromkeys(report.job for report in done.jobs):
+        mine = [report for report in done.jobs if report.job == name]
+        busy = next((report.note for report in mine if report.outcome == "busy"), "")
+        said.append(f"{name}: {busy or told(mine) or 'done'}")
+    return Done(visit.link("/jobs"), "; ".join(said) or "There was nothing to do.")

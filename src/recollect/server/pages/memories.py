@@ -1,0 +1,170 @@
+"""Memories: look through them, search, store, and change many at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.errors import InputError, NotFoundError
+from recollect.memory import Memory, view_of
+from recollect.recall.hits import Hits
+from recollect.record import ROLES, STATES, TIERS, render
+from recollect.server.pages.rows import hit_row, kept, row
+from recollect.server.pages.site import Done, Visit, action, page
+
+_SIZE = 50
+_FILTERS = ("tier", "kind", "source", "tag", "role", "since", "until")
+_WORDS = 60
+"""Letters that are looked for inside texts where recall does not look: in what is not live."""
+
+
+@page("/memories", "Memories", template="memories.html", nav="Memories")
+def memories(visit: Visit) -> dict[str, Any]:
+    data = _asked(visit)
+    try:
+        found = _found(visit, data)
+    except (InputError, NotFoundError) as error:  # beside the form, which is still there to be corrected
+        nothing: list[Any] = []
+        found = {"memories": nothing, "next": None, "report": "", "problem": str(error)}
+    return {**data, **found}
+
+
+def _asked(visit: Visit) -> dict[str, Any]:
+    state = visit.query("state", "live") or "live"
+    filters = {name: value for name in _FILTERS if (value := visit.query(name))}
+    if state != "live":
+        filters["state"] = state
+    if visit.query("order") == "oldest":
+        filters["order"] = "oldest"
+    return {
+        "q": visit.query("q"),
+        "filters": filters,
+        "chosen": visit.chosen,
+        "after": visit.query("after"),
+        "new": bool(visit.query("new")) or visit.refused == "/memories/new",
+        "tiers": TIERS,
+        "states": STATES,
+        "roles": ROLES,
+        "may_change": visit.caller.may("member"),
+        "notes": _notes(visit),
+    }
+
+
+def _found(visit: Visit, data: dict[str, Any]) -> dict[str, Any]:
+    memory, asked = visit.memory, data["q"]
+    now = view_of(memory).now()
+    conditions: dict[str, Any] = {name: data["filters"].get(name) for name in _FILTERS}
+    conditions["conversation"] = visit.chosen.get("conversation")
+    state = data["filters"].get("state", "live")
+    found = {"next": None, "report": "", "problem": ""}
+    if asked and state == "live":
+        hits, report = _searched(memory, asked, conditions)
+        return {**found, "memories": [hit_row(hit, now) for hit in hits], "report": report}
+    records = memory.list(
+        state=None if state == "all" else state,  # type: ignore[arg-type]
+        newest_first="order" not in data["filters"],
+        limit=_SIZE + 1,
+        contains=asked[:_WORDS] or None,
+        after=data["after"] or None,
+        **conditions,  # type: ignore[arg-type]
+    )
+    following = records[_SIZE - 1].id if len(records) > _SIZE else None
+    return {**found, "memories": [row(record, now) for record in records[:_SIZE]], "next": following}
+
+
+def _searched(memory: Memory, asked: str, conditions: dict[str, Any]) -> tuple[Hits, str]:
+    """By recall. Whoever is still typing means words that begin like the last one."""
+    hits = memory.recall(asked, limit=_SIZE, touch=False, min_relevance=0.0, **conditions)
+    if hits or not asked[-1:].isalnum():
+        return hits, hits.report
+    begun = memory.recall(f"{asked}*", limit=_SIZE, touch=False, min_relevance=0.0, **conditions)
+    return begun, f"with words that begin like “{asked.split()[-1]}”" if begun else hits.report
+
+
+def _notes(visit: Visit) -> list[dict[str, Any]]:
+    """What is on the scratchpad of the conversation that was chosen: to be read here, and changed by agents only."""
+    if "conversation" not in visit.chosen:
+        return []
+    notes = visit.memory.scratchpad.list()
+    return [{"key": note.key, "text": render(note.value), "updated_at": note.updated_at} for note in notes]
+
+
+@page("/memories/known", "What can be chosen", template="known.html")
+def known(visit: Visit) -> dict[str, Any]:
+    """Suggestions for the filters. Apart, because counting everything takes longer than showing a page of it."""
+    stats, _ = kept(visit.memory, "facets", visit.memory.stats)
+    talks = visit.memory.conversations.list(limit=50)
+    return {
+        "kinds": sorted(stats.kinds),
+        "agents": sorted(name for name in stats.agents if name),
+        "conversations": [{"id": one.id, "title": one.title} for one in talks],
+    }
+
+
+def fields_of(visit: Visit) -> dict[str, Any]:
+    """What the form of a memory says, apart from its content."""
+    said = visit.field("importance").strip()
+    try:
+        importance = float(said) if said else None
+    except ValueError:
+        raise InputError("importance", "must be a number from 0 to 1, such as 0.5") from None
+    tags = [tag for part in visit.field("tags").split(",") if (tag := part.strip())]
+    return {
+        "kind": visit.field("kind").strip() or None,
+        "importance": importance,
+        "tags": tags,
+        "source": visit.field("source").strip() or None,
+    }
+
+
+@action("/memories/new", again="/memories")
+def create(visit: Visit) -> Done:
+    given = fields_of(visit)
+    stored = visit.memory.remember(
+        visit.field("content"),
+        kind=given["kind"],
+        importance=given["importance"],
+        tags=given["tags"] or None,
+        source=given["source"],
+        tier=visit.field("tier") or None,  # type: ignore[arg-type]
+    )
+    here = visit.link("/memories")
+    if stored.access_count:  # of the first storing there is nothing to undo
+        return Done(here, "This was remembered already; it counts as said once more.")
+    return Done(
+        here, "Remembered." if stored.saved else "Remembered, but not on the disk yet.", change(visit, stored.id)
+    )
+
+
+def change(visit: Visit, ident: str) -> str | None:
+    """The audit entry of what was just done to a memory."""
+    entries = visit.memory.audit.search(about=ident, limit=1)
+    return entries[0].id if entries else None
+
+
+def _several(number: int) -> str:
+    return "1 memory" if number == 1 else f"{number:,} memories"
+
+
+@action("/memories/bulk", again="/memories")
+def bulk(visit: Visit) -> Done:
+    ids, wish, here = visit.fields("id"), visit.field("do"), visit.back(visit.link("/memories"))
+    if not ids:
+        raise InputError("id", "choose at least one memory first")
+    if wish == "archive":
+        done = visit.memory.archive(ids, reason=visit.field("reason").strip() or None)
+        return Done(here, f"Archived {_several(len(done))}.", change(visit, ids[0]))
+    if wish == "restore":
+        done = visit.memory.restore(ids)
+        return Done(here, f"Restored {_several(len(done))}.", change(visit, ids[0]))
+    if wish not in ("forget", "erase"):
+        raise InputError("do", "must be archive, restore, forget or erase")
+    visit.confirm(wish)
+    return removed(visit, ids, erase=wish == "erase", after=here)
+
+
+def removed(visit: Visit, ids: list[str], *, erase: bool, after: str) -> Done:
+    receipt = visit.memory.forget(ids, reason=visit.field("reason").strip() or None, erase=erase)
+    if erase:
+        data = {"receipt": receipt, "next": after}
+        return Done(after, "Erased", show=data, template="receipt.html")
+    return Done(after, f"Forgot {_several(receipt.count)}.", receipt.entries[0] if receipt.entries else None)

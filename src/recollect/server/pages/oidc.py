@@ -1,0 +1,78 @@
+"""The page to log in at, and the way by another provider: there by a link, and back with what it vouches for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from litestar import Request, Response, get
+from litestar.types import ControllerRouterHandler
+
+from recollect.server.access.caller import RefusedLoginError
+from recollect.server.asked import Answer, Asked
+from recollect.server.carrying import asked_of, guarded, response
+from recollect.server.pages import site
+from recollect.server.problems import status_of
+from recollect.server.serving import COOKIE, Serving
+
+if TYPE_CHECKING:
+    from recollect.server.access.oidc import OpenId
+
+START = "/login/oidc"
+BACK = "/login/oidc/back"
+BEGUN = "recollect_oidc"
+"""The cookie that a browser carries to the provider's answer. It must survive coming from another site."""
+_LASTS = 600
+
+
+def login_page(serving: Serving, asked: Asked, oidc: OpenId | None, problem: str = "", status: int = 200) -> Answer:
+    target = site.ours(asked.first("next", "/"))
+    data: dict[str, Any] = {"problem": problem, "single": serving.single, "next": target, "other": None}
+    if oidc is not None:
+        data["other"] = {"name": oidc.name, "address": f"{START}?{urlencode({'next': target})}"}
+    return site.rendered(None, "login.html", "Log in", data, status)
+
+
+def routes(serving: Serving, oidc: OpenId, *, secure: bool = False) -> list[ControllerRouterHandler]:
+    tls = "; Secure" if secure else ""
+
+    def back(asked: Asked) -> str:
+        return f"{'https' if secure else 'http'}://{asked.headers.get('host', '')}{BACK}"
+
+    def begun(asked: Asked) -> Answer:
+        serving.buckets.take(f"login:{asked.client}")
+        address, kept = oidc.begin(back(asked), site.ours(asked.first("next", "/")))
+        cookie = f"{BEGUN}={kept}; HttpOnly; SameSite=Lax; Path={START}; Max-Age={_LASTS}{tls}"
+        return Answer(b"", 303, site.HTML, {"location": address, "set-cookie": cookie})
+
+    def ended(asked: Asked) -> Answer:
+        serving.buckets.take(f"login:{asked.client}")
+        told, target = oidc.finish(
+            asked.cookies.get(BEGUN, ""), dict(asked.query), back(asked), serving.vault.first_time
+        )
+        token, _ = serving.vault.log_in_by(told.subject, told.email)
+        cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200{tls}"
+        # Not by a redirect: what began at another site does not bring a cookie that is for ours only.
+        answer = site.rendered(None, "entered.html", "Logged in", {"next": site.ours(target)})
+        return answer._replace(headers={**answer.headers, "set-cookie": cookie})
+
+    def tried(asked: Asked, name: str, run: Any) -> Answer:
+        try:
+            return run(asked)
+        except RefusedLoginError as error:
+            serving.refused(asked, f"{name} ({error.why})", error, status_of(error))
+            return login_page(serving, asked, oidc, str(error), status_of(error))
+
+    @get(START, include_in_schema=False)
+    async def start(request: Request[Any, Any, Any]) -> Response[bytes]:
+        asked = asked_of(request)
+        return response(await guarded(serving, asked, "oidc", lambda: tried(asked, "oidc", begun)))
+
+    @get(BACK, include_in_schema=False)
+    async def end(request: Request[Any, Any, Any]) -> Response[bytes]:
+        asked = asked_of(request)
+        made = response(await guarded(serving, asked, "oidc back", lambda: tried(asked, "oidc back", ended)))
+        made.delete_cookie(BEGUN, path=START)
+        return made
+
+    return [start, end]

@@ -1,0 +1,204 @@
+"""A memory: all that is known of it, its versions, why it is recalled or not, and what was done to it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, cast
+
+import msgspec
+
+from recollect.errors import InputError, NotFoundError
+from recollect.memory import view_of
+from recollect.record import Record
+from recollect.server.pages.memories import change, fields_of, removed
+from recollect.server.pages.rows import explained, row, scale
+from recollect.server.pages.site import Done, Visit, action, page
+
+_AROUND = 3
+_ENTRIES = 20
+_WORD = re.compile(r"\s+|\w+|[^\w\s]")
+_LONGEST = 20_000
+"""Letters of two versions that are compared; beyond it that would take too long."""
+_FIELDS = ("kind", "tier", "importance", "role", "source", "tags", "references", "metadata", "expires_at")
+
+
+@page("/memories/{id}", "Memory", template="memory.html")
+def memory(visit: Visit) -> dict[str, Any]:
+    view, ident = visit.memory, visit.parts["id"]
+    diagnosis = view.diagnose(ident)
+    data: dict[str, Any] = {
+        "id": ident,
+        "diagnosis": diagnosis,
+        "entries": view.audit.search(about=ident, limit=_ENTRIES),
+        "may_change": visit.caller.may("member"),
+    }
+    if diagnosis.status == "unknown":
+        raise NotFoundError(f"memory {ident}: {diagnosis.reason}")
+    if diagnosis.status == "forgotten":
+        return {**data, "memory": None}
+    record = view.get(ident)
+    versions = view.history(ident)
+    return {
+        **data,
+        "memory": _whole(record, view_of(view).now()),
+        "versions": _versions(versions, view_of(view).now()),
+        "around": _around(visit, record),
+        "related": _related(visit, record) if visit.query("related") else None,
+        "asked": _asked(visit, record),
+    }
+
+
+def _whole(record: Record, now: Any) -> dict[str, Any]:
+    """With what a list leaves out. The vector is told by its size: nobody reads its numbers."""
+    values = record.floats
+    return {
+        **row(record, now),
+        "text": record.text,
+        "content": record.content,
+        "editable": record.content if isinstance(record.content, str) else _pretty(record.content),
+        "json": not isinstance(record.content, str),
+        "tenant": record.address.tenant,
+        "workspace": record.address.workspace,
+        "lifetime": record.lifetime,
+        "references": record.references,
+        "metadata": record.metadata,
+        "metadata_text": _pretty(record.metadata) if record.metadata else "",
+        "accessed_at": record.accessed_at,
+        "expires_at": record.expires_at,
+        "archived_at": record.archived_at,
+        "dimensions": len(values) if values is not None else 0,
+        "embedding_model": record.embedding_model,
+        "checksum": record.checksum,
+        "intact": record.digest() == record.checksum,
+    }
+
+
+def _pretty(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _versions(records: list[Record], now: Any) -> list[dict[str, Any]]:
+    """The newest first, each with how it differs from the one before."""
+    told: list[dict[str, Any]] = []
+    for at, record in enumerate(records):
+        entry: dict[str, Any] = {**row(record, now), "number": at + 1, "before": [], "after": [], "changes": []}
+        if at:
+            before = records[at - 1]
+            entry["before"], entry["after"] = compared(before.text, record.text)
+            entry["changes"] = [
+                {"field": name, "before": _shown(old), "after": _shown(new)}
+                for name in _FIELDS
+                if (old := getattr(before, name)) != (new := getattr(record, name))
+            ]
+        told.append(entry)
+    return told[::-1]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, cast("tuple[Any, ...]", value))) or "none"
+    return "none" if value in (None, {}) else str(value)
+
+
+def compared(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Both texts in pieces, each with whether it is only on that side."""
+    if len(before) + len(after) > _LONGEST:
+        return [(before, False)], [(after, False)]
+    old, new = _WORD.findall(before), _WORD.findall(after)
+    sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = ([], [])
+    for what, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        for side, words in zip(sides, (old[a:b], new[c:d]), strict=True):
+            if words:
+                side.append(("".join(words), what != "equal"))
+    return sides
+
+
+def _around(visit: Visit, record: Record) -> dict[str, Any] | None:
+    """What was stored before and after it in its conversation."""
+    talk = record.address.conversation
+    if talk is None:
+        return None
+    now = view_of(visit.memory).now()
+    before, after = (
+        visit.memory.list(conversation=talk, state=None, after=record.id, newest_first=newest, limit=_AROUND)
+        for newest in (True, False)
+    )
+    return {
+        "conversation": talk,
+        "before": [row(one, now) for one in before[::-1]],
+        "after": [row(one, now) for one in after],
+    }
+
+
+def _related(visit: Visit, record: Record) -> list[dict[str, Any]]:
+    now = view_of(visit.memory).now()
+    hits = visit.memory.query({"references": [record.id], "sort_by": "newest", "limit": 50})
+    return [row(hit.memory, now) for hit in hits]
+
+
+def _asked(visit: Visit, record: Record) -> dict[str, Any] | None:
+    """What a question that somebody tries makes of this memory."""
+    question = visit.query("q")
+    if not question:
+        return None
+    hits = visit.memory.recall(question, touch=False, why_not=record.id)
+    mine = next((at for at, hit in enumerate(hits) if hit.memory.id == record.id), None)
+    told = explained(hits[mine]) if mine is not None else None
+    return {
+        "q": question,
+        "rank": None if mine is None else mine + 1,
+        "of": len(hits),
+        "explained": told,
+        "scale": scale([told]) if told else None,
+        "reason": hits.absence.reason if hits.absence else "",
+    }
+
+
+def _here(visit: Visit, ident: str) -> str:
+    return visit.link(f"/memories/{ident}")
+
+
+@action("/memories/{id}/revise", again="/memories/{id}")
+def revise(visit: Visit) -> Done:
+    """Only what is not as it was: a field that stays need not be checked again."""
+    record = visit.memory.get(visit.parts["id"])
+    content: Any = visit.field("content")
+    if not isinstance(record.content, str):
+        try:
+            content = msgspec.json.decode(content)
+        except msgspec.DecodeError as error:
+            raise InputError("content", f"must be JSON, as it was: {error}") from None
+    given = fields_of(visit)
+    wanted: dict[str, Any] = {"content": content, **given}
+    changed = {
+        name: value
+        for name, value in wanted.items()
+        if value is not None and value != (list(record.tags) if name == "tags" else getattr(record, name))
+    }
+    if not changed:
+        raise InputError("content", "nothing was changed")
+    version = visit.memory.revise(record.id, **changed)
+    return Done(_here(visit, version.id), "Saved as a new version.", change(visit, version.id))
+
+
+@action("/memories/{id}/archive", again="/memories/{id}")
+def archive(visit: Visit) -> Done:
+    ident = visit.parts["id"]
+    visit.memory.archive(ident, reason=visit.field("reason").strip() or None)
+    return Done(_here(visit, ident), "Archived: it is kept, and not recalled any more.", change(visit, ident))
+
+
+@action("/memories/{id}/restore", again="/memories/{id}")
+def restore(visit: Visit) -> Done:
+    ident = visit.parts["id"]
+    visit.memory.restore(ident)
+    return Done(_here(visit, ident), "Restored.", change(visit, ident))
+
+
+@action("/memories/{id}/forget", again="/memories/{id}")
+def forget(visit: Visit) -> Done:
+    erase = visit.field("do") == "erase"
+    if erase:
+        visit.confirm("erase")
+    return removed(visit, [visit.parts["id"]], erase=erase, after=visit.link("/memories"))

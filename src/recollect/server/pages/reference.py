@@ -1,0 +1,139 @@
+"""The API, as its own document tells it: every call, what it takes, and what comes back."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from recollect.server import openapi
+from recollect.server.pages.settings import address_of
+from recollect.server.pages.site import Visit, page
+
+_REF = "#/components/schemas/"
+_FIRST = "memories"
+"""The group that comes first; the others by their names."""
+
+Type = list[tuple[str, str]]
+"""A type in pieces: the words, and the name of the type that they lead to, or nothing."""
+
+
+@page("/api", "API", template="reference.html", nav="API", group="Server")
+def reference(visit: Visit) -> dict[str, Any]:
+    asked = visit.query("q")
+    words = asked.lower().split()
+    calls = [one for searched, one in _calls() if all(word in searched for word in words)]
+    names = [_FIRST, *sorted({one["group"] for one in calls} - {_FIRST})]
+    groups = [{"name": name, "calls": [one for one in calls if one["group"] == name]} for name in names]
+    return {
+        "q": asked,
+        "count": len(calls),
+        "all": len(_calls()),
+        "groups": [group for group in groups if group["calls"]],
+        "types": _reached(calls),
+        "base": address_of(visit),
+    }
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return msgspec.json.decode(openapi.document())
+
+
+@cache
+def _calls() -> list[tuple[str, dict[str, Any]]]:
+    """Each with the words by which it is found."""
+    return [
+        _call(method.upper(), path, told)
+        for path, methods in _document()["paths"].items()
+        for method, told in methods.items()
+    ]
+
+
+def _call(method: str, path: str, told: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    takes = [
+        _argument(one["name"], one["schema"], one.get("required", False), one["in"])
+        for one in told["parameters"]
+        if one["in"] != "header"  # which are the same for every call, and told once
+    ]
+    takes += _body(told.get("requestBody"))
+    gives = told["responses"]["200"]["content"]["application/json"]["schema"]
+    more = told["description"].partition("\n")[2].strip()
+    searched = " ".join((method, path, told["operationId"], told["description"], *(one["name"] for one in takes)))
+    return searched.lower(), {
+        "id": told["operationId"],
+        "group": told["tags"][0],
+        "method": method,
+        "path": path,
+        "role": told["x-role"],
+        "summary": told["summary"],
+        "more": [" ".join(part.split()) for part in more.split("\n\n") if part],
+        "takes": takes,
+        "gives": _type(gives) if gives else [("nothing", "")],
+    }
+
+
+def _body(body: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The fields of what is sent, or one line for what may have any."""
+    if body is None:
+        return []
+    schema = body["content"]["application/json"]["schema"]
+    named = _schemas().get(schema.get("$ref", "").removeprefix(_REF))
+    if named is None or "properties" not in named:
+        return [_argument("the body", schema, body["required"], "body")]
+    required = named.get("required", ())
+    return [_argument(name, part, name in required, "body") for name, part in named["properties"].items()]
+
+
+def _argument(name: str, schema: dict[str, Any], required: bool, where: str) -> dict[str, Any]:
+    default = schema.get("default")
+    return {
+        "name": name,
+        "in": where,
+        "type": _type(schema),
+        "required": required,
+        "default": None if default in (None, [], {}) else msgspec.json.encode(default).decode(),
+    }
+
+
+def _type(schema: dict[str, Any]) -> Type:
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix(_REF)
+        return [(_short(name), name)]
+    if kinds := schema.get("anyOf"):
+        parts = [_type(kind) for kind in kinds if kind != {"type": "null"}]  # what may be left out is told as such
+        return [piece for at, part in enumerate(parts) for piece in ([(" or ", "")] if at else []) + part]
+    if "enum" in schema:
+        return [(" | ".join(map(str, schema["enum"])), "")]
+    if schema.get("type") == "array":
+        return [("list of ", ""), *_type(schema.get("items", {}))]
+    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return [("object of ", ""), *_type(schema["additionalProperties"])]
+    return [(schema.get("format") or schema.get("type") or "any JSON", "")]
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _schemas() -> dict[str, Any]:
+    return _document()["components"]["schemas"]
+
+
+def _reached(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The types that these calls name, and those that they are made of."""
+    waiting = [name for one in calls for _, name in one["gives"] + [p for a in one["takes"] for p in a["type"]] if name]
+    found: dict[str, dict[str, Any]] = {}
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in _schemas():
+            continue
+        schema = _schemas()[name]
+        required = schema.get("required", ())
+        fields = [_argument(key, part, key in required, "") for key, part in schema.get("properties", {}).items()]
+        found[name] = {"id": name, "name": _short(name), "about": schema.get("description", ""), "fields": fields}
+        if not fields:
+            found[name]["about"] = found[name]["about"] or "".join(text for text, _ in _type(schema))
+        waiting += [ref for field in fields for _, ref in field["type"] if ref]
+    return sorted(found.values(), key=lambda one: one["name"].lower())

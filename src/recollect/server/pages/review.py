@@ -1,0 +1,215 @@
+"""Review: what could be put in order, each accepted or turned down by somebody who has looked at it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from recollect.errors import ConflictError, InputError
+from recollect.facets.reviews import Reviews
+from recollect.memory import Memory, view_of
+from recollect.policies.secrets import find
+from recollect.server.pages.memories import change
+from recollect.server.pages.one_memory import compared
+from recollect.server.pages.rows import row, seen_as
+from recollect.server.pages.site import Done, Visit, action, page
+from recollect.verbs.deduplicate import Duplicates
+from recollect.verbs.diagnose import texts_of
+
+_MOST = 50
+"""Suggestions of a kind that are shown at once."""
+JOBS = ("decay", "early", "quota", "consolidate", "supersede")
+"""Those that change memories; the others are nothing to look at one by one."""
+_ELSEWHERE = ("duplicates", "secrets", "decayed", "unimportant")
+"""What `doctor` counts and other parts of the page list."""
+ERASE = "erase"
+
+
+def judging(memory: Memory) -> Memory:
+    """The same memory, looked through for contradictions too: where somebody judges them, no preset need ask for it."""
+    view = view_of(memory)
+    rules = replace(view.preset.maintenance, supersede=True)
+    return seen_as(memory, replace(view, preset=replace(view.preset, maintenance=rules)))
+
+
+@page("/review", "Review", rank="admin", template="review.html", nav="Review", group="Care")
+def review(visit: Visit) -> dict[str, Any]:
+    memory = visit.memory
+    rejected = Reviews(view_of(memory)).list()
+    hidden = {one.key for one in rejected}
+    found = suggestions(memory).items()
+    shown = {name: [one for one in section if one["key"] not in hidden] for name, section in found}
+    return {
+        **{name: section[:_MOST] for name, section in shown.items()},
+        "numbers": {name: len(section) for name, section in shown.items()},
+        "most": _MOST,
+        "word": ERASE,
+        "rejected": rejected if visit.query("hidden") else [],
+        "hidden": len(rejected),
+        "nothing": not any(shown.values()),
+    }
+
+
+def group_key(group: Duplicates) -> str:
+    ids = sorted(record.id for record in (group.keep, *group.others))
+    return f"double:{hashlib.blake2b(' '.join(ids).encode(), digest_size=8).hexdigest()}"
+
+
+def _doubles(memory: Memory) -> list[dict[str, Any]]:
+    now = view_of(memory).now()
+    return [
+        {
+            "key": group_key(group),
+            "told": f"{len(group.others) + 1} that say the same",
+            "alike": group.alike,
+            "keep": row(group.keep, now),
+            "others": [row(one, now) for one in group.others],
+        }
+        for group in memory.deduplicate(dry_run=True)
+    ]
+
+
+def _secrets(memory: Memory) -> list[dict[str, Any]]:
+    """Their keys do not say `secret:`, since an import would take what stands behind that for one."""
+    view = view_of(memory)
+    now, told = view.now(), list[dict[str, Any]]()
+    for record in view.store.scan(view.where(state=None)):
+        rule = next(filter(None, (find(text, view.preset.secrets) for text in texts_of(record))), None)
+        if rule:
+            told.append({"key": f"found:{record.id}", "told": "no secret", "rule": rule, "memory": row(record, now)})
+    return told
+
+
+def _findings(memory: Memory) -> list[dict[str, Any]]:
+    """Hidden only as long as there are as many: what grows is told again."""
+    return [
+        {
+            "key": f"finding:{one.problem}:{one.count}",
+            "told": f"{one.problem}: {one.count:,}",
+            "problem": one.problem,
+            "severity": one.severity,
+            "count": one.count,
+            "advice": one.advice,
+            "examples": one.examples,
+            "memories": one.problem in ("expired", "never recalled"),
+        }
+        for one in memory.doctor().findings
+        if one.problem not in _ELSEWHERE
+    ]
+
+
+def planned(memory: Memory) -> list[dict[str, Any]]:
+    """What the jobs would do, step by step, with the memories that it is about."""
+    done = judging(memory).maintain(dry_run=True, jobs=JOBS)
+    steps = [(report.job, step, step in report.held) for report in done.jobs for step in (*report.steps, *report.held)]
+    ids = list(dict.fromkeys(ident for _, step, _ in steps for ident in (step.id, step.by) if ident))
+    records = {one.id: one for one in view_of(memory).get(ids)} if ids else {}
+    now = view_of(memory).now()
+
+    def there(ident: str | None) -> dict[str, Any] | None:
+        return row(records[ident], now) if ident in records else None
+
+    return [
+        {
+            "key": f"{job}:{step.id}",
+            "told": f"{job}: {step.change}, {step.why}",
+            "job": job,
+            "change": step.change,
+            "why": step.why,
+            "held": held,
+            "memory": there(step.id),
+            "by": there(step.by),
+        }
+        for job, step, held in steps
+        if step.id in records
+    ]
+
+
+def suggestions(memory: Memory) -> dict[str, list[dict[str, Any]]]:
+    steps = planned(memory)
+    contradictions = [one for one in steps if one["job"] == "supersede" and one["by"]]
+    for one in contradictions:
+        one["before"], one["after"] = compared(one["memory"]["text"], one["by"]["text"])
+    return {
+        "secrets": _secrets(memory),
+        "contradictions": contradictions,
+        "doubles": _doubles(memory),
+        "steps": [one for one in steps if one["job"] != "supersede"],
+        "findings": _findings(memory),
+    }
+
+
+def _here(visit: Visit) -> str:
+    return visit.link("/review")
+
+
+@action("/review/merge", rank="admin", again="/review")
+def merge(visit: Visit) -> Done:
+    """Found anew: the page may be old, and what it showed no longer so."""
+    key = visit.field("key")
+    groups = [one for one in visit.memory.deduplicate(dry_run=True) if group_key(one) == key]
+    if not groups:
+        raise ConflictError("these were changed meanwhile; look at the page again")
+    visit.memory.deduplicate(groups=groups)
+    return Done(_here(visit), f"Merged {len(groups[0].others) + 1} into one.", change(visit, groups[0].keep.id))
+
+
+@action("/review/apply", rank="admin", again="/review")
+def apply(visit: Visit) -> Done:
+    """Some steps of the plan. Whoever chose them has seen them, so nothing is held back."""
+    keys = visit.fields("key")
+    if not keys:
+        raise InputError("key", "choose at least one first")
+    if visit.field("do") == "reject":
+        return _rejected(visit, keys)
+    chosen: dict[str, list[str]] = {}
+    for key in keys:
+        job, _, ident = key.partition(":")
+        if job not in JOBS:
+            raise InputError("key", "is none of the plan")
+        chosen.setdefault(job, []).append(ident)
+    done = 0
+    for job, ids in chosen.items():
+        reports = judging(visit.memory).maintain(jobs=[job], only=ids, force=True).jobs
+        busy = [report.note for report in reports if report.outcome == "busy"]
+        if busy:
+            raise ConflictError(f"{job}: {busy[0]}; try again")
+        done += sum(len(report.steps) for report in reports)
+    if not done:
+        raise ConflictError("these were changed meanwhile; look at the page again")
+    last = next(reversed(chosen.values()))
+    undo = change(visit, last[0]) if len(chosen) == 1 else None
+    return Done(_here(visit), f"Done: {done:,} of {len(keys):,}.", undo)
+
+
+@action("/review/erase", rank="admin", again="/review")
+def erase(visit: Visit) -> Done:
+    visit.confirm(ERASE)
+    ident = visit.field("key").removeprefix("found:")
+    receipt = visit.memory.forget(ident, reason="a secret", erase=True)
+    data = {"receipt": receipt, "next": _here(visit)}
+    return Done(_here(visit), "Erased", show=data, template="receipt.html")
+
+
+@action("/review/reject", rank="admin", again="/review")
+def reject(visit: Visit) -> Done:
+    return _rejected(visit, visit.fields("key"))
+
+
+def _rejected(visit: Visit, keys: Iterable[str]) -> Done:
+    wanted = set(keys)
+    known = [one for section in suggestions(visit.memory).values() for one in section if one["key"] in wanted]
+    if not known:
+        raise ConflictError("there is no such suggestion any more; look at the page again")
+    entry = Reviews(view_of(visit.memory)).reject((one["key"], one["told"]) for one in known)
+    number = "It is" if len(known) == 1 else f"{len(known):,} are"
+    return Done(_here(visit), f"{number} left as it is, and not shown again.", entry.id if entry else None)
+
+
+@action("/review/again", rank="admin", again="/review")
+def again(visit: Visit) -> Done:
+    entry = Reviews(view_of(visit.memory)).accept_again(visit.field("key"))
+    return Done(_here(visit), "Shown again.", entry.id if entry else None)

@@ -1,0 +1,308 @@
+"""What a page is: an address, who may see it, what it shows, and how that is told as HTML or JSON."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlencode
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from recollect import __version__
+from recollect.errors import InputError, NotFoundError, RecollectError
+from recollect.memory import Memory
+from recollect.recall.hits import Hits
+from recollect.remote.operations import Rank
+from recollect.remote.wire import Found
+from recollect.server.access.caller import Caller, same
+from recollect.server.asked import Answer, Asked
+from recollect.server.pages import charts
+from recollect.server.problems import problem_of
+from recollect.server.serving import Serving
+
+FOLDER = Path(__file__).parent
+HTML = "text/html; charset=utf-8"
+FLASH = "recollect_said"
+"""The cookie with what the next page says in a toast."""
+CHOSEN = ("tenant", "workspace", "account", "agent", "conversation")
+"""Parts of an address that a page may narrow to, in its query."""
+
+
+class Visit:
+    """Somebody at a page: who it is, what they look at, and what they sent."""
+
+    def __init__(self, serving: Serving, caller: Caller, asked: Asked, form: Mapping[str, Sequence[Any]]) -> None:
+        self.serving, self.caller, self.asked, self._form = serving, caller, asked, form
+        self.parts = asked.parts
+        self.chosen = {part: value for part in CHOSEN if (value := asked.first(part))}
+        self.refused, self.refusal = "", ""
+        """The action that did not take the form, and why; the fields hold what was typed."""
+        self._memory: Memory | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """The part of the memory that the page is about: what the caller sees, narrowed by the query."""
+        if self._memory is None:
+            self._memory = self.caller.view(self.serving.memory, self.chosen)
+        return self._memory
+
+    def query(self, name: str, default: str = "") -> str:
+        return self.asked.first(name, default).strip()
+
+    def number(self, name: str, default: int, low: int = 1, high: int = 1000) -> int:
+        text = self.query(name)
+        if not text:
+            return default
+        if not text.isdecimal() or len(text) > 18 or not low <= int(text) <= high:
+            raise InputError(name, f"must be a whole number from {low} to {high:,}")
+        return int(text)
+
+    def field(self, name: str, default: str = "") -> str:
+        """Of the form that was sent."""
+        values = self._form.get(name, ())
+        return str(values[0]).replace("\r\n", "\n") if values else default
+
+    def fields(self, name: str) -> list[str]:
+        return [str(value) for value in self._form.get(name, ())]
+
+    def file(self, name: str) -> Any:
+        """An uploaded file: `filename` and `content`. None where none was chosen."""
+        return next((one for one in self._form.get(name, ()) if hasattr(one, "filename") and one.filename), None)
+
+    @property
+    def here(self) -> str:
+        """The address of this page, to come back to."""
+        query = urlencode(self.asked.query)
+        return f"{self.asked.path}?{query}" if query else self.asked.path
+
+    def back(self, default: str) -> str:
+        """Where a form was, if it says so and if that is a page of ours."""
+        return ours(self.field("back"), default)
+
+    def confirm(self, word: str) -> None:
+        """InputError unless the word was typed: what cannot be taken back is not done by a slip."""
+        if self.field("confirm").strip() != word:
+            raise InputError("confirm", f"type {word} to go on; nothing was changed")
+
+    def again(self, known: Action, error: RecollectError) -> tuple[Page, Visit]:
+        """The page with the form that was refused, as somebody who typed this."""
+        path = known.again.format(**{name: quote(value, safe="") for name, value in self.parts.items()})
+        there, parts = found(PAGES, path)
+        visit = Visit(self.serving, self.caller, self.asked._replace(path=path, parts=parts), self._form)
+        visit.refused, visit.refusal = known.path, str(error)
+        return there, visit
+
+    def link(self, path: str, **query: Any) -> str:
+        """An address in what the page is about."""
+        given = {name: value for name, value in {**self.chosen, **query}.items() if value not in (None, "", False)}
+        return f"{path}?{urlencode(given, doseq=True)}" if given else path
+
+
+def ours(said: str, default: str = "/") -> str:
+    """An address that somebody named, if it is on this host. A browser leaves out tabs, so they hide a second slash."""
+    here = said.startswith("/") and not said.startswith(("//", "/\\")) and said.isprintable()
+    return said if here else default
+
+
+class Done(NamedTuple):
+    """What came of a form: where to go on, and what to say there."""
+
+    next: str
+    said: str = ""
+    undo: str | None = None
+    """The id of the audit entry that takes it back."""
+    show: Mapping[str, Any] | None = None
+    """Shown at once, by `template`, and never again: a secret."""
+    template: str = ""
+
+
+class Page(NamedTuple):
+    path: str
+    title: str
+    rank: Rank
+    template: str
+    load: Callable[[Visit], Mapping[str, Any] | Answer]
+    """The values that it shows, or an answer of its own, such as a file."""
+    nav: str = ""
+    """Its name in the menu; empty for one that is not there."""
+    group: str = ""
+
+
+class Action(NamedTuple):
+    path: str
+    rank: Rank
+    run: Callable[[Visit], Done]
+    again: str = ""
+    """The page that has its form: it is shown again, with what was typed and why it was refused."""
+
+
+PAGES: list[Page] = []
+ACTIONS: list[Action] = []
+
+
+def page(path: str, title: str, *, rank: Rank = "reader", template: str, nav: str = "", group: str = "") -> Any:
+    def register(load: Callable[[Visit], Mapping[str, Any] | Answer]) -> Any:
+        PAGES.append(Page(path, title, rank, template, load, nav, group))
+        return load
+
+    return register
+
+
+def action(path: str, *, rank: Rank = "member", again: str = "") -> Any:
+    def register(run: Callable[[Visit], Done]) -> Any:
+        ACTIONS.append(Action(path, rank, run, again))
+        return run
+
+    return register
+
+
+def found(entries: Sequence[Any], path: str) -> tuple[Any, dict[str, str]]:
+    """The page or action at an address. What is written out goes before what stands for any name."""
+    parts = path.strip("/").split("/")
+    for entry in sorted(entries, key=lambda one: "{" in one.path):
+        wanted = entry.path.strip("/").split("/")
+        if len(wanted) == len(parts) and all(w == p or w.startswith("{") for w, p in zip(wanted, parts, strict=True)):
+            pairs = zip(wanted, parts, strict=True)
+            return entry, {w[1:-1]: unquote(p) for w, p in pairs if w.startswith("{")}
+    raise NotFoundError("there is no such page")
+
+
+def shown(visit: Visit, known: Page) -> Answer:
+    """A page, or its twin in JSON."""
+    data = known.load(visit)
+    if isinstance(data, Answer):
+        return data
+    if wants_json(visit.asked):
+        return Answer(_json(data)).tagged(visit.asked.headers.get("if-none-match"))
+    return rendered(visit, known.template, known.title, data)
+
+
+def wants_json(asked: Asked) -> bool:
+    return asked.first("format") == "json" or asked.headers.get("accept", "").startswith("application/json")
+
+
+def _json(data: Any) -> bytes:
+    return msgspec.json.encode(data, enc_hook=lambda value: Found.of(value) if isinstance(value, Hits) else str(value))
+
+
+def rendered(
+    visit: Visit | None, template: str, title: str, data: Mapping[str, Any], status: int = 200, **headers: str
+) -> Answer:
+    """`visit` is None for who is not logged in."""
+    caller = visit.caller if visit else None
+    said = _said(visit) if visit else None
+    gone = {"set-cookie": f"{FLASH}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"} if said else {}
+    text = (
+        environment()
+        .get_template(template)
+        .render(
+            **data,
+            title=title,
+            visit=visit,
+            caller=caller,
+            menu=_menu(visit) if visit else [],
+            form=caller.session if caller else "",
+            said=said,
+            version=__version__,
+        )
+    )
+    return Answer(text.encode(), status, HTML, {**gone, **headers})
+
+
+def _menu(visit: Visit) -> list[tuple[str, list[tuple[str, str, bool]]]]:
+    """By group: the name of each page, its address, and whether it is this one."""
+    groups: dict[str, list[tuple[str, str, bool]]] = {}
+    here = visit.asked.path
+    for known in PAGES:
+        if known.nav and visit.caller.may(known.rank):
+            current = here == known.path or (known.path != "/" and here.startswith(f"{known.path}/"))
+            groups.setdefault(known.group, []).append((known.nav, visit.link(known.path), current))
+    return list(groups.items())
+
+
+def refused(visit: Visit | None, asked: Asked, error: RecollectError) -> Answer:
+    problem = problem_of(error)
+    if wants_json(asked):
+        return Answer(msgspec.json.encode(problem), problem.status, "application/problem+json")
+    data = {"problem": problem}
+    return rendered(visit, "refused.html", f"{problem.status}", data, problem.status)
+
+
+def refused_form(visit: Visit, known: Action, error: RecollectError) -> Answer:
+    """What was typed is not lost: the page is shown again with it, and with what is wrong."""
+    there, typed = visit.again(known, error)
+    visit.caller.check(there.rank, there.path)  # whoever may not send the form may not see its page either
+    data = there.load(typed)
+    status = problem_of(error).status
+    return data if isinstance(data, Answer) else rendered(typed, there.template, there.title, data, status)
+
+
+def told(visit: Visit, done: Done) -> Answer:
+    """Where to go on after a form, with what happened in a cookie that only the next page reads."""
+    if done.show is not None:
+        return rendered(visit, done.template, done.said, done.show)
+    headers = {"location": done.next}
+    if done.said:
+        body = base64.urlsafe_b64encode(msgspec.json.encode({"said": done.said, "undo": done.undo})).decode()
+        mark = _mark(visit.caller, body)
+        headers["set-cookie"] = f"{FLASH}={body}.{mark}; Path=/; Max-Age=60; HttpOnly; SameSite=Strict"
+    return Answer(b"", 303, HTML, headers)
+
+
+def _mark(caller: Caller, body: str) -> str:
+    return hmac.new(caller.session.encode(), body.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def _said(visit: Visit) -> dict[str, Any] | None:
+    body, _, mark = visit.asked.cookies.get(FLASH, "").partition(".")
+    if not body or not same(_mark(visit.caller, body), mark):
+        return None
+    return msgspec.json.decode(base64.urlsafe_b64decode(body))
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "when": when,
+        "ago": ago,
+        "n": lambda number: f"{number:,}",
+        "part": lambda text: quote(str(text), safe=""),
+    }
+    made.globals.update({"static": static, "charts": charts})  # type: ignore[dict-item]
+    return made
+
+
+def when(value: datetime | None) -> str:
+    return "" if value is None else value.strftime("%Y-%m-%d %H:%M")
+
+
+def ago(value: datetime | None) -> str:
+    if value is None:
+        return "never"
+    seconds = (datetime.now(UTC) - value).total_seconds()
+    for size, name in ((86_400 * 365, "year"), (86_400 * 30, "month"), (86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {name}{'s' if number > 1 else ''} ago"
+    return "just now"
+
+
+@cache
+def static(name: str) -> str:
+    """The address of a file of ours, with its hash, so that it can be kept for ever."""
+    digest = hashlib.sha256((FOLDER / "static" / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{name}?{digest}"
