@@ -4,7 +4,7 @@ BIN := .venv/bin
 # How many tests at a time: as many as there are cores.
 JOBS ?= auto
 
-.PHONY: demo test test-long lint types clauses bench clean
+.PHONY: demo test test-long lint types clauses bench screenshots clean
 
 demo: .venv/installed
 	@$(BIN)/recollect models pull || echo "going on without a model: recall is by words alone"
@@ -13,11 +13,13 @@ demo: .venv/installed
 # PostgreSQL comes in a wheel and is started for the run. RECOLLECT_TEST_DSN=postgresql://… names a server to use instead,
 # as a superuser; RECOLLECT_TEST_STORES=sqlite,postgresql is for some of the stores only.
 test: .venv/tested
+	@sh tests/support/programs.sh
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m slow
 
 # The same, with ten times the examples, all the rounds, and a minute for each store's mixed run.
 test-long: .venv/tested
+	@sh tests/support/programs.sh
 	@RECOLLECT_TEST_PROFILE=long RECOLLECT_TEST_SECONDS=180 $(BIN)/pytest -n $(JOBS) --dist worksteal --timeout 3600
 
 lint: .venv/developed
@@ -34,6 +36,10 @@ clauses: .venv/tested
 
 bench: .venv/installed
 	@$(BIN)/python benchmarks/engine.py
+
+# The pictures in docs/images, of a memory that is made up.
+screenshots: .venv/tested
+	@$(BIN)/python tests/support/screenshots.py
 
 .venv/installed: pyproject.toml
 	@$(PYTHON) -c "import sys; sys.version_info >= (3, 11) or sys.exit('recollect needs Python 3.11 or newer; set PYTHON=…')"

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support import postgres as servers
 from support import stores
+from support.browser import browser_missing
 from support.common import DISK, LONG, Clock, Script
 
 from recollect import Memory
@@ -49,9 +50,9 @@ def pytest_unconfigure() -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tests that could not be run for want of a program are not passed over in silence."""
-    missing = servers.bouncer_missing()
-    if missing and any(missing in str(report.longrepr) for report in terminalreporter.getreports("skipped")):
-        terminalreporter.write_line(missing, red=True, bold=True)
+    for missing in filter(None, (servers.bouncer_missing(), browser_missing())):
+        if any(missing in str(report.longrepr) for report in terminalreporter.getreports("skipped")):
+            terminalreporter.write_line(missing, red=True, bold=True)
 
 
 @pytest.fixture(scope="session")

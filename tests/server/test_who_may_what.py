@@ -1,0 +1,356 @@
+"""Who may what: every route by every role, one's own tenant and another's. A route without a rule fails here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.served import Served, served
+
+from recollect import AccessError, ConflictError, Memory
+from recollect.memory import view_of
+from recollect.remote.operations import OPERATIONS, RANKS
+from recollect.server import router
+from recollect.server.access import vault
+from recollect.server.access.caller import UnknownCallerError
+from recollect.server.access.vault import Vault
+from recollect.server.limits import Limits
+from recollect.server.router import EXPORT, IMPORT, ROUTES, Route
+
+_ALL = (*ROUTES, EXPORT, IMPORT)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Memory(tmp_path_factory.mktemp("m")) as memory, served(memory) as server:
+        memory.at(tenant="other").remember("what another tenant knows about kites")
+        memory.at(tenant="mine").remember("what this tenant knows about boats")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def keys(server: Served) -> dict[str, dict[str, str]]:
+    return {role: server.headers(role, tenant="mine") for role in RANKS}
+
+
+def address(server: Served, route: Route, **parts: str) -> str:
+    path = route.path
+    for part in ("id", "name", "key", "agent", "workflow", "step", "session_id", "memory_id"):
+        path = path.replace(f"{{{part}}}", parts.get(part, "0" * 32))
+    return f"{server.url}/v1{path}"
+
+
+def asked(server: Served, route: Route, headers: dict[str, str], **more: Any) -> httpx.Response:
+    return httpx.request(route.method, address(server, route), headers=headers, **more)
+
+
+@pytest.mark.parametrize("route", _ALL, ids=lambda route: route.name)
+def test_every_route_has_a_rule_and_keeps_it(server: Served, keys: dict[str, dict[str, str]], route: Route) -> None:
+    assert route.rank in RANKS
+    assert asked(server, route, {}).status_code == 401
+    assert asked(server, route, {"authorization": "Bearer rk_000000000000_x"}).status_code == 401
+    for role in RANKS:
+        status = asked(server, route, keys[role]).status_code
+        allowed = RANKS.index(role) >= RANKS.index(route.rank)
+        assert (status == 403) is not allowed or (route.name, role) in _OWN_ONLY, (role, status)
+        assert status < 500, (role, status)
+
+
+_OWN_ONLY = {("tools.call", "reader"), ("people.password", "reader"), ("people.password", "member")}
+"""Where a rank alone does not say it: a tool that writes, another's password."""
+
+
+@pytest.mark.parametrize(
+    "route", [r for r in _ALL if r.name in OPERATIONS or r in (EXPORT, IMPORT)], ids=lambda r: r.name
+)
+def test_nobody_leaves_the_tenant_of_their_key(server: Served, keys: dict[str, dict[str, str]], route: Route) -> None:
+    headers = {**keys["owner"], "recollect-tenant": "other"}
+    answer = asked(server, route, headers)
+    assert answer.status_code == 403, answer.text
+    assert "kites" not in answer.text
+
+
+def test_a_key_sees_what_is_its_own_and_no_more(server: Served) -> None:
+    with server.memory("owner", tenant="mine") as mine, server.memory("owner", tenant="other") as other:
+        mine.remember("what this tenant knows about boats")
+        other.remember("what another tenant knows about kites")
+        told = [hit.memory.text for hit in mine.recall("kites boats")]
+        assert "what this tenant knows about boats" in told
+        assert not [text for text in told if "kites" in text]
+        theirs = other.list()[0]
+        answer = httpx.get(f"{server.url}/v1/memories/{theirs.id}", headers=server.headers("owner", tenant="mine"))
+        assert answer.status_code == 404
+        with pytest.raises(AccessError, match="cannot be moved"):
+            mine.at(tenant="other")
+
+
+def test_a_request_can_only_narrow(server: Served) -> None:
+    with server.memory("member", tenant="mine", workspace="shop", agent="atlas") as bound:
+        bound.remember("the atlas of the shop")
+        assert bound.list()[0].address.agent == "atlas"
+        with pytest.raises(AccessError):
+            bound.at(agent="other")
+    for part, value in (("workspace", "default"), ("agent", "other"), ("tenant", "other")):
+        headers = {
+            **server.headers("member", tenant="mine", workspace="shop", agent="atlas"),
+            f"recollect-{part}": value,
+        }
+        assert httpx.get(f"{server.url}/v1/memories", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize(("rank", "given"), [("admin", {"rank": "owner"}), ("admin", {"tenant": "other"})])
+def test_nobody_gives_more_than_they_have(server: Served, rank: str, given: dict[str, str]) -> None:
+    body = {"name": "more", **given}
+    answer = httpx.post(f"{server.url}/v1/keys", json=body, headers=server.headers(rank, tenant="mine"))
+    assert answer.status_code == 403
+    person = {**body, "password": "a long enough password"}
+    assert (
+        httpx.post(f"{server.url}/v1/people", json=person, headers=server.headers(rank, tenant="mine")).status_code
+        == 403
+    )
+
+
+def test_keys_of_another_tenant_are_neither_seen_nor_revoked(server: Served) -> None:
+    made = server.serving.vault.create_key("theirs", "reader", tenant="other")
+    headers = server.headers("owner", tenant="mine")
+    assert made.key.id not in httpx.get(f"{server.url}/v1/keys", headers=headers).text
+    for method, path in (("DELETE", ""), ("POST", "/rotate")):
+        assert httpx.request(method, f"{server.url}/v1/keys/{made.key.id}{path}", headers=headers).status_code == 403
+    assert server.serving.vault.caller_of(made.secret).bound == {"tenant": "other"}
+
+
+def test_a_key_is_shown_once_hashed_at_rest_and_revoked_at_once(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory, served(memory) as server:
+        headers = server.headers("owner", tenant="default")
+        made = httpx.post(f"{server.url}/v1/keys", json={"name": "laptop", "rank": "reader"}, headers=headers).json()
+        secret = made["secret"]
+        files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+        assert secret.rpartition("_")[2].encode() not in files
+        listed = httpx.get(f"{server.url}/v1/keys", headers=headers).text
+        assert "laptop" in listed
+        assert secret not in listed
+        assert "hash" not in listed
+        mine = {"authorization": f"Bearer {secret}"}
+        assert httpx.get(f"{server.url}/v1/stats", headers=mine).status_code == 200
+        rotated = httpx.post(f"{server.url}/v1/keys/{made['key']['id']}/rotate", headers=headers).json()["secret"]
+        assert httpx.get(f"{server.url}/v1/stats", headers=mine).status_code == 401
+        mine = {"authorization": f"Bearer {rotated}"}
+        assert httpx.get(f"{server.url}/v1/stats", headers=mine).status_code == 200
+        assert server.serving.vault.key(made["key"]["id"]).last_used is not None
+        httpx.delete(f"{server.url}/v1/keys/{made['key']['id']}", headers=headers)
+        assert httpx.get(f"{server.url}/v1/stats", headers=mine).status_code == 401
+
+
+def test_another_process_that_revokes_is_heard_at_once(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory, served(memory) as server, Memory(tmp_path) as elsewhere:
+        made = server.serving.vault.create_key("one", "reader")
+        headers = {"authorization": f"Bearer {made.secret}"}
+        assert httpx.get(f"{server.url}/v1/stats", headers=headers).status_code == 200
+        Vault(view_of(elsewhere).store).revoke_key(made.key.id)
+        assert httpx.get(f"{server.url}/v1/stats", headers=headers).status_code == 401
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def test_whoever_guesses_a_password_waits_ever_longer(tmp_path: Path) -> None:
+    clock = _Clock()
+    with Memory(tmp_path) as memory:
+        kept = Vault(view_of(memory).store, clock)
+        kept.add_person("ada", "a long enough password", "admin")
+        for _ in range(5):
+            with pytest.raises(UnknownCallerError, match="the name or the password is wrong"):
+                kept.log_in("ada", "wrong")
+        with pytest.raises(UnknownCallerError, match="too many wrong passwords; try again in 1 s"):
+            kept.log_in("ada", "a long enough password")
+        clock.now += timedelta(seconds=1)
+        with pytest.raises(UnknownCallerError, match="is wrong"):
+            kept.log_in("ada", "wrong")
+        with pytest.raises(UnknownCallerError, match="try again in 2 s"):
+            kept.log_in("ada", "a long enough password")
+        clock.now += timedelta(seconds=2)
+        token, caller = kept.log_in("ada", "a long enough password")
+        assert kept.logged_in(token) == caller
+        clock.now += timedelta(hours=12)
+        with pytest.raises(UnknownCallerError, match="or no longer"):
+            kept.logged_in(token)
+
+
+def test_many_who_guess_at_once_have_no_more_tries(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory:
+        kept = Vault(view_of(memory).store, _Clock())
+        kept.add_person("ada", "a long enough password", "admin")
+
+        def guess(_: int) -> str:
+            with pytest.raises(UnknownCallerError) as caught:
+                kept.log_in("ada", "wrong")
+            return str(caught.value)
+
+        with ThreadPoolExecutor(12) as pool:
+            told = list(pool.map(guess, range(12)))
+        assert sum("is wrong" in text for text in told) == 5
+
+
+def test_a_key_that_is_used_while_it_is_revoked_stays_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory(tmp_path) as memory:
+        store = view_of(memory).store
+        kept, other = Vault(store), Vault(store)
+        made = kept.create_key("one", "reader")
+        find = store.find
+
+        def read_and_then_revoked(*given: Any) -> Any:
+            found = find(*given)
+            monkeypatch.setattr(store, "find", find)
+            other.revoke_key(made.key.id)
+            return found
+
+        monkeypatch.setattr(store, "find", read_and_then_revoked)
+        kept.caller_of(made.secret)
+        with pytest.raises(UnknownCallerError):
+            kept.caller_of(made.secret)
+        assert kept.key(made.key.id).revoked_at is not None
+
+
+def test_another_password_logs_out_everywhere(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory:
+        kept = Vault(view_of(memory).store)
+        kept.add_person("ada", "a long enough password", "admin")
+        token, _ = kept.log_in("ADA", "a long enough password")
+        kept.set_password("ada", "another long password")
+        with pytest.raises(UnknownCallerError):
+            kept.logged_in(token)
+        with pytest.raises(UnknownCallerError):
+            kept.log_in("ada", "a long enough password")
+        token, _ = kept.log_in("ada", "another long password")
+        kept.remove_person("ada")
+        with pytest.raises(UnknownCallerError):
+            kept.logged_in(token)
+
+
+def test_an_expired_key_is_worth_nothing(tmp_path: Path) -> None:
+    clock = _Clock()
+    with Memory(tmp_path) as memory:
+        kept = Vault(view_of(memory).store, clock)
+        made = kept.create_key("short", "reader", expires_at="2026-03-02")
+        kept.caller_of(made.secret)
+        clock.now += timedelta(days=1)
+        with pytest.raises(UnknownCallerError, match="expired on 2026-03-02"):
+            kept.caller_of(made.secret)
+
+
+def test_every_refusal_is_in_the_audit_log_and_fills_no_disk(server: Served, keys: dict[str, dict[str, str]]) -> None:
+    before = len(list(server.serving.vault.entries(10_000)))
+    for _ in range(50):
+        httpx.get(f"{server.url}/v1/workflows", headers={"authorization": "Bearer rk_no_no"})
+        httpx.post(f"{server.url}/v1/workflows", headers=keys["reader"], json={"name": "x"})
+    told = [entry.message for entry in server.serving.vault.entries(10_000)]
+    assert "401 GET workflows.list" in told
+    assert "403 POST workflows.start" in told
+    assert len(list(server.serving.vault.entries(10_000))) - before <= 3
+
+
+def test_the_tenants_audit_log_tells_nothing_of_the_servers_keys(server: Served) -> None:
+    with server.memory("owner", tenant="default") as memory:
+        entries = memory.audit.search(limit=1000)
+    assert not [entry for entry in entries if entry.action in ("key", "person")]
+
+
+def test_too_many_requests_are_refused_by_key(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory, served(memory, limits=Limits(per_second=1.0, burst=3)) as server:
+        headers, others = server.headers("reader"), server.headers("reader")
+        told = [httpx.get(f"{server.url}/v1/stats", headers=headers) for _ in range(5)]
+        assert [answer.status_code for answer in told] == [200, 200, 200, 429, 429]
+        assert int(told[-1].headers["retry-after"]) >= 1
+        assert httpx.get(f"{server.url}/v1/stats", headers=others).status_code == 200
+
+
+def test_what_goes_out_is_safe(server: Served) -> None:
+    for path in ("/healthz", "/v1/stats", "/login", "/nothing"):
+        headers = httpx.get(f"{server.url}{path}").headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert "server" not in headers or "uvicorn" in headers["server"]
+
+
+def test_what_is_written_out_goes_before_what_stands_for_a_name() -> None:
+    route, parts = router.match("GET", "/journal/agents")
+    assert (route.name, parts) == ("journal.counts_by_agent", {})
+    route, parts = router.match("GET", "/memories/a%2Fb")
+    assert (route.name, parts) == ("get", {"id": "a/b"})
+
+
+def test_keys_and_people_live_where_no_view_can_look(server: Served) -> None:
+    assert vault.PLACE.reserved
+    memory = server.serving.memory
+    assert not [name for name in memory.workspaces() if name.startswith(" ")]
+    answer = httpx.get(
+        f"{server.url}/v1/memories", headers={**server.headers("owner"), "recollect-workspace": "%20server"}
+    )
+    assert answer.status_code == 400
+
+
+def test_an_open_browser_is_not_enough_to_take_an_account_over(server: Served) -> None:
+    kept = server.serving.vault
+    kept.add_person("bob", "a long enough password", "member")
+    token, caller = kept.log_in("bob", "a long enough password")
+    with httpx.Client(cookies={"recollect": token}, headers={"x-recollect-form": caller.session}) as browser:
+        address = f"{server.url}/v1/people/bob/password"
+        assert browser.put(address, json={"password": "stolen by a browser"}).status_code == 400
+        wrong = {"password": "stolen by a browser", "current": "not that one"}
+        assert browser.put(address, json=wrong).status_code == 400
+        right = {"password": "another long password", "current": "a long enough password"}
+        assert browser.put(address, json=right).status_code == 200
+    kept.log_in("bob", "another long password")
+
+
+def test_people_of_another_tenant_are_not_there(server: Served) -> None:
+    server.serving.vault.add_person("zoe", "a long enough password", "member", tenant="other")
+    body = {"password": "a long enough password"}
+    for role, status in (("reader", 403), ("admin", 404)):
+        headers = server.headers(role, tenant="mine")
+        for name in ("zoe", "nobody"):
+            path = f"{server.url}/v1/people/{name}"
+            assert httpx.put(f"{path}/password", json=body, headers=headers).status_code == status
+            assert httpx.delete(path, headers=headers).status_code == status
+
+
+def test_who_is_not_there_is_told_the_same_as_who_is(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory:
+        kept = Vault(view_of(memory).store, _Clock())
+        kept.add_person("ada", "a long enough password", "admin")
+        told: dict[str, list[str]] = {"ada": [], "no such person": []}
+        for name, texts in told.items():
+            for _ in range(7):
+                with pytest.raises(UnknownCallerError) as caught:
+                    kept.log_in(name, "wrong")
+                texts.append(str(caught.value))
+        assert told["ada"] == told["no such person"]
+
+
+def test_of_two_who_add_the_same_person_one_is_refused(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory:
+        kept = Vault(view_of(memory).store)
+
+        def add(tenant: str) -> str:
+            try:
+                kept.add_person("race", f"a long enough password of {tenant}", "member", tenant=tenant)
+            except ConflictError:
+                return ""
+            return tenant
+
+        with ThreadPoolExecutor(2) as pool:
+            (won,) = filter(None, pool.map(add, ("one", "two")))
+        assert kept.person("race").tenant == won
+        kept.log_in("race", f"a long enough password of {won}")
