@@ -11,7 +11,7 @@ from recollect import validation
 from recollect.errors import InputError
 from recollect.policies.secrets import Screen, screen, screen_name
 from recollect.presets import Preset, load
-from recollect.stores import IN_FILES, split
+from recollect.stores import IN_FILES, is_served, split
 from recollect.stores.port import Store
 
 FILE = "recollect.toml"
@@ -57,8 +57,8 @@ def path_for(location: str | os.PathLike[str]) -> str:
 
 def read(location: str | os.PathLike[str]) -> Defaults:
     """InputError that names the key for one that is unknown or bad."""
-    if "\0" in os.fspath(location):
-        return NONE  # which the store refuses
+    if "\0" in os.fspath(location) or is_served(location):
+        return NONE  # the store refuses the one, and the server has a file of its own
     path = path_for(location)
     try:
         with open(path, encoding="utf-8") as file:

@@ -29,7 +29,7 @@ from recollect.recall.sources import Source, checked
 from recollect.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
 from recollect.skills import Folders, Skills
 from recollect.skills import load as load_skills
-from recollect.stores import open_store
+from recollect.stores import is_served, open_store
 from recollect.stores.audit import Entry
 from recollect.stores.port import Damage, OnDisk, Store
 from recollect.stores.sessions import Clocked
@@ -68,7 +68,7 @@ class Memory:
     """
 
     def __new__(cls, store: str | os.PathLike[str] | Store | None = None, *_: Any, **options: Any) -> Self:
-        if isinstance(store, str) and store.startswith(("https://", "http://")):
+        if is_served(store):
             from recollect.remote.calls import remote
 
             return cast("Self", object.__new__(cast("Any", remote(cls))))

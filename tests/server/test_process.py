@@ -16,6 +16,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.command_line import recollect
 
 from recollect import Memory, RecollectError
 from recollect.memory import view_of
@@ -181,6 +182,13 @@ def test_tls_is_by_file_names(serve: Start, tmp_path: Path, monkeypatch: pytest.
     assert answer.headers["strict-transport-security"]
     half = serve(folder, "--tls-cert", str(cert))
     assert "come together" in half.communicate(timeout=60)[1]
+
+
+@pytest.mark.parametrize("proxy", ["nginx", "10.0.0.300", "10.0.0.1/8", ""])
+def test_a_proxy_is_named_by_its_address(tmp_path: Path, proxy: str) -> None:
+    done = recollect("serve", "--store", str(tmp_path / "m"), "--proxy", proxy)
+    assert (done.returncode, done.stderr.startswith("recollect: proxy: ")) == (1, True)
+    assert not (tmp_path / "m").exists()
 
 
 def test_a_proxy_is_believed_only_when_it_is_named(serve: Start, tmp_path: Path) -> None:

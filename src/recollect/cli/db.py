@@ -37,7 +37,7 @@ def location_of(target: Target) -> Location:
 
     kind, _ = split(target.location)
     if kind not in ("postgresql", "postgres"):
-        raise InputError("store", f"{target.location} is not on a server; pass --store postgresql://user@host/database")
+        raise InputError("store", f"{target.shown} is not PostgreSQL; pass --store postgresql://user@host/database")
     return Location.of(target.location)
 
 

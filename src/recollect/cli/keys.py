@@ -51,7 +51,7 @@ def vault(target: Target) -> Generator[Vault]:
     from recollect.memory import view_of
     from recollect.server.access.vault import Vault
 
-    with target.open(create=True, told=False, vectors=False) as memory:
+    with target.open(target.find(), create=True, told=False, vectors=False) as memory:
         yield Vault(view_of(memory).store)
 
 

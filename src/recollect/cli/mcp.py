@@ -48,7 +48,8 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
         raise click.ClickException(
             "the MCP server needs the package mcp; run `pip install '.[mcp]'` in a clone of recollect"
         )
-    store, home = target.find()
+    found = None if target.served else target.find()
+    home = found[1] if found else None
     starting = home is not None and not read_only and not home.there(target.location)
     listening = None if where is None else listen(*where, "http")
     if home is not None and starting:
@@ -62,7 +63,7 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
     gc.freeze()
     gc.enable()
     reporting.to_stderr()
-    with target.open((store, home), told=False) as memory:
+    with target.open(found, told=False) as memory:
         server = serve(memory, read_only=read_only)
         if listening is None or where is None:
             if sys.stdin.isatty():

@@ -8,6 +8,7 @@ import os
 import webbrowser
 from collections.abc import Sequence
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,8 @@ def serve(
     _check_files(tls_cert, tls_key)
     if not 0.1 <= rate <= 1e6:
         raise InputError("rate", "must be from 0.1 to 1,000,000 requests a second")
+    for proxy in proxies:
+        _check_proxy(proxy)
     _check_installed()
     from recollect.server.limits import Limits
     from recollect.server.running import Secured, built, run
@@ -82,8 +85,10 @@ def serve(
 
     oidc = _oidc(oidc_issuer, oidc_client_id, oidc_client_secret_file, oidc_name)
     _log_to_stderr(logged)
-    with target.open(create=True) as memory:
-        serving = Serving(memory, limits=Limits(rate, max(10, int(2 * rate))), open_metrics=open_metrics)
+    with target.open(target.find(), create=True) as memory:
+        secure = tls_cert is not None
+        limits = Limits(rate, max(10, int(2 * rate)))
+        serving = Serving(memory, limits=limits, secure=secure or behind_tls, open_metrics=open_metrics)
         serving.clean()
         if serving.vault.empty:
             if not is_loopback(host):
@@ -93,10 +98,9 @@ def serve(
                 )
             serving.single = True
         taken = listen(host, port, "listen")
-        secure = tls_cert is not None
         address = f"{'https' if secure else 'http'}://{quoted(host)}:{taken.getsockname()[1]}"
         names = list(hosts) or (_local_names(host) if is_loopback(host) else [])
-        app = built(serving, hosts=names, secure=secure or behind_tls, oidc=oidc, warm=True)
+        app = built(serving, hosts=names, oidc=oidc, warm=True)
         note(f"Listening on {address}")
         if serving.single:
             say(f"Nobody has a key yet, so it is for you alone. This link works once:\n{_link(serving, address)}")
@@ -123,7 +127,7 @@ def ui(target: Target, port: int, no_browser: bool) -> None:
     from recollect.server.serving import Serving
 
     _log_to_stderr("none")
-    with target.open(create=True) as memory:
+    with target.open(target.find(), create=True) as memory:
         serving = Serving(memory, single=True)
         taken = listen("127.0.0.1", port, "port")
         link = _link(serving, f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -159,6 +163,15 @@ def _check_files(certificate: str | None, key: str | None) -> None:
     for option, file in (("tls_cert", certificate), ("tls_key", key)):
         if file is not None and not Path(file).is_file():
             raise InputError(option, f"there is no file {file}")
+
+
+def _check_proxy(given: str) -> None:
+    try:
+        ip_network(given)
+    except ValueError:
+        raise InputError(
+            "proxy", f"{given[:60]!r} is no address such as 10.0.0.2, nor a network such as 10.0.0.0/8"
+        ) from None
 
 
 def _link(serving: Serving, address: str) -> str:

@@ -85,8 +85,8 @@ def opened(
     """A memory with sessions, at the session that is meant if there is one. Whether it exists is not looked at."""
     from recollect.stores.sessions import SessionStore
 
-    found = target.find()
-    if not isinstance(found[0], SessionStore):
+    found = None if target.served else target.find()
+    if found is not None and not isinstance(found[0], SessionStore):
         raise InputError(
             "store", f"{target.location} keeps no sessions; use a ledger, as in --store {_as_ledger(target)}"
         )

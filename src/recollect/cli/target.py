@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _KINDS = ("sqlite", "ledger", "notebook")
 
 _HELP = {
-    "store": "A folder, ledger:FOLDER, notebook:FILE or postgresql://….  [default: ./memory, or the preset's]",
+    "store": "A folder, ledger:FOLDER, notebook:FILE, postgresql://…, https://….  [default: ./memory, or the preset's]",
     "preset": "Behaviour, or a TOML file.  [default: recollect]",
     "embedder": "Meaning by: local, local:FOLDER, https://host/v1#model, or none.",
     "tenant": "Tenant.  [default: default]",
@@ -101,6 +101,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return without_password(self.location)
 
     @property
+    def served(self) -> bool:
+        """Whether it is on a server, and reached by its verbs alone."""
+        from recollect.stores import is_served
+
+        return is_served(self.location)
+
+    @property
     def defaults(self) -> Defaults:
         """What recollect.toml in the store says."""
         from recollect.defaults import read
@@ -109,6 +116,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     def rules(self, preset: str | None = None) -> Preset:
         """The preset: as asked for, else as the store's file says, else the one given here, else `recollect`."""
+        if self.served:
+            with self.open() as memory:
+                return memory.preset
         from recollect.presets import load
 
         return load(self.preset or self.defaults.preset or preset or "recollect")
@@ -129,7 +139,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         from recollect.stores import open_store
 
         said, location = self.defaults, self.location
-        store = open_store(location, said.store or self.rules().store)
+        store = open_store(location, "" if self.served else said.store or self.rules().store)
         kind, path = _split(location)
         if kind is None and path.is_dir() and not store.places(self.tenant or said.tenant or "default"):
             others = (open_store(location, other) for other in _KINDS)
@@ -163,6 +173,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         from recollect.memory import Memory
         from recollect.models.vectors import embedder_for
 
+        if self.served:
+            said = {name: getattr(self, name) for name in ("preset", "embedder") if name in self.given}
+            with Memory(self.location, **said) as memory:  # which says that it has its own
+                yield memory.at(**chosen) if (chosen := self.address() | address) else memory
+            return
         store, home = found or self.find()
         starting = home is not None and not home.there(self.location)
         if starting and not create:

@@ -30,6 +30,11 @@ def split(location: str | os.PathLike[str]) -> tuple[str | None, str]:
     return (scheme, rest) if colon and "/" not in scheme and os.sep not in scheme and len(scheme) > 1 else (None, text)
 
 
+def is_served(location: object) -> bool:
+    """Whether it is the address of a server, whose store is not to be opened from here."""
+    return isinstance(location, str) and location.startswith(("https://", "http://"))
+
+
 _OPTIONS = {"postgresql": ("replica_url", "servers")}
 """What may be given besides a location."""
 
@@ -41,6 +46,8 @@ def open_store(location: str | os.PathLike[str], default: str = "sqlite", **opti
     """
     named, rest = split(location)
     scheme = default if named is None else {"postgres": "postgresql"}.get(named, named)
+    if is_served(location):
+        raise InputError("store", "is a server's address; this is done where its store is, on that machine")
     if scheme not in _STORES:
         raise InputError("store", f"{scheme!r} is not a kind of store; known: {', '.join(KINDS)}")
     if "\0" in rest:
