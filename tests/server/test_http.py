@@ -265,13 +265,10 @@ def test_spans_tell_the_route_and_the_status(server: Served) -> None:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from recollect.server import spans
-
     kept = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept))
     trace.set_tracer_provider(provider)
-    spans._tracer.cache_clear()
     httpx.post(f"{server.url}/v1/recall", json={"query": "heliotrope"}, headers=server.headers())
     (span,) = [one for one in kept.get_finished_spans() if one.name == "POST recall"]
     assert span.attributes == {"http.response.status_code": 200}
@@ -395,6 +392,28 @@ def test_of_two_who_change_what_they_read_one_is_refused(server: Served, client:
         with ThreadPoolExecutor(4) as pool:
             told = sorted(pool.map(write, range(4 * number, 4 * number + 4)))
         assert told == [200, 412, 412, 412]
+
+
+def test_of_two_who_change_what_they_read_by_two_servers_one_is_refused(tmp_path: Path) -> None:
+    with (
+        Memory(tmp_path / "m") as one,
+        Memory(tmp_path / "m") as other,
+        served(one) as first,
+        served(other) as second,
+    ):
+        headers = {**first.headers(), "recollect-conversation": "c"}
+        urls = [f"{server.url}/v1/scratchpad/x" for server in (first, second)]
+        httpx.put(urls[0], json={"value": 0}, headers=headers)
+        for number in range(1, 6):
+            tag = httpx.get(urls[0], headers=headers).headers["etag"]
+
+            def write(turn: int, tag: str = tag, number: int = number) -> int:
+                sent = {"value": 8 * number + turn}
+                return httpx.put(urls[turn % 2], json=sent, headers={**headers, "if-match": tag}).status_code
+
+            with ThreadPoolExecutor(4) as pool:
+                told = sorted(pool.map(write, range(4)))
+            assert told == [200, 412, 412, 412]
 
 
 def test_nobodys_bytes_are_read_before_it_is_known_whose_they_are(server: Served) -> None:

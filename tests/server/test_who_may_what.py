@@ -19,6 +19,7 @@ from recollect.server import router
 from recollect.server.access import vault
 from recollect.server.access.caller import UnknownCallerError
 from recollect.server.access.vault import Vault
+from recollect.server.asked import Asked
 from recollect.server.limits import Limits
 from recollect.server.router import EXPORT, IMPORT, ROUTES, Route
 
@@ -277,11 +278,37 @@ def test_too_many_requests_are_refused_by_key(tmp_path: Path) -> None:
 def test_what_goes_out_is_safe(server: Served) -> None:
     for path in ("/healthz", "/v1/stats", "/login", "/nothing"):
         headers = httpx.get(f"{server.url}{path}").headers
-        assert "script-src 'self'" in headers["content-security-policy"]
-        assert "unsafe" not in headers["content-security-policy"]
+        policy = headers["content-security-policy"]
+        assert ("script-src 'self'" in policy) is (path != "/v1/stats"), "data runs no script at all"
+        assert ("default-src 'none'" in policy, "unsafe" in policy) == (True, False)
+        assert headers["cache-control"] == "no-store"
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
         assert "server" not in headers or "uvicorn" in headers["server"]
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_every_cookie_is_for_this_server_and_for_tls_where_there_is_one(tmp_path: Path, secure: bool) -> None:
+    with Memory(tmp_path / "m") as memory, served(memory, secure=secure) as server:
+        server.serving.vault.add_person("ada", "a long enough password", "owner")
+        given = {"name": "ada", "password": "a long enough password"}
+        login = httpx.post(f"{server.url}/login", data=given)
+        token = login.headers["set-cookie"].partition(";")[0]
+        form = server.serving.identify(_asked(token)).session
+        sent = {"content": "Ada likes tea", "form": form}
+        told = httpx.post(f"{server.url}/memories/new", data=sent, headers={"cookie": token})
+        assert "recollect_said" in told.headers["set-cookie"]
+        shown = httpx.get(f"{server.url}/", headers={"cookie": f"{token}; {told.headers['set-cookie'].split(';')[0]}"})
+        assert "Max-Age=0" in shown.headers["set-cookie"]
+        for answer in (login, told, shown):
+            flags = answer.headers["set-cookie"].split("; ")
+            assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(flags)
+            assert ("Secure" in flags) is secure
+            assert ("strict-transport-security" in answer.headers) is secure
+
+
+def _asked(cookie: str) -> Asked:
+    return Asked("GET", "/", {}, (), {}, dict([cookie.split("=", 1)]))
 
 
 def test_what_is_written_out_goes_before_what_stands_for_a_name() -> None:

@@ -6,7 +6,7 @@ import base64
 import contextlib
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -16,6 +16,7 @@ import msgspec
 
 from recollect import __version__, tools
 from recollect.errors import InputError
+from recollect.facets.knowledge.documents import place_of as knowledge_place
 from recollect.memory import Memory, view_of
 from recollect.record import Record
 from recollect.remote import wire
@@ -25,10 +26,17 @@ from recollect.server.access.caller import Caller
 from recollect.server.asked import Answer, Asked, as_json, tag_of
 from recollect.server.problems import StaleError
 from recollect.server.serving import Serving
+from recollect.stores.port import Place
+from recollect.view import View
 
 _LONGEST_NAME = 200
 UPLOAD = "knowledge.add"
 """The one call that may bring a file along."""
+_IN_PLACE: dict[str, Callable[[View], Place]] = {
+    "knowledge.allow": knowledge_place,
+    "scratchpad.write": lambda view: view.place,
+}
+"""Calls that put something in place of what is there, and where. Others leave a version, or end what there is."""
 
 
 class Form(NamedTuple):
@@ -99,7 +107,10 @@ def _written(
 ) -> Answer:
     if "if-match" not in asked.headers:
         return _run(serving, memory, operation, arguments, asked)
-    with serving.one_at_a_time(asked.path):  # of this process: nobody else comes between looking and writing
+    view = view_of(memory)
+    place = _IN_PLACE.get(operation.name)
+    alone = view.store.transaction(place(view)) if place else contextlib.nullcontext()
+    with serving.one_at_a_time(asked.path), alone:  # nobody else comes between looking and writing
         _check_match(serving, memory, operation, asked)
         return _run(serving, memory, operation, arguments, asked)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,6 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 JSON = "application/json"
+_SMALL = 1024
+"""Bytes that are not worth packing."""
 
 
 class Asked(NamedTuple):
@@ -23,6 +26,11 @@ class Asked(NamedTuple):
     body: bytes = b""
     client: str = ""
     """Where it comes from."""
+
+    @property
+    def takes_gzip(self) -> bool:
+        offered = (one.replace(" ", "").partition(";q=") for one in self.headers.get("accept-encoding", "").split(","))
+        return any(name == "gzip" and weight not in ("0", "0.0", "0.00", "0.000") for name, _, weight in offered)
 
     def first(self, name: str, default: str = "") -> str:
         return next((value for key, value in self.query if key == name), default)
@@ -43,6 +51,13 @@ class Answer(NamedTuple):
         if given and tag in [one.strip().removeprefix("W/") for one in given.split(",")]:
             return Answer(b"", 304, self.media_type, headers)
         return self._replace(headers=headers)
+
+    def packed(self, asked: Asked) -> Answer:
+        """Smaller, for whoever can unpack it."""
+        if len(self.content) < _SMALL or not asked.takes_gzip:
+            return self
+        headers = {**self.headers, "content-encoding": "gzip", "vary": "accept-encoding"}
+        return self._replace(content=gzip.compress(self.content, 4, mtime=0), headers=headers)
 
 
 def tag_of(content: bytes) -> str:

@@ -7,10 +7,10 @@ import logging
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qsl
 
-import anyio.to_thread
 import msgspec
-from litestar import Request, Response
+from litestar import Response
 
 from recollect.errors import RecollectError
 from recollect.remote import wire
@@ -20,6 +20,10 @@ from recollect.server.problems import CONTENT_TYPE, TooLargeError, TooManyError,
 from recollect.server.serving import Serving
 
 _log = logging.getLogger("recollect.server.access")
+
+
+class LeftError(Exception):
+    """The client has gone in the middle of its request. Nobody is left to be answered."""
 
 
 async def guarded(
@@ -37,22 +41,18 @@ async def guarded(
                 serving.refused(asked, name, error, answer.status)
             except Exception:
                 logging.getLogger("recollect.server").exception("%s failed", name)
-                answer = _failure()
+                answer = failure()
             span.set_attribute("http.response.status_code", answer.status)
-            return answer
+            return answer.packed(asked)
 
-    answer = await anyio.to_thread.run_sync(run, limiter=serving.threads)
+    answer = await serving.in_thread(run)
     took = time.perf_counter() - start
     labels = {"route": path or name, "method": asked.method}
     serving.metrics.count("recollect_http_requests_total", "Requests.", {**labels, "status": str(answer.status)})
     serving.metrics.took("recollect_http_request_seconds", "Time to answer.", took, labels)
-    _log.info(
-        "%s %s %s",
-        asked.method,
-        name,
-        answer.status,
-        extra={"metadata": {"route": labels["route"], "status": answer.status, "ms": round(took * 1e3, 2)}},
-    )
+    if _log.isEnabledFor(logging.INFO):
+        told = {"route": labels["route"], "status": answer.status, "ms": round(took * 1e3, 2)}
+        _log.info("%s %s %s", asked.method, name, answer.status, extra={"metadata": told})
     return answer
 
 
@@ -66,12 +66,13 @@ def refusal(error: RecollectError, status: int | None = None) -> Answer:
     return Answer(msgspec.json.encode(problem), problem.status, CONTENT_TYPE, headers)
 
 
-def _failure() -> Answer:
+def failure() -> Answer:
     problem = wire.Problem("StoreError", 500, "something went wrong here; it is in the server's log")
     return Answer(msgspec.json.encode(problem), 500, CONTENT_TYPE)
 
 
 def response(answer: Answer) -> Response[bytes]:
+    """For a handler of litestar's."""
     return Response(
         answer.content,
         status_code=answer.status,
@@ -82,33 +83,56 @@ def response(answer: Answer) -> Response[bytes]:
 
 async def send_answer(send: Any, answer: Answer) -> None:
     """For what is no handler of litestar's."""
-    headers = {"content-type": answer.media_type, **answer.headers}
-    start = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": answer.status, "headers": start})
+    headers = [
+        (b"content-type", answer.media_type.encode()),
+        (b"content-length", b"%d" % len(answer.content)),
+        *((name.encode(), value.encode()) for name, value in answer.headers.items()),
+    ]
+    if answer.status == 304:  # which says nothing of what it leaves out
+        headers = [pair for pair in headers if pair[0] != b"content-length"]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.content})
 
 
-def asked_of(request: Request[Any, Any, Any], body: bytes = b"") -> Asked:
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.scope["headers"]}
-    client = request.client.host if request.client else ""
-    query = [(name, value) for name, value in request.query_params.multi_items()]
-    return Asked(request.method, request.scope["path"], {}, query, headers, request.cookies, body, client)
+def asked_of(scope: Any, body: bytes = b"") -> Asked:
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    client = scope.get("client") or ("",)
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True) if scope["query_string"] else ()
+    cookies = _cookies(headers["cookie"]) if "cookie" in headers else {}
+    return Asked(scope["method"], scope["path"], {}, query, headers, cookies, body, client[0])
 
 
-async def body_of(request: Request[Any, Any, Any], most: int, seconds: float) -> bytes:
+def _cookies(header: str) -> dict[str, str]:
+    pairs = (part.partition("=") for part in header.split(";"))
+    return {name.strip(): value.strip().strip('"') for name, _, value in pairs}
+
+
+def length_of(scope: Any) -> int:
+    """What a request says of its body; 0 where it does not."""
+    told = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return int(told) if told.isdigit() else 0
+
+
+async def part_of(receive: Any) -> tuple[bytes, bool]:
+    """The next part of a body, and whether more is to come."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise LeftError
+    return message.get("body", b""), message.get("more_body", False)
+
+
+async def body_of(scope: Any, receive: Any, most: int, seconds: float) -> bytes:
     """All of it, unless it is too large or too slow in coming."""
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > most:
+    if length_of(scope) > most:
         raise TooLargeError("body", f"is over the limit of {most:,} bytes")
-    parts: list[bytes] = []
-    size = 0
+    body, more = bytearray(), True
     try:
         async with asyncio.timeout(seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > most:
+            while more:
+                part, more = await part_of(receive)
+                body += part
+                if len(body) > most:
                     raise TooLargeError("body", f"is over the limit of {most:,} bytes")
-                parts.append(part)
     except TimeoutError:
         raise TooLargeError("body", f"did not arrive within {seconds:g} s") from None
-    return b"".join(parts)
+    return bytes(body)

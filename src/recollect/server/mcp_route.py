@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
-import anyio.to_thread
 from litestar import Litestar, asgi
 from litestar.types import ControllerRouterHandler
 
 from recollect.errors import RecollectError
 from recollect.remote import wire
 from recollect.server.asked import Asked
-from recollect.server.carrying import refusal, send_answer
+from recollect.server.carrying import asked_of, refusal, send_answer
 from recollect.server.mcp import Seen, serve_each
 from recollect.server.serving import Serving
 
@@ -34,13 +34,12 @@ def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
 
     @asgi(PATH, is_mount=False, copy_scope=True)
     async def handler(scope: Any, receive: Any, send: Any) -> None:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        asked = Asked(scope["method"], PATH, {}, (), headers, {}, client=(scope.get("client") or [""])[0])
+        asked = asked_of(scope)
         try:
-            seen = await anyio.to_thread.run_sync(_view, serving, asked)
+            seen = await serving.in_thread(lambda: _view(serving, asked))
         except RecollectError as error:
             answer = refusal(error)
-            await anyio.to_thread.run_sync(serving.refused, asked, "mcp", error, answer.status)
+            await serving.in_thread(partial(serving.refused, asked, "mcp", error, answer.status))
             await send_answer(send, answer)
             return
         _seen.set(seen)

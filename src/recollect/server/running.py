@@ -11,10 +11,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import uvicorn
-from litestar import Litestar
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from recollect.server.app import application
+from recollect.server.app import Asgi, application
 from recollect.server.pages.handlers import handlers
 from recollect.server.serving import Serving
 from recollect.server.warming import Warming
@@ -88,15 +87,14 @@ def built(
     serving: Serving,
     *,
     hosts: Sequence[str] = (),
-    secure: bool = False,
     oidc: OpenId | None = None,
     warm: bool = False,
-) -> Litestar:
+) -> Asgi:
     """The whole application: API, pages, and MCP where its package is installed.
 
     `warm` has it get ready for the first question when it starts.
     """
-    pages = handlers(serving, secure=secure, oidc=oidc)
+    pages = handlers(serving, oidc=oidc)
     lifespans: list[Any] = [Warming(serving.memory).running] if warm else []
     if find_spec("mcp") is not None:
         from recollect.server.mcp_route import mcp_route
@@ -104,10 +102,10 @@ def built(
         handler, running = mcp_route(serving)
         pages.append(handler)
         lifespans.append(running)
-    return application(serving, hosts=hosts, pages=pages, secure=secure, lifespan=lifespans)
+    return application(serving, hosts=hosts, pages=pages, lifespan=lifespans)
 
 
-def run(app: Litestar, listening: socket.socket, *, tls: Secured | None = None, proxies: Sequence[str] = ()) -> None:
+def run(app: Asgi, listening: socket.socket, *, tls: Secured | None = None, proxies: Sequence[str] = ()) -> None:
     """Until a signal asks to stop: then no new request is taken, and those under way are finished.
 
     `proxies` are the addresses whose word is taken for where a request comes from.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 import threading
 import time
-
-from anyio import CapacityLimiter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from recollect.errors import AccessError, InputError, RecollectError
 from recollect.memory import Memory, view_of
@@ -19,6 +21,7 @@ from recollect.server.idempotency import Answers
 from recollect.server.limits import Buckets, Limits
 from recollect.server.metrics import Metrics, Timed
 
+T = TypeVar("T")
 COOKIE = "recollect"
 FORM = "x-recollect-form"
 """The header, or field of a form, that proves that a page of ours sent it."""
@@ -32,11 +35,18 @@ _MOST_LOGGED = 1000
 
 class Serving:
     def __init__(
-        self, memory: Memory, *, limits: Limits | None = None, single: bool = False, open_metrics: bool = False
+        self,
+        memory: Memory,
+        *,
+        limits: Limits | None = None,
+        single: bool = False,
+        secure: bool = False,
+        open_metrics: bool = False,
     ) -> None:
         """`single` is for one person on this machine, who comes by a link that holds a token for once.
 
-        `open_metrics` shows /metrics to whoever asks; they hold no content and no names.
+        `secure` is for a server that is reached by TLS only, and keeps cookies to that. `open_metrics` shows /metrics
+        to whoever asks; they hold no content and no names.
         """
         self.memory = memory
         store = view_of(memory).store
@@ -47,8 +57,8 @@ class Serving:
         self.metrics = Metrics()
         if (embedding := view_of(memory).embedding) is not None:
             embedding.embedder = Timed(embedding.embedder, self.metrics)
-        self.single, self.open_metrics = single, open_metrics
-        self.threads = CapacityLimiter(_THREADS)
+        self.single, self.secure, self.open_metrics = single, secure, open_metrics
+        self._threads = ThreadPoolExecutor(_THREADS, "recollect-server")
         self._started = time.monotonic()
         self._logged: dict[tuple[str, str, int], float] = {}
         self._lock = threading.Lock()
@@ -59,6 +69,18 @@ class Serving:
     def one_at_a_time(self, path: str) -> threading.Lock:
         """A lock that all requests to the same address share, and some others."""
         return self._paths[hash(path) % len(self._paths)]
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Whatever waits for the store: meanwhile others are heard."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def stop(self) -> None:
+        """No new work is begun. What is under way ends by itself."""
+        self._threads.shutdown(wait=False)
+
+    @property
+    def cookie_flags(self) -> str:
+        return "; HttpOnly; SameSite=Strict; Path=/" + ("; Secure" if self.secure else "")
 
     def clean(self) -> None:
         """Forget what is over: answers of yesterday, logins that have ended."""

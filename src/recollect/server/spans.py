@@ -1,33 +1,37 @@
-"""Spans for OpenTelemetry, where it is installed."""
+"""Spans for OpenTelemetry, where it is installed and somebody collects them."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 
 class _Nothing:
+    def __enter__(self) -> _Nothing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def set_attribute(self, name: str, value: Any) -> None:
         pass
 
 
+_NOTHING = _Nothing()
+
+
 @cache
-def _tracer() -> Any:
+def _api() -> Any:
     try:
         from opentelemetry import trace
     except ImportError:
         return None
-    return trace.get_tracer("recollect")
+    return trace
 
 
-@contextmanager
-def span(name: str) -> Generator[Any]:
+def span(name: str) -> Any:
     """Around a piece of work. It never holds content."""
-    tracer = _tracer()
-    if tracer is None:
-        yield _Nothing()
-        return
-    with tracer.start_as_current_span(name) as made:
-        yield made
+    trace = _api()
+    if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return _NOTHING
+    return trace.get_tracer("recollect").start_as_current_span(name)

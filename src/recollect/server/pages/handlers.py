@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-import anyio.to_thread
 from litestar import Request, Response, get, route
 from litestar.types import ControllerRouterHandler
 
@@ -29,23 +28,27 @@ Form = Mapping[str, Sequence[Any]]
 _FOREVER = "public, max-age=31536000, immutable"
 
 
-def handlers(serving: Serving, *, secure: bool = False, oidc: OpenId | None = None) -> list[ControllerRouterHandler]:
-    """`secure` keeps cookies to TLS. `oidc` is a provider through which people can log in as well."""
+def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[ControllerRouterHandler]:
+    """`oidc` is a provider through which people can log in as well."""
     all_pages()
-    flags = "; HttpOnly; SameSite=Strict; Path=/" + ("; Secure" if secure else "")
+    flags = serving.cookie_flags
 
     @get("/static/{name:str}", include_in_schema=False)
     async def file(request: Request[Any, Any, Any]) -> Response[bytes]:
         path = site.FOLDER / "static" / request.path_params["name"]
         if path.suffix not in _TYPES or path.parent != site.FOLDER / "static" or not path.is_file():
             return response(Answer(b"", 404))
-        content = await anyio.to_thread.run_sync(path.read_bytes)
-        return response(Answer(content, 200, _TYPES[path.suffix], {"cache-control": _FOREVER}))
+        asked, headers = asked_of(request.scope), {"cache-control": _FOREVER}
+
+        def read() -> Answer:
+            return Answer(path.read_bytes(), 200, _TYPES[path.suffix], headers).packed(asked)
+
+        return response(await serving.in_thread(read))
 
     @get("/enter", include_in_schema=False)
     async def enter(request: Request[Any, Any, Any]) -> Response[bytes]:
         """By the link that was printed."""
-        asked = asked_of(request)
+        asked = asked_of(request.scope)
 
         def run() -> Answer:
             try:
@@ -77,7 +80,7 @@ def handlers(serving: Serving, *, secure: bool = False, oidc: OpenId | None = No
         known = next((one.path for one in site.PAGES if one.path == path), "page")
         return await _answering(request, serving, lambda asked, form: _answer(serving, asked, form), known)
 
-    others = routes(serving, oidc, secure=secure) if oidc else []
+    others = routes(serving, oidc) if oidc else []
     return [file, enter, login, logout, *others, anything]
 
 
@@ -88,14 +91,14 @@ async def _answering(
     try:
         asked, form = await _sent(request, serving)
     except RecollectError as error:
-        return response(site.refused(None, asked_of(request), error))
+        return response(site.refused(None, asked_of(request.scope), error))
     return response(await guarded(serving, asked, name, lambda: work(asked, form)))
 
 
 async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[Asked, Form]:
     raw = request.scope["raw_path"].decode("latin-1")
     if request.method != "POST":
-        return asked_of(request)._replace(path=raw), {}
+        return asked_of(request.scope)._replace(path=raw), {}
     kind = request.headers.get("content-type", "")
     if kind.startswith("multipart/form-data"):
         length = request.headers.get("content-length", "")
@@ -112,11 +115,11 @@ async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[Aske
                 content = await value.read()
                 value = Upload(value.filename, content)
             form.setdefault(name, []).append(value)
-        return asked_of(request)._replace(path=raw), form
-    body = await body_of(request, serving.limits.body, serving.limits.seconds)
+        return asked_of(request.scope)._replace(path=raw), form
+    body = await body_of(request.scope, request.receive, serving.limits.body, serving.limits.seconds)
     if body.count(b"&") >= _FIELDS:
         raise InputError("form", f"must have at most {_FIELDS:,} fields")
-    return asked_of(request)._replace(path=raw), parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return asked_of(request.scope)._replace(path=raw), parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 
 
 class Upload:

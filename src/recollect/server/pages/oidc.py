@@ -33,11 +33,11 @@ def login_page(serving: Serving, asked: Asked, oidc: OpenId | None, problem: str
     return site.rendered(None, "login.html", "Log in", data, status)
 
 
-def routes(serving: Serving, oidc: OpenId, *, secure: bool = False) -> list[ControllerRouterHandler]:
-    tls = "; Secure" if secure else ""
+def routes(serving: Serving, oidc: OpenId) -> list[ControllerRouterHandler]:
+    tls = "; Secure" if serving.secure else ""
 
     def back(asked: Asked) -> str:
-        return f"{'https' if secure else 'http'}://{asked.headers.get('host', '')}{BACK}"
+        return f"{'https' if serving.secure else 'http'}://{asked.headers.get('host', '')}{BACK}"
 
     def begun(asked: Asked) -> Answer:
         serving.buckets.take(f"login:{asked.client}")
@@ -51,7 +51,7 @@ def routes(serving: Serving, oidc: OpenId, *, secure: bool = False) -> list[Cont
             asked.cookies.get(BEGUN, ""), dict(asked.query), back(asked), serving.vault.first_time
         )
         token, _ = serving.vault.log_in_by(told.subject, told.email)
-        cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200{tls}"
+        cookie = f"{COOKIE}={token}{serving.cookie_flags}; Max-Age=43200"
         # Not by a redirect: what began at another site does not bring a cookie that is for ours only.
         answer = site.rendered(None, "entered.html", "Logged in", {"next": site.ours(target)})
         return answer._replace(headers={**answer.headers, "set-cookie": cookie})
@@ -65,12 +65,12 @@ def routes(serving: Serving, oidc: OpenId, *, secure: bool = False) -> list[Cont
 
     @get(START, include_in_schema=False)
     async def start(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = asked_of(request)
+        asked = asked_of(request.scope)
         return response(await guarded(serving, asked, "oidc", lambda: tried(asked, "oidc", begun)))
 
     @get(BACK, include_in_schema=False)
     async def end(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = asked_of(request)
+        asked = asked_of(request.scope)
         made = response(await guarded(serving, asked, "oidc back", lambda: tried(asked, "oidc back", ended)))
         made.delete_cookie(BEGUN, path=START)
         return made

@@ -198,7 +198,7 @@ def rendered(
     """`visit` is None for who is not logged in."""
     caller = visit.caller if visit else None
     said = _said(visit) if visit else None
-    gone = {"set-cookie": f"{FLASH}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"} if said else {}
+    gone = {"set-cookie": f"{FLASH}=; Max-Age=0{visit.serving.cookie_flags}"} if visit and said else {}
     text = (
         environment()
         .get_template(template)
@@ -252,7 +252,7 @@ def told(visit: Visit, done: Done) -> Answer:
     if done.said:
         body = base64.urlsafe_b64encode(msgspec.json.encode({"said": done.said, "undo": done.undo})).decode()
         mark = _mark(visit.caller, body)
-        headers["set-cookie"] = f"{FLASH}={body}.{mark}; Path=/; Max-Age=60; HttpOnly; SameSite=Strict"
+        headers["set-cookie"] = f"{FLASH}={body}.{mark}; Max-Age=60{visit.serving.cookie_flags}"
     return Answer(b"", 303, HTML, headers)
 
 

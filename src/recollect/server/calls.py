@@ -1,0 +1,161 @@
+"""The API: each request is read, becomes one call, and is answered. No framework stands in between."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+from recollect.errors import RecollectError
+from recollect.memory import Memory
+from recollect.remote import wire
+from recollect.server import openapi
+from recollect.server.access.caller import Caller
+from recollect.server.asked import JSON, Answer, Asked, as_json
+from recollect.server.carrying import (
+    LeftError,
+    asked_of,
+    body_of,
+    guarded,
+    length_of,
+    part_of,
+    refusal,
+    send_answer,
+)
+from recollect.server.problems import TooLargeError
+from recollect.server.router import EXPORT, IMPORT, MethodError, Route, match
+from recollect.server.serving import Serving
+
+ROOT = "/v1"
+_CHUNK = 1 << 16
+
+
+class Calls:
+    """What is below `/v1`, as an ASGI application."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        with contextlib.suppress(LeftError):
+            try:
+                answer = await self._answer(scope, receive, send)
+            except MethodError as error:
+                refused = refusal(error, 405)
+                answer = refused._replace(headers={**refused.headers, "allow": error.allowed})
+            except RecollectError as error:
+                answer = refusal(error)
+            if answer is not None:
+                await send_answer(send, answer)
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> Answer | None:
+        """None where it has been sent already."""
+        serving, path = self._serving, scope["raw_path"].decode("latin-1").removeprefix(ROOT)
+        if path == "/openapi.json" and scope["method"] == "GET":
+            asked = asked_of(scope)
+            return await serving.in_thread(lambda: Answer(openapi.document()).packed(asked))
+        known, parts = match(scope["method"], path)
+        if known is EXPORT:
+            return await self._export(asked_of(scope), send)
+        if known is IMPORT:
+            return await self._import(scope, receive)
+        body = await body_of(scope, receive, serving.limits.body, serving.limits.seconds)
+        asked = asked_of(scope, body)._replace(parts=parts, path=path)
+
+        def work() -> Answer:
+            return known.work(serving, self._caller(asked, known), asked)
+
+        return await guarded(serving, asked, known.name, work, known.path)
+
+    def _caller(self, asked: Asked, known: Route) -> Caller:
+        caller = self._serving.identify(asked)
+        caller.check(known.rank, known.name)
+        return caller
+
+    # What is too long to be held in memory goes by way of a file, so that a refusal is one and no lock waits for a
+    # client.
+
+    async def _export(self, asked: Asked, send: Any) -> Answer | None:
+        with tempfile.TemporaryFile() as file:
+
+            def write() -> Answer:
+                view = self._caller(asked, EXPORT).view(self._serving.memory, wire.address_of(asked.headers))
+                count = view.export(file)  # type: ignore[arg-type]
+                file.seek(0)
+                return as_json({"memories": count})
+
+            answer = await guarded(self._serving, asked, "export", write)
+            if answer.status != 200:
+                return answer
+            await self._stream(asked, file, send)
+        return None
+
+    async def _stream(self, asked: Asked, file: IO[bytes], send: Any) -> None:
+        """A document as it is, or what is in its lines alone."""
+        lines = "ndjson" in asked.headers.get("accept", "")
+        headers = [(b"content-type", b"application/x-ndjson" if lines else JSON.encode())]
+        parts = _lines(file) if lines else iter(lambda: file.read(_CHUNK), b"")
+        if asked.takes_gzip:
+            headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
+            parts = _gzipped(parts)
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while part := await self._serving.in_thread(lambda: next(parts, b"")):
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _import(self, scope: Any, receive: Any) -> Answer:
+        serving, asked = self._serving, asked_of(scope)
+        views: list[Memory] = []
+
+        def known() -> Answer:
+            views.append(self._caller(asked, IMPORT).view(serving.memory, wire.address_of(asked.headers)))
+            return as_json(None)
+
+        told = await guarded(serving, asked, "import", known)
+        if told.status != 200:  # nobody's bytes are read before it is known whose they are
+            return told
+        with tempfile.TemporaryFile() as file:
+            await _saved(serving, scope, receive, file)
+
+            def read() -> Answer:
+                file.seek(0)
+                return as_json(views[0].import_(file))  # type: ignore[arg-type]
+
+            return await guarded(serving, asked, "import", read)
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    while part := file.readlines(_CHUNK):
+        if sent := b"".join(filter(None, map(_line, part))):
+            yield sent
+
+
+def _line(line: bytes) -> bytes:
+    bare = line.strip()
+    return b"" if bare[:1] in (b"]", b"") or bare.endswith(b'"memories":[') else bare.removesuffix(b",") + b"\n"
+
+
+def _gzipped(parts: Iterator[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(4, wbits=31)
+    for part in parts:
+        if packed := packer.compress(part):
+            yield packed
+    yield packer.flush()
+
+
+async def _saved(serving: Serving, scope: Any, receive: Any, file: IO[bytes]) -> None:
+    """As long as something comes: a client that says nothing for a while is given up."""
+    limits, size, more = serving.limits, 0, True
+    while more:
+        try:
+            async with asyncio.timeout(limits.seconds):
+                part, more = await part_of(receive)
+        except TimeoutError:
+            raise TooLargeError("body", f"nothing came for {limits.seconds:g} s") from None
+        size += len(part)
+        if max(size, length_of(scope)) > limits.upload:
+            raise TooLargeError("body", f"is over the limit of {limits.upload:,} bytes")
+        await serving.in_thread(lambda part=part: file.write(part))
