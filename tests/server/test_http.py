@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support import plain
 from support.concepts import Concepts
 from support.served import Served, served
 
@@ -31,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def client(server: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=f"{server.url}/v1", headers=server.headers()) as client:
+    with plain.Client(base_url=f"{server.url}/v1", headers=server.headers()) as client:
         yield client
 
 
@@ -125,13 +126,13 @@ def test_what_was_answered_is_kept_nowhere_but_in_memory(tmp_path: Path) -> None
     with Memory(tmp_path / "m") as memory, served(memory) as server:
         key, other = server.headers(), {"idempotency-key": "one"}
         body = {"content": "Ada likes heliotrope", "again": True}
-        first = httpx.post(f"{server.url}/v1/memories", json=body, headers={**key, **other})
+        first = plain.post(f"{server.url}/v1/memories", json=body, headers={**key, **other})
         with served(memory) as second:  # another process, or this one started anew
-            replayed = httpx.post(f"{second.url}/v1/memories", json=body, headers={**key, **other})
+            replayed = plain.post(f"{second.url}/v1/memories", json=body, headers={**key, **other})
             assert replayed.json() == first.json()
             assert replayed.status_code == 201
             memory.forget(first.json()["id"], erase=True)
-            gone = httpx.post(f"{second.url}/v1/memories", json=body, headers={**key, **other})
+            gone = plain.post(f"{second.url}/v1/memories", json=body, headers={**key, **other})
             assert gone.status_code == 409
         files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
         assert b"heliotrope" not in files
@@ -157,7 +158,7 @@ def test_of_many_that_send_the_same_at_once_one_is_done(server: Served, client: 
 def test_a_key_belongs_to_whoever_sent_it(server: Served, client: httpx.Client) -> None:
     body = {"content": "mine", "again": True}
     client.post("/memories", json=body, headers={"idempotency-key": "k"})
-    other = httpx.post(f"{server.url}/v1/memories", json=body, headers={**server.headers(), "idempotency-key": "k"})
+    other = plain.post(f"{server.url}/v1/memories", json=body, headers={**server.headers(), "idempotency-key": "k"})
     assert "idempotent-replay" not in other.headers
     assert client.get("/stats").json()["total"] == 2
 
@@ -195,11 +196,11 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> N
     limits = Limits(per_second=1e6, burst=1000, body=1000)
     with Memory(tmp_path / "m") as memory, served(memory, limits=limits) as server:
         headers = server.headers()
-        large = httpx.post(f"{server.url}/v1/memories", content=b"x" * 1001, headers=headers)
+        large = plain.post(f"{server.url}/v1/memories", content=b"x" * 1001, headers=headers)
         assert (large.status_code, large.json()["field"]) == (413, "body")
         parts = (b"x" * 500 for _ in range(3))
-        assert httpx.post(f"{server.url}/v1/memories", content=parts, headers=headers).status_code == 413
-        assert httpx.get(f"{server.url}/v1/stats", headers=headers).json()["total"] == 0
+        assert plain.post(f"{server.url}/v1/memories", content=parts, headers=headers).status_code == 413
+        assert plain.get(f"{server.url}/v1/stats", headers=headers).json()["total"] == 0
 
 
 def test_names_may_hold_anything(server: Served) -> None:
@@ -211,12 +212,12 @@ def test_names_may_hold_anything(server: Served) -> None:
 
 
 def test_health_is_open_and_numbers_are_for_admins(server: Served) -> None:
-    assert httpx.get(f"{server.url}/healthz").json() == {"status": "ok"}
-    assert httpx.get(f"{server.url}/readyz").json() == {"status": "ready"}
-    assert httpx.get(f"{server.url}/metrics").status_code == 401
-    assert httpx.get(f"{server.url}/metrics", headers=server.headers("member")).status_code == 403
-    httpx.get(f"{server.url}/v1/stats", headers=server.headers())
-    text = httpx.get(f"{server.url}/metrics", headers=server.headers("admin")).text
+    assert plain.get(f"{server.url}/healthz").json() == {"status": "ok"}
+    assert plain.get(f"{server.url}/readyz").json() == {"status": "ready"}
+    assert plain.get(f"{server.url}/metrics").status_code == 401
+    assert plain.get(f"{server.url}/metrics", headers=server.headers("member")).status_code == 403
+    plain.get(f"{server.url}/v1/stats", headers=server.headers())
+    text = plain.get(f"{server.url}/metrics", headers=server.headers("admin")).text
     assert 'recollect_http_requests_total{method="GET",route="/stats",status="200"} 1' in text
     assert 'recollect_http_request_seconds_bucket{le="+Inf",method="GET",route="/stats"} 1' in text.replace(
         'method="GET",route="/stats",le="+Inf"', 'le="+Inf",method="GET",route="/stats"'
@@ -230,7 +231,7 @@ def test_the_model_is_timed(tmp_path: Path) -> None:
         memory.remember("Ute sold her automobile")
         memory.embed()
         assert [hit.memory.text for hit in memory.recall("car")] == ["Ute sold her automobile"]
-        text = httpx.get(f"{server.url}/metrics").text
+        text = plain.get(f"{server.url}/metrics").text
         assert 'recollect_model_seconds_count{what="query"} 1' in text
         assert 'recollect_model_seconds_count{what="documents"} 1' in text
 
@@ -239,7 +240,7 @@ def test_a_ledger_tells_its_own_numbers_too(tmp_path: Path) -> None:
     with Memory(f"ledger:{tmp_path}/m", preset="ledger") as memory, served(memory, open_metrics=True) as server:
         memory.sessions.create("ada", session_id="s1")
         names = memory.sessions.metrics()
-        text = httpx.get(f"{server.url}/metrics").text
+        text = plain.get(f"{server.url}/metrics").text
         assert names
         assert all(f"\n{name.replace('.', '_')} " in text for name in names)
         assert "\nmemory_sessions_active 1\n" in text
@@ -269,7 +270,7 @@ def test_spans_tell_the_route_and_the_status(server: Served) -> None:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept))
     trace.set_tracer_provider(provider)
-    httpx.post(f"{server.url}/v1/recall", json={"query": "heliotrope"}, headers=server.headers())
+    plain.post(f"{server.url}/v1/recall", json={"query": "heliotrope"}, headers=server.headers())
     (span,) = [one for one in kept.get_finished_spans() if one.name == "POST recall"]
     assert span.attributes == {"http.response.status_code": 200}
 
@@ -280,8 +281,8 @@ def test_a_tool_is_called_as_a_model_calls_it(server: Served, client: httpx.Clie
     assert "error" not in told
     assert client.post("/tools/remember", json={"content": ""}).json()["error"]["field"] == "content"
     reader = server.headers("reader")
-    assert httpx.post(f"{server.url}/v1/tools/remember", json={"content": "x"}, headers=reader).status_code == 403
-    found = httpx.post(f"{server.url}/v1/tools/recall", json={"query": "tea"}, headers=reader)
+    assert plain.post(f"{server.url}/v1/tools/remember", json={"content": "x"}, headers=reader).status_code == 403
+    found = plain.post(f"{server.url}/v1/tools/recall", json={"query": "tea"}, headers=reader)
     assert "Ada likes tea" in found.text
 
 
@@ -290,7 +291,7 @@ def test_mcp_serves_the_view_of_the_key(server: Served) -> None:
 
     def call(key: dict[str, str], method: str, **params: object) -> httpx.Response:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return httpx.post(f"{server.url}/mcp", json=body, headers={**headers, **key})
+        return plain.post(f"{server.url}/mcp", json=body, headers={**headers, **key})
 
     assert call({}, "tools/list").status_code == 401
     member, reader = server.headers("member", agent="atlas"), server.headers("reader", agent="other")
@@ -311,7 +312,7 @@ def test_mcp_serves_the_view_of_the_key(server: Served) -> None:
 def test_only_a_form_of_ours_changes_something_with_a_cookie(server: Served) -> None:
     server.serving.vault.add_person("ada", "a long enough password", "owner")
     token, caller = server.serving.vault.log_in("ada", "a long enough password")
-    with httpx.Client(cookies={"recollect": token}, base_url=f"{server.url}/v1") as browser:
+    with plain.Client(cookies={"recollect": token}, base_url=f"{server.url}/v1") as browser:
         assert browser.get("/stats").status_code == 200
         assert browser.post("/memories", json={"content": "x"}).status_code == 403
         proof = {"x-recollect-form": caller.session}
@@ -339,7 +340,7 @@ def test_a_write_of_which_nothing_is_known_is_not_tried_again(
 def test_a_repeated_write_is_the_same_only_in_the_same_place(server: Served, part: str) -> None:
     key = server.headers(all_tenants=True)
     answers = [
-        httpx.post(
+        plain.post(
             f"{server.url}/v1/memories",
             json={"content": "kept in each"},
             headers={**key, "idempotency-key": "one", f"recollect-{part}": name},
@@ -403,13 +404,13 @@ def test_of_two_who_change_what_they_read_by_two_servers_one_is_refused(tmp_path
     ):
         headers = {**first.headers(), "recollect-conversation": "c"}
         urls = [f"{server.url}/v1/scratchpad/x" for server in (first, second)]
-        httpx.put(urls[0], json={"value": 0}, headers=headers)
+        plain.put(urls[0], json={"value": 0}, headers=headers)
         for number in range(1, 6):
-            tag = httpx.get(urls[0], headers=headers).headers["etag"]
+            tag = plain.get(urls[0], headers=headers).headers["etag"]
 
             def write(turn: int, tag: str = tag, number: int = number) -> int:
                 sent = {"value": 8 * number + turn}
-                return httpx.put(urls[turn % 2], json=sent, headers={**headers, "if-match": tag}).status_code
+                return plain.put(urls[turn % 2], json=sent, headers={**headers, "if-match": tag}).status_code
 
             with ThreadPoolExecutor(4) as pool:
                 told = sorted(pool.map(write, range(4)))
@@ -442,7 +443,7 @@ def test_nonsense_is_refused_and_is_no_failure_of_ours(
     headers = more.pop("headers", {})
     assert isinstance(headers, dict)
     cookie = {"cookie": f"recollect={token}; recollect_said=aaa.\xe9".encode("latin-1")}
-    answer = httpx.request(method, f"{server.url}{path}", headers={**headers, **cookie}, **more)  # type: ignore[arg-type]
+    answer = plain.request(method, f"{server.url}{path}", headers={**headers, **cookie}, **more)  # type: ignore[arg-type]
     assert answer.status_code < 500
 
 
@@ -450,8 +451,8 @@ def test_a_page_elsewhere_logs_nobody_in(server: Served) -> None:
     server.serving.vault.add_person("mallory", "a long enough password", "reader")
     form = {"name": "mallory", "password": "a long enough password"}
     for headers in ({"origin": "null", "sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
-        answer = httpx.post(f"{server.url}/login", data=form, headers=headers)
+        answer = plain.post(f"{server.url}/login", data=form, headers=headers)
         assert answer.status_code == 400
         assert "set-cookie" not in answer.headers
     mine = {"origin": "null", "sec-fetch-site": "same-origin"}
-    assert httpx.post(f"{server.url}/login", data=form, headers=mine).status_code == 303
+    assert plain.post(f"{server.url}/login", data=form, headers=mine).status_code == 303

@@ -23,6 +23,7 @@ from click.testing import CliRunner
 from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client, types
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from support import plain
 
 from recollect import Memory, UnsavedWarning
 from recollect.presets import load, names
@@ -609,14 +610,13 @@ def test_eight_clients_share_a_server_over_http(
 
 @pytest.mark.slow
 def test_only_who_means_this_server_is_answered_over_http(tmp_path: Path, serve: Callable[..., Served]) -> None:
-    import httpx
 
     url = serve(tmp_path / "memory", "--http", "127.0.0.1:0").url()
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"accept": "application/json, text/event-stream"}
 
     def status(**headers: str) -> int:
-        return httpx.post(url, json=ping, headers={**accept, **headers}, trust_env=False).status_code
+        return plain.post(url, json=ping, headers={**accept, **headers}, trust_env=False).status_code
 
     port = url.rpartition(":")[2].removesuffix("/mcp")
     assert status() == 200
@@ -642,13 +642,13 @@ def test_pages_of_an_origin_that_was_named_are_answered_over_http(tmp_path: Path
     accept = {"accept": "application/json, text/event-stream"}
 
     def ask(origin: str) -> httpx.Response:
-        return httpx.post(url, json=ping, headers={**accept, "origin": origin}, trust_env=False)
+        return plain.post(url, json=ping, headers={**accept, "origin": origin}, trust_env=False)
 
     for origin in ("http://localhost:3000", "https://app.example"):
         answer = ask(origin)
         assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, origin)
         asks = {"origin": origin, "access-control-request-method": "POST"}
-        asked = httpx.options(url, headers=asks, trust_env=False)
+        asked = plain.options(url, headers=asks, trust_env=False)
         assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (200, origin)
     for origin in ("http://localhost:3001", "http://app.example", "https://app.example.evil.example"):
         answer = ask(origin)
@@ -677,17 +677,16 @@ def _dropped(url: str) -> None:
 
 @pytest.mark.slow
 def test_a_server_whose_stderr_nobody_reads_answers_and_ends(tmp_path: Path, serve: Callable[..., Served]) -> None:
-    import httpx
 
     server = serve(tmp_path / "memory", "--http", "127.0.0.1:0")
     url = server.url()
     for turn in range(1000):  # each is told of; together they are more than a pipe holds
         _dropped(url)
-        refused = httpx.get(url, headers={"host": "evil.example:1"}, trust_env=False) if turn % 10 == 0 else None
+        refused = plain.get(url, headers={"host": "evil.example:1"}, trust_env=False) if turn % 10 == 0 else None
         assert refused is None or refused.status_code == 421
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"accept": "application/json, text/event-stream"}
-    assert httpx.post(url, json=ping, headers=accept, trust_env=False).status_code == 200
+    assert plain.post(url, json=ping, headers=accept, trust_env=False).status_code == 200
     server.send_signal(signal.SIGTERM)
     assert server.wait(2) == 0
 

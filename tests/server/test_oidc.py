@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 import pytest
 from joserfc.jwk import RSAKey
+from support import plain
 from support.browser import launched, need_browser
 from support.provider import CLIENT, SECRET, FakeProvider, provided
 from support.served import PLENTY, Served, listening
@@ -44,13 +45,13 @@ class Browser:
 
     def __init__(self, site: Served) -> None:
         self.site = site
-        self.client = httpx.Client(base_url=site.url, follow_redirects=False)
+        self.client = plain.Client(base_url=site.url, follow_redirects=False)
 
     def there(self, target: str = "/memories") -> str:
         """To the provider and back: the address that its answer leads to."""
         begun = self.client.get("/login/oidc", params={"next": target})
         assert begun.status_code == 303, begun.text
-        answer = httpx.get(begun.headers["location"])
+        answer = plain.get(begun.headers["location"])
         assert answer.status_code == 302, answer.text
         return answer.headers["location"]
 
@@ -92,7 +93,7 @@ def test_somebody_who_was_added_comes_in(site: Served, browser: Browser, provide
     assert answer.status_code == 200
     assert '<meta http-equiv="refresh" content="0;url=/lab?q=tea&amp;limit=5">' in answer.text
     assert browser.logged_in()
-    me = httpx.get(f"{site.url}/v1/about", cookies={"recollect": browser.client.cookies["recollect"]}).json()
+    me = plain.get(f"{site.url}/v1/about", cookies={"recollect": browser.client.cookies["recollect"]}).json()
     assert "admin" in str(me)
     assert site.serving.vault.person("ada@example.org").last_login is not None
     assert "openid" in provider.authorized["scope"]
@@ -103,7 +104,7 @@ def test_the_cookies_are_kept_from_scripts_and_from_other_sites(browser: Browser
     kept = SimpleCookie(begun.headers["set-cookie"])["recollect_oidc"]
     assert (kept["httponly"], kept["samesite"], kept["path"]) == (True, "Lax", "/login/oidc")
     assert 0 < int(kept["max-age"]) <= 600
-    back = httpx.get(begun.headers["location"]).headers["location"]
+    back = plain.get(begun.headers["location"]).headers["location"]
     ended = browser.client.get(back)
     found = {name: one for line in ended.headers.get_list("set-cookie") for name, one in SimpleCookie(line).items()}
     assert (found["recollect"]["httponly"], found["recollect"]["samesite"]) == (True, "Strict")
@@ -175,9 +176,9 @@ def test_what_cannot_be_believed_lets_nobody_in(
 
 def test_a_login_that_was_not_begun_here_is_refused(site: Served, browser: Browser) -> None:
     back = browser.there()
-    assert httpx.get(back).status_code == 401  # another browser: a link that somebody sends
+    assert plain.get(back).status_code == 401  # another browser: a link that somebody sends
     assert any("no state" in line for line in logged(site))
-    forged = httpx.get(back, cookies={"recollect_oidc": "e30=." + "0" * 64})
+    forged = plain.get(back, cookies={"recollect_oidc": "e30=." + "0" * 64})
     assert forged.status_code == 401
     other = browser.client.get(re.sub(r"state=[^&]*", "state=other", back))
     assert other.status_code == 401
@@ -188,7 +189,7 @@ def test_an_answer_is_good_for_once(site: Served, browser: Browser) -> None:
     back = browser.there()
     kept = browser.client.cookies["recollect_oidc"]
     assert browser.client.get(back).status_code == 200
-    again = httpx.get(back, cookies={"recollect_oidc": kept})
+    again = plain.get(back, cookies={"recollect_oidc": kept})
     assert again.status_code == 401
     assert "finished already" in again.text
     assert any("used twice" in line for line in logged(site))
@@ -216,7 +217,7 @@ def test_logging_in_leads_to_no_other_site(browser: Browser, site: Served, targe
     assert "evil" not in browser.client.get("/login", params={"next": target}).text
     site.serving.vault.add_person("bo", "a long enough password", "reader")
     form = {"name": "bo", "password": "a long enough password", "next": target}
-    assert httpx.post(f"{site.url}/login", data=form).headers["location"] == "/"
+    assert plain.post(f"{site.url}/login", data=form).headers["location"] == "/"
 
 
 def test_a_provider_that_is_down_is_told_without_harm(memory: Memory, provider: FakeProvider) -> None:
@@ -224,12 +225,12 @@ def test_a_provider_that_is_down_is_told_without_harm(memory: Memory, provider: 
     serving.vault.add_person("bo", "a long enough password", "reader")
     through = OpenId(Provider("http://127.0.0.1:9", CLIENT, SECRET), seconds=2)
     with listening(built(serving, oidc=through)) as url:
-        answer = httpx.get(f"{url}/login/oidc")
+        answer = plain.get(f"{url}/login/oidc")
         assert answer.status_code == 502
         assert "cannot be reached" in answer.text
         assert "Password" in answer.text
         form = {"name": "bo", "password": "a long enough password"}
-        assert httpx.post(f"{url}/login", data=form).status_code == 303
+        assert plain.post(f"{url}/login", data=form).status_code == 303
         assert any("502 GET oidc (provider)" in line for line in logged(Served(serving, url)))
 
 

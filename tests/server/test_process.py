@@ -16,6 +16,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support import plain
 from support.command_line import recollect
 
 from recollect import Memory, RecollectError
@@ -91,14 +92,14 @@ def test_on_this_machine_it_is_for_one_by_a_link_that_works_once(serve: Start, t
     told = process.stdout.readline() + process.stdout.readline()
     link = re.search(r"http://\S+/enter\?ticket=\S+", told)
     assert link is not None
-    with httpx.Client(follow_redirects=True) as browser:
+    with plain.Client(follow_redirects=True) as browser:
         assert browser.get(process.url).url.path == "/login"
         assert browser.get(link[0]).status_code == 200
         assert browser.get(f"{process.url}/v1/stats").status_code == 200
-    with httpx.Client(follow_redirects=True) as other:
+    with plain.Client(follow_redirects=True) as other:
         assert other.get(link[0]).status_code == 401
         assert other.get(f"{process.url}/v1/stats").status_code == 401
-    elsewhere = httpx.get(process.url, headers={"host": "evil.example"})
+    elsewhere = plain.get(process.url, headers={"host": "evil.example"})
     assert elsewhere.status_code == 421
 
 
@@ -114,7 +115,7 @@ def test_killed_under_load_it_loses_nothing_that_it_acknowledged(serve: Start, t
 
         def write(worker: int, url: str = process.url) -> None:
             headers = {"authorization": f"Bearer {secret}"}
-            with httpx.Client(base_url=url, headers=headers) as client:
+            with plain.Client(base_url=url, headers=headers) as client:
                 for number in range(10_000):
                     text = f"worker {worker} says {number} at {time.monotonic_ns()}"
                     try:
@@ -178,7 +179,7 @@ def test_tls_is_by_file_names(serve: Start, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SSL_CERT_FILE", str(cert))
     with Memory(process.url, key=secret) as memory:
         assert memory.remember("in private").text == "in private"
-    answer = httpx.get(f"{process.url}/login")
+    answer = plain.get(f"{process.url}/login")
     assert answer.headers["strict-transport-security"]
     half = serve(folder, "--tls-cert", str(cert))
     assert "come together" in half.communicate(timeout=60)[1]
@@ -197,7 +198,7 @@ def test_a_proxy_is_believed_only_when_it_is_named(serve: Start, tmp_path: Path)
     for options, seen in (((), "127.0.0.1"), (("--proxy", "127.0.0.1"), "203.0.113.9")):
         process = serve(folder, *options).ready()
         for _ in range(3):
-            httpx.get(f"{process.url}/v1/stats", headers={"x-forwarded-for": "203.0.113.9"})
+            plain.get(f"{process.url}/v1/stats", headers={"x-forwarded-for": "203.0.113.9"})
         process.terminate()
         process.wait(30)
         with Memory(folder) as memory:
@@ -216,13 +217,13 @@ def test_two_processes_serve_one_folder(serve: Start, tmp_path: Path) -> None:
             assert f"turn {number} of the boats" in [
                 hit.memory.text for hit in other.recall(f"turn {number}", limit=20)
             ]
-        made = httpx.post(
+        made = plain.post(
             f"{one.url}/v1/keys", json={"name": "new"}, headers={"authorization": f"Bearer {secret}"}
         ).json()
         headers = {"authorization": f"Bearer {made['secret']}"}
-        assert httpx.get(f"{two.url}/v1/stats", headers=headers).json()["total"] == 20
-        httpx.delete(f"{two.url}/v1/keys/{made['key']['id']}", headers={"authorization": f"Bearer {secret}"})
-        assert httpx.get(f"{one.url}/v1/stats", headers=headers).status_code == 401
+        assert plain.get(f"{two.url}/v1/stats", headers=headers).json()["total"] == 20
+        plain.delete(f"{two.url}/v1/keys/{made['key']['id']}", headers={"authorization": f"Bearer {secret}"})
+        assert plain.get(f"{one.url}/v1/stats", headers=headers).status_code == 401
 
 
 def _raw(process: Process, sent: bytes, seconds: float = 5.0, half: bool = False) -> bytes:
@@ -267,7 +268,7 @@ def test_whoever_says_nothing_is_dropped(serve: Start, tmp_path: Path) -> None:
     try:
         for connection in idle:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
-        assert httpx.get(f"{process.url}/healthz").status_code == 200
+        assert plain.get(f"{process.url}/healthz").status_code == 200
         start = time.monotonic()
         assert all(connection.recv(1000) == b"" for connection in idle)
         assert time.monotonic() - start < 30

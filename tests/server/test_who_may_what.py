@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support import plain
 from support.served import Served, served
 
 from recollect import AccessError, ConflictError, Memory
@@ -47,7 +48,7 @@ def address(server: Served, route: Route, **parts: str) -> str:
 
 
 def asked(server: Served, route: Route, headers: dict[str, str], **more: Any) -> httpx.Response:
-    return httpx.request(route.method, address(server, route), headers=headers, **more)
+    return plain.request(route.method, address(server, route), headers=headers, **more)
 
 
 @pytest.mark.parametrize("route", _ALL, ids=lambda route: route.name)
@@ -84,7 +85,7 @@ def test_a_key_sees_what_is_its_own_and_no_more(server: Served) -> None:
         assert "what this tenant knows about boats" in told
         assert not [text for text in told if "kites" in text]
         theirs = other.list()[0]
-        answer = httpx.get(f"{server.url}/v1/memories/{theirs.id}", headers=server.headers("owner", tenant="mine"))
+        answer = plain.get(f"{server.url}/v1/memories/{theirs.id}", headers=server.headers("owner", tenant="mine"))
         assert answer.status_code == 404
         with pytest.raises(AccessError, match="cannot be moved"):
             mine.at(tenant="other")
@@ -101,17 +102,17 @@ def test_a_request_can_only_narrow(server: Served) -> None:
             **server.headers("member", tenant="mine", workspace="shop", agent="atlas"),
             f"recollect-{part}": value,
         }
-        assert httpx.get(f"{server.url}/v1/memories", headers=headers).status_code == 403
+        assert plain.get(f"{server.url}/v1/memories", headers=headers).status_code == 403
 
 
 @pytest.mark.parametrize(("rank", "given"), [("admin", {"rank": "owner"}), ("admin", {"tenant": "other"})])
 def test_nobody_gives_more_than_they_have(server: Served, rank: str, given: dict[str, str]) -> None:
     body = {"name": "more", **given}
-    answer = httpx.post(f"{server.url}/v1/keys", json=body, headers=server.headers(rank, tenant="mine"))
+    answer = plain.post(f"{server.url}/v1/keys", json=body, headers=server.headers(rank, tenant="mine"))
     assert answer.status_code == 403
     person = {**body, "password": "a long enough password"}
     assert (
-        httpx.post(f"{server.url}/v1/people", json=person, headers=server.headers(rank, tenant="mine")).status_code
+        plain.post(f"{server.url}/v1/people", json=person, headers=server.headers(rank, tenant="mine")).status_code
         == 403
     )
 
@@ -119,41 +120,41 @@ def test_nobody_gives_more_than_they_have(server: Served, rank: str, given: dict
 def test_keys_of_another_tenant_are_neither_seen_nor_revoked(server: Served) -> None:
     made = server.serving.vault.create_key("theirs", "reader", tenant="other")
     headers = server.headers("owner", tenant="mine")
-    assert made.key.id not in httpx.get(f"{server.url}/v1/keys", headers=headers).text
+    assert made.key.id not in plain.get(f"{server.url}/v1/keys", headers=headers).text
     for method, path in (("DELETE", ""), ("POST", "/rotate")):
-        assert httpx.request(method, f"{server.url}/v1/keys/{made.key.id}{path}", headers=headers).status_code == 403
+        assert plain.request(method, f"{server.url}/v1/keys/{made.key.id}{path}", headers=headers).status_code == 403
     assert server.serving.vault.caller_of(made.secret).bound == {"tenant": "other"}
 
 
 def test_a_key_is_shown_once_hashed_at_rest_and_revoked_at_once(tmp_path: Path) -> None:
     with Memory(tmp_path) as memory, served(memory) as server:
         headers = server.headers("owner", tenant="default")
-        made = httpx.post(f"{server.url}/v1/keys", json={"name": "laptop", "rank": "reader"}, headers=headers).json()
+        made = plain.post(f"{server.url}/v1/keys", json={"name": "laptop", "rank": "reader"}, headers=headers).json()
         secret = made["secret"]
         files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
         assert secret.rpartition("_")[2].encode() not in files
-        listed = httpx.get(f"{server.url}/v1/keys", headers=headers).text
+        listed = plain.get(f"{server.url}/v1/keys", headers=headers).text
         assert "laptop" in listed
         assert secret not in listed
         assert "hash" not in listed
         mine = {"authorization": f"Bearer {secret}"}
-        assert httpx.get(f"{server.url}/v1/stats", headers=mine).status_code == 200
-        rotated = httpx.post(f"{server.url}/v1/keys/{made['key']['id']}/rotate", headers=headers).json()["secret"]
-        assert httpx.get(f"{server.url}/v1/stats", headers=mine).status_code == 401
+        assert plain.get(f"{server.url}/v1/stats", headers=mine).status_code == 200
+        rotated = plain.post(f"{server.url}/v1/keys/{made['key']['id']}/rotate", headers=headers).json()["secret"]
+        assert plain.get(f"{server.url}/v1/stats", headers=mine).status_code == 401
         mine = {"authorization": f"Bearer {rotated}"}
-        assert httpx.get(f"{server.url}/v1/stats", headers=mine).status_code == 200
+        assert plain.get(f"{server.url}/v1/stats", headers=mine).status_code == 200
         assert server.serving.vault.key(made["key"]["id"]).last_used is not None
-        httpx.delete(f"{server.url}/v1/keys/{made['key']['id']}", headers=headers)
-        assert httpx.get(f"{server.url}/v1/stats", headers=mine).status_code == 401
+        plain.delete(f"{server.url}/v1/keys/{made['key']['id']}", headers=headers)
+        assert plain.get(f"{server.url}/v1/stats", headers=mine).status_code == 401
 
 
 def test_another_process_that_revokes_is_heard_at_once(tmp_path: Path) -> None:
     with Memory(tmp_path) as memory, served(memory) as server, Memory(tmp_path) as elsewhere:
         made = server.serving.vault.create_key("one", "reader")
         headers = {"authorization": f"Bearer {made.secret}"}
-        assert httpx.get(f"{server.url}/v1/stats", headers=headers).status_code == 200
+        assert plain.get(f"{server.url}/v1/stats", headers=headers).status_code == 200
         Vault(view_of(elsewhere).store).revoke_key(made.key.id)
-        assert httpx.get(f"{server.url}/v1/stats", headers=headers).status_code == 401
+        assert plain.get(f"{server.url}/v1/stats", headers=headers).status_code == 401
 
 
 class _Clock:
@@ -252,8 +253,8 @@ def test_an_expired_key_is_worth_nothing(tmp_path: Path) -> None:
 def test_every_refusal_is_in_the_audit_log_and_fills_no_disk(server: Served, keys: dict[str, dict[str, str]]) -> None:
     before = len(list(server.serving.vault.entries(10_000)))
     for _ in range(50):
-        httpx.get(f"{server.url}/v1/workflows", headers={"authorization": "Bearer rk_no_no"})
-        httpx.post(f"{server.url}/v1/workflows", headers=keys["reader"], json={"name": "x"})
+        plain.get(f"{server.url}/v1/workflows", headers={"authorization": "Bearer rk_no_no"})
+        plain.post(f"{server.url}/v1/workflows", headers=keys["reader"], json={"name": "x"})
     told = [entry.message for entry in server.serving.vault.entries(10_000)]
     assert "401 GET workflows.list" in told
     assert "403 POST workflows.start" in told
@@ -269,15 +270,15 @@ def test_the_tenants_audit_log_tells_nothing_of_the_servers_keys(server: Served)
 def test_too_many_requests_are_refused_by_key(tmp_path: Path) -> None:
     with Memory(tmp_path) as memory, served(memory, limits=Limits(per_second=1.0, burst=3)) as server:
         headers, others = server.headers("reader"), server.headers("reader")
-        told = [httpx.get(f"{server.url}/v1/stats", headers=headers) for _ in range(5)]
+        told = [plain.get(f"{server.url}/v1/stats", headers=headers) for _ in range(5)]
         assert [answer.status_code for answer in told] == [200, 200, 200, 429, 429]
         assert int(told[-1].headers["retry-after"]) >= 1
-        assert httpx.get(f"{server.url}/v1/stats", headers=others).status_code == 200
+        assert plain.get(f"{server.url}/v1/stats", headers=others).status_code == 200
 
 
 def test_what_goes_out_is_safe(server: Served) -> None:
     for path in ("/healthz", "/v1/stats", "/login", "/nothing"):
-        headers = httpx.get(f"{server.url}{path}").headers
+        headers = plain.get(f"{server.url}{path}").headers
         policy = headers["content-security-policy"]
         assert ("script-src 'self'" in policy) is (path != "/v1/stats"), "data runs no script at all"
         assert ("default-src 'none'" in policy, "unsafe" in policy) == (True, False)
@@ -292,13 +293,13 @@ def test_every_cookie_is_for_this_server_and_for_tls_where_there_is_one(tmp_path
     with Memory(tmp_path / "m") as memory, served(memory, secure=secure) as server:
         server.serving.vault.add_person("ada", "a long enough password", "owner")
         given = {"name": "ada", "password": "a long enough password"}
-        login = httpx.post(f"{server.url}/login", data=given)
+        login = plain.post(f"{server.url}/login", data=given)
         token = login.headers["set-cookie"].partition(";")[0]
         form = server.serving.identify(_asked(token)).session
         sent = {"content": "Ada likes tea", "form": form}
-        told = httpx.post(f"{server.url}/memories/new", data=sent, headers={"cookie": token})
+        told = plain.post(f"{server.url}/memories/new", data=sent, headers={"cookie": token})
         assert "recollect_said" in told.headers["set-cookie"]
-        shown = httpx.get(f"{server.url}/", headers={"cookie": f"{token}; {told.headers['set-cookie'].split(';')[0]}"})
+        shown = plain.get(f"{server.url}/", headers={"cookie": f"{token}; {told.headers['set-cookie'].split(';')[0]}"})
         assert "Max-Age=0" in shown.headers["set-cookie"]
         for answer in (login, told, shown):
             flags = answer.headers["set-cookie"].split("; ")
@@ -322,7 +323,7 @@ def test_keys_and_people_live_where_no_view_can_look(server: Served) -> None:
     assert vault.PLACE.reserved
     memory = server.serving.memory
     assert not [name for name in memory.workspaces() if name.startswith(" ")]
-    answer = httpx.get(
+    answer = plain.get(
         f"{server.url}/v1/memories", headers={**server.headers("owner"), "recollect-workspace": "%20server"}
     )
     assert answer.status_code == 400
@@ -332,7 +333,7 @@ def test_an_open_browser_is_not_enough_to_take_an_account_over(server: Served) -
     kept = server.serving.vault
     kept.add_person("bob", "a long enough password", "member")
     token, caller = kept.log_in("bob", "a long enough password")
-    with httpx.Client(cookies={"recollect": token}, headers={"x-recollect-form": caller.session}) as browser:
+    with plain.Client(cookies={"recollect": token}, headers={"x-recollect-form": caller.session}) as browser:
         address = f"{server.url}/v1/people/bob/password"
         assert browser.put(address, json={"password": "stolen by a browser"}).status_code == 400
         wrong = {"password": "stolen by a browser", "current": "not that one"}
@@ -349,8 +350,8 @@ def test_people_of_another_tenant_are_not_there(server: Served) -> None:
         headers = server.headers(role, tenant="mine")
         for name in ("zoe", "nobody"):
             path = f"{server.url}/v1/people/{name}"
-            assert httpx.put(f"{path}/password", json=body, headers=headers).status_code == status
-            assert httpx.delete(path, headers=headers).status_code == status
+            assert plain.put(f"{path}/password", json=body, headers=headers).status_code == status
+            assert plain.delete(path, headers=headers).status_code == status
 
 
 def test_who_is_not_there_is_told_the_same_as_who_is(tmp_path: Path) -> None:

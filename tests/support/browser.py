@@ -39,6 +39,10 @@ def launched() -> Iterator[Any]:
         browser.close()
 
 
+SCHEMES = [("light", ()), ("dark", ("color-contrast",))]
+"""What must be looked at in each: in the dark only colours are others."""
+
+
 class Watched:
     """A tab in which nothing bad goes unseen: `check` fails for errors in the console and requests to other hosts."""
 
@@ -67,17 +71,15 @@ class Watched:
             self.troubles.append(f"asked another host: {request.url}")
 
     def go(self, path: str) -> Any:
-        answer = self.page.goto(self.url + path)
-        self.page.wait_for_load_state("networkidle")
-        return answer
+        return self.page.goto(self.url + path)
 
     def check(self) -> None:
         assert not self.troubles, self.troubles
 
-    def violations(self) -> list[str]:
-        """What axe finds, in words."""
+    def violations(self, *rules: str) -> list[str]:
+        """What axe finds, in words; by some of its rules or by all of them."""
         self.page.evaluate(_axe())
-        found = self.page.evaluate("axe.run().then(r => r.violations)")
+        found = self.page.evaluate("only => axe.run(only).then(r => r.violations)", {"runOnly": rules} if rules else {})
         return [f"{one['id']}: {node['html'][:200]}" for one in found for node in one["nodes"]]
 
     def too_wide(self) -> int:

@@ -57,15 +57,22 @@ def listening(app: Any, **options: Any) -> Iterator[str]:
 
     async def startup(sockets: Any = None) -> None:
         await begin(sockets=sockets)
+        loops.append(asyncio.get_running_loop())
         started.set()
 
-    server.startup = startup  # type: ignore[method-assign]
+    async def until_told() -> None:
+        """As uvicorn does, without looking ten times a second whether it is time to go."""
+        await stopped.wait()
+
+    server.startup, server.main_loop = startup, until_told  # type: ignore[method-assign]
+    loops, stopped = list[asyncio.AbstractEventLoop](), asyncio.Event()
     thread.start()
     assert started.wait(20), "the server did not start"
     try:
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
     finally:
         server.should_exit = True
+        loops[0].call_soon_threadsafe(stopped.set)
         thread.join(20)
         taken.close()
         assert not thread.is_alive(), "the server did not stop"

@@ -116,7 +116,9 @@ class Client:
         with self._lock:
             if self._opened is None or self._opened[0] != os.getpid():
                 headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-                self._opened = os.getpid(), httpx.Client(headers=headers, timeout=_TIMEOUT)
+                # Without TLS nobody's certificate is looked at, and reading all of them would take a while.
+                verify = self.url.startswith("https:")
+                self._opened = os.getpid(), httpx.Client(headers=headers, timeout=_TIMEOUT, verify=verify)
             return self._opened[1]
 
     def _checked(self, answer: httpx.Response) -> httpx.Response:

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support import plain
 from support.common import Clock
 from support.furnished import PASSWORD, Furnished
 from support.served import Served, served
@@ -27,7 +28,7 @@ def furnished(site: Served, store_url: str, clock: Clock) -> Furnished:
 
 @pytest.fixture
 def client(site: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=site.url, headers=site.headers("owner", all_tenants=True), timeout=30) as client:
+    with plain.Client(base_url=site.url, headers=site.headers("owner", all_tenants=True), timeout=30) as client:
         yield client
 
 
@@ -42,14 +43,14 @@ def test_jobs_say_what_they_would_do_and_do_it(store_url: str, clock: Clock) -> 
         headers = server.headers("admin")
 
         def plans() -> dict[str, Any]:
-            shown = httpx.get(f"{server.url}/jobs?format=json", headers=headers).json()
+            shown = plain.get(f"{server.url}/jobs?format=json", headers=headers).json()
             return {one["name"]: one for one in shown["jobs"]} | {"past": shown["past"]}
 
         waiting = [name for name, one in plans().items() if name != "past" and one["plan"].startswith("archive 3")]
         assert waiting
         form = {"job": waiting, "confirm": "run", "force": "1"}
         assert len(memory.list()) == 3
-        assert httpx.post(f"{server.url}/jobs/run", data=form, headers=headers).status_code == 303
+        assert plain.post(f"{server.url}/jobs/run", data=form, headers=headers).status_code == 303
         assert memory.list() == []
         after = plans()
         assert [after[name]["plan"] for name in waiting] == [""] * len(waiting)
@@ -144,32 +145,32 @@ def test_a_secret_is_shown_once(client: httpx.Client, site: Served, furnished: F
     assert made.headers["cache-control"] == "no-store"
     secret = re.findall(r"rk_[0-9a-f]{12}_[\w-]+", made.text)[0]
     headers = {"authorization": f"Bearer {secret}"}
-    assert httpx.get(f"{site.url}/settings", headers=headers).status_code == 200
+    assert plain.get(f"{site.url}/settings", headers=headers).status_code == 200
     assert secret not in client.get("/access").text
     assert secret not in client.get("/access?format=json").text
     assert "hash" not in client.get("/access?format=json").text
     ident = secret.split("_")[1]
     rotated = client.post(f"/access/keys/{ident}/rotate", data={"confirm": "rotate"}).text
     fresh = re.findall(r"rk_[0-9a-f]{12}_[\w-]+", rotated)[0]
-    assert httpx.get(f"{site.url}/settings?format=json", headers=headers).status_code == 401
+    assert plain.get(f"{site.url}/settings?format=json", headers=headers).status_code == 401
     headers = {"authorization": f"Bearer {fresh}"}
-    assert httpx.get(f"{site.url}/settings", headers=headers).status_code == 200
+    assert plain.get(f"{site.url}/settings", headers=headers).status_code == 200
     client.post(f"/access/keys/{ident}/revoke", data={"confirm": "revoke"})
-    assert httpx.get(f"{site.url}/settings?format=json", headers=headers).status_code == 401
+    assert plain.get(f"{site.url}/settings?format=json", headers=headers).status_code == 401
 
 
 def test_nobody_gives_more_than_they_have(site: Served, furnished: Furnished) -> None:
     headers = site.headers("admin", tenant="default", workspace="shop")
     before = len(site.serving.vault.keys())
     for more in ({"rank": "owner"}, {"tenant": "other"}, {"workspace": "lab"}):
-        answer = httpx.post(f"{site.url}/access/keys", data={"name": "more", **more}, headers=headers)
+        answer = plain.post(f"{site.url}/access/keys", data={"name": "more", **more}, headers=headers)
         assert answer.status_code == 403, more
     assert len(site.serving.vault.keys()) == before
-    shown = httpx.get(f"{site.url}/access?format=json", headers=headers).json()
+    shown = plain.get(f"{site.url}/access?format=json", headers=headers).json()
     assert shown["ranks"] == ["reader", "member", "admin"]
     assert shown["free"] == ["account", "agent"]
     assert {one["workspace"] for one in shown["keys"]} == {"shop"}
-    assert httpx.post(f"{site.url}/access/keys", data={"name": "k"}, headers=headers).status_code == 200
+    assert plain.post(f"{site.url}/access/keys", data={"name": "k"}, headers=headers).status_code == 200
 
 
 def test_people_come_and_go(client: httpx.Client, site: Served, furnished: Furnished) -> None:
@@ -177,9 +178,9 @@ def test_people_come_and_go(client: httpx.Client, site: Served, furnished: Furni
     assert client.post("/access/people", data=form).status_code == 303
     token, _ = site.serving.vault.log_in("bora", PASSWORD)
     headers = {"cookie": f"{COOKIE}={token}"}
-    assert httpx.get(f"{site.url}/settings", headers=headers).status_code == 200
+    assert plain.get(f"{site.url}/settings", headers=headers).status_code == 200
     assert client.post("/access/people/bora/password", data={"password": "another long password"}).status_code == 303
-    assert httpx.get(f"{site.url}/settings", headers=headers).status_code == 303
+    assert plain.get(f"{site.url}/settings", headers=headers).status_code == 303
     assert client.post("/access/people/bora/remove", data={"confirm": "bora"}).status_code == 303
     assert "bora" not in [one.name for one in site.serving.vault.people()]
 
@@ -190,15 +191,15 @@ def test_everybody_changes_their_own_password_by_the_one_they_have(site: Served)
     token, caller = vault.log_in("chen", PASSWORD)
     headers = {"cookie": f"{COOKIE}={token}"}
     form = {"form": caller.session, "password": "another long password"}
-    wrong = httpx.post(f"{site.url}/settings/password", data={**form, "current": "wrong"}, headers=headers)
+    wrong = plain.post(f"{site.url}/settings/password", data={**form, "current": "wrong"}, headers=headers)
     assert wrong.status_code == 400
     assert "the password is wrong" in wrong.text
-    done = httpx.post(f"{site.url}/settings/password", data={**form, "current": PASSWORD}, headers=headers)
+    done = plain.post(f"{site.url}/settings/password", data={**form, "current": PASSWORD}, headers=headers)
     assert (done.status_code, done.headers["location"]) == (303, "/login")
-    assert httpx.get(f"{site.url}/settings", headers=headers).status_code == 303
+    assert plain.get(f"{site.url}/settings", headers=headers).status_code == 303
     vault.log_in("chen", "another long password")
     key = site.headers("reader")
-    assert httpx.post(f"{site.url}/settings/password", data=form, headers=key).status_code == 400
+    assert plain.post(f"{site.url}/settings/password", data=form, headers=key).status_code == 400
 
 
 # Settings
@@ -231,7 +232,7 @@ def test_the_snippets_work(site: Served, furnished: Furnished) -> None:
 
 
 def test_a_reader_is_not_told_where_the_store_is(site: Served, furnished: Furnished, store_url: str) -> None:
-    assert store_url not in httpx.get(f"{site.url}/settings", headers=site.headers("reader")).text
+    assert store_url not in plain.get(f"{site.url}/settings", headers=site.headers("reader")).text
 
 
 def test_no_password_is_shown() -> None:
@@ -241,5 +242,5 @@ def test_no_password_is_shown() -> None:
 
 def test_a_host_that_is_none_is_not_repeated(site: Served) -> None:
     headers = {**site.headers("reader"), "host": "evil.example/<script>"}
-    answer = httpx.get(f"{site.url}/settings?format=json", headers=headers)
+    answer = plain.get(f"{site.url}/settings?format=json", headers=headers)
     assert "evil" not in answer.text

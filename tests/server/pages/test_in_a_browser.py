@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from server.pages.conftest import Filled
-from support.browser import Watched
+from support.browser import SCHEMES, Watched
 
 from recollect import Memory
 
@@ -21,12 +21,12 @@ _SHIFT = """() => new Promise(done => {
 })"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible(tab: Tab, filled: Filled, scheme: Any) -> None:
+@pytest.mark.parametrize(("scheme", "rules"), SCHEMES)
+def test_every_page_is_accessible(tab: Tab, filled: Filled, scheme: Any, rules: Any) -> None:
     watched = tab(color_scheme=scheme)
     for name, path in filled.paths().items():
         assert watched.go(path).status == 200, name
-        assert watched.violations() == [], name
+        assert watched.violations(*rules) == [], name
 
 
 @pytest.mark.parametrize("width", [360, 2560])

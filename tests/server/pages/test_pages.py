@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from server.pages.conftest import HOSTILE, Filled
+from support import plain
 from support.served import Served
 
 from recollect import NotFoundError
@@ -15,7 +16,7 @@ from recollect import NotFoundError
 
 @pytest.fixture
 def client(site: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=site.url, headers=site.headers("member")) as client:
+    with plain.Client(base_url=site.url, headers=site.headers("member")) as client:
         yield client
 
 
@@ -100,11 +101,11 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
 def test_a_reader_looks_and_changes_nothing(site: Served, filled: Filled, path: str, form: dict[str, Any]) -> None:
     before = filled.memory.audit.search(limit=1)[0].id
     filling = {name: value.format(ada=filled.ada) for name, value in form.items()}
-    answer = httpx.post(site.url + path.format(ada=filled.ada), data=filling, headers=site.headers("reader"))
+    answer = plain.post(site.url + path.format(ada=filled.ada), data=filling, headers=site.headers("reader"))
     assert answer.status_code == 403
     changes = [one for one in filled.memory.audit.search(limit=5) if one.action != "refuse"]
     assert changes[0].id == before
-    shown = httpx.get(f"{site.url}/memories/{filled.ada}", headers=site.headers("reader")).text
+    shown = plain.get(f"{site.url}/memories/{filled.ada}", headers=site.headers("reader")).text
     assert "Save as a new version" not in shown
     assert "Erase" not in shown
 

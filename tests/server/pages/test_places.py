@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from support import plain
 from support.common import Clock
 from support.furnished import EVIL, SECRET, Furnished, lax
 from support.served import Served, served
@@ -25,7 +26,7 @@ def furnished(site: Served, store_url: str, clock: Clock) -> Furnished:
 
 @pytest.fixture
 def client(site: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=site.url, headers=site.headers("owner", all_tenants=True), timeout=30) as client:
+    with plain.Client(base_url=site.url, headers=site.headers("owner", all_tenants=True), timeout=30) as client:
         yield client
 
 
@@ -164,7 +165,7 @@ def test_an_agents_page_has_the_latest_hundred_newest_first(diary: Memory, clock
         clock.forward(minutes=1)
         (atlas.journal.save_core if number % 2 else atlas.journal.save)(f"number {number}")
     with served(diary) as server:
-        shown = httpx.get(f"{server.url}/agents/atlas?format=json", headers=server.headers("admin")).json()
+        shown = plain.get(f"{server.url}/agents/atlas?format=json", headers=server.headers("admin")).json()
     assert [one["content"] for one in shown["memories"]] == [f"number {n}" for n in range(104, 4, -1)]
     assert {one["memory_type"] for one in shown["memories"]} == {"core", "journal"}
     assert shown["told"] == "52 core memories, 53 journal entries"
@@ -178,7 +179,7 @@ def test_core_and_journal_are_told_apart_and_what_expired_is_dimmed(diary: Memor
     clock.forward(days=8, hours=1)
     atlas.journal.save("today")
     with served(diary) as server:
-        text = httpx.get(f"{server.url}/agents/atlas", headers=server.headers("admin")).text
+        text = plain.get(f"{server.url}/agents/atlas", headers=server.headers("admin")).text
     entries = re.findall(r'<li class="item entry ([a-z ]+)">(.*?)</li>', text, re.DOTALL)
     assert [kind for kind, _ in entries] == ["journal", "core", "journal faded"]
     assert [re.findall(r'class="badge expired">.*?expired', body, re.DOTALL) != [] for _, body in entries] == [
@@ -279,10 +280,10 @@ def test_documents_are_published_withdrawn_found_and_removed(client: httpx.Clien
 
 def test_a_reader_sees_what_is_published_and_no_drafts(site: Served, furnished: Furnished) -> None:
     headers = site.headers("reader", account="acme")
-    shown = httpx.get(f"{site.url}/knowledge", params={"format": "json"}, headers=headers).json()
+    shown = plain.get(f"{site.url}/knowledge", params={"format": "json"}, headers=headers).json()
     assert [one["id"] for one in shown["documents"]] == [furnished.handbook]
     assert not shown["may_change"]
-    assert httpx.get(f"{site.url}/knowledge/{furnished.prices}", headers=headers).status_code == 404
+    assert plain.get(f"{site.url}/knowledge/{furnished.prices}", headers=headers).status_code == 404
 
 
 def test_who_may_search_what_is_changed(client: httpx.Client, furnished: Furnished) -> None:

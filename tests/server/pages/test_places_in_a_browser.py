@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.browser import Watched
+from support.browser import SCHEMES, Watched
 from support.common import Clock
 from support.furnished import EVIL, Furnished
 from support.served import Served, served
@@ -24,14 +24,16 @@ def furnished(site: Served, store_url: str, clock: Clock) -> Furnished:
     return Furnished(site.serving, store_url, clock)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible_with_all_that_can_be_opened(tab: Tab, furnished: Furnished, scheme: Any) -> None:
+@pytest.mark.parametrize(("scheme", "rules"), SCHEMES)
+def test_every_page_is_accessible_with_all_that_can_be_opened(
+    tab: Tab, furnished: Furnished, scheme: Any, rules: Any
+) -> None:
     watched = tab(color_scheme=scheme)
     for name, path in furnished.paths().items():
         assert watched.go(path).status == 200, name
-        assert watched.violations() == [], name
+        assert watched.violations(*rules) == [], name
         watched.page.evaluate(_OPEN)
-        assert watched.violations() == [], f"{name}, opened"
+        assert watched.violations(*rules) == [], f"{name}, opened"
 
 
 @pytest.mark.parametrize("width", [360, 2560])

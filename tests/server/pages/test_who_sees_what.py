@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from support import plain
 from support.served import Served, served
 
 from recollect import Memory
@@ -130,14 +131,14 @@ class Scene:
 
     def get(self, path: str, rank: Rank, **more: Any) -> httpx.Response:
         cookies = f"{COOKIE}={self.logins[rank][0]}"
-        return httpx.get(self.server.url + path, headers={"cookie": cookies, **more.pop("headers", {})}, **more)
+        return plain.get(self.server.url + path, headers={"cookie": cookies, **more.pop("headers", {})}, **more)
 
     def post(
         self, path: str, rank: Rank, form: dict[str, Any], token: str | None = None, **more: Any
     ) -> httpx.Response:
         cookie, known = self.logins[rank]
         data = {**form, "form": known if token is None else token}
-        return httpx.post(self.server.url + path, headers={"cookie": f"{COOKIE}={cookie}"}, data=data, **more)
+        return plain.post(self.server.url + path, headers={"cookie": f"{COOKIE}={cookie}"}, data=data, **more)
 
     def state(self, tenant: str) -> Any:
         """All that a change would change."""
@@ -196,9 +197,9 @@ def test_every_page_and_form_has_a_rule_here() -> None:
 @pytest.mark.parametrize("path", SEEN)
 def test_a_page_is_for_its_rank_and_above(scene: Scene, path: str) -> None:
     there = address(path, scene.mine)
-    anybody = httpx.get(scene.server.url + there)
+    anybody = plain.get(scene.server.url + there)
     assert (anybody.status_code, anybody.headers["location"]) == (303, f"/login?next={there}")
-    assert httpx.get(scene.server.url + there, params={"format": "json"}).status_code == 401
+    assert plain.get(scene.server.url + there, params={"format": "json"}).status_code == 401
     for rank in RANKS:
         allowed = RANKS.index(rank) >= RANKS.index(SEEN[path]) and path not in OF_ALL
         for twin in ("", "?format=json"):
@@ -299,20 +300,20 @@ def test_an_agents_page_has_its_own_memories_only(scene: Scene) -> None:
     assert answer.status_code == 404
     assert mine.get(nova.id).text == "nova's own secret garden"
     bound = scene.server.headers("admin", tenant="mine", agent="atlas")
-    assert httpx.get(f"{scene.server.url}/agents/atlas", headers=bound).status_code == 200
-    assert httpx.get(f"{scene.server.url}/agents/nova", headers=bound).status_code == 403
-    assert "nova" not in httpx.get(f"{scene.server.url}/agents", headers=bound).text
+    assert plain.get(f"{scene.server.url}/agents/atlas", headers=bound).status_code == 200
+    assert plain.get(f"{scene.server.url}/agents/nova", headers=bound).status_code == 403
+    assert "nova" not in plain.get(f"{scene.server.url}/agents", headers=bound).text
 
 
 def test_whoever_has_every_tenant_sees_the_servers_log(scene: Scene) -> None:
     every = scene.server.headers("owner", all_tenants=True)
-    answer = httpx.get(f"{scene.server.url}/audit/server", headers=every)
+    answer = plain.get(f"{scene.server.url}/audit/server", headers=every)
     assert answer.status_code == 200
     assert "made key" in answer.text
-    assert 'href="/audit/server"' in httpx.get(f"{scene.server.url}/audit", headers=every).text
+    assert 'href="/audit/server"' in plain.get(f"{scene.server.url}/audit", headers=every).text
     assert 'href="/audit/server"' not in scene.get("/audit", "owner").text
     assert (
-        httpx.get(
+        plain.get(
             f"{scene.server.url}/audit/server", headers=scene.server.headers("admin", all_tenants=True)
         ).status_code
         == 403

@@ -147,7 +147,7 @@ def test_the_commands_print_one_json_document(server: Server, database: str) -> 
     assert json.loads(recollect("db", "upgrade", "--store", url, "--json").stdout) == {"done": []}
     assert json.loads(recollect("db", "roles", "--store", url, "--json").stdout)["sql"]
     assert json.loads(recollect("db", "index", "--store", url, "--json").stdout)["changes"] == []
-    assert "not on a server" in recollect("db", "status", "--store", "./folder").stderr
+    assert "is not PostgreSQL" in recollect("db", "status", "--store", "./folder").stderr
 
 
 @pytest.mark.parametrize(
