@@ -40,7 +40,8 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def plain(server: ModelServer) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(base_url=server.url, api_key="any", max_retries=0) as client:
+    http = anthropic.DefaultHttpxClient(verify=False)  # there is no TLS, and reading certificates takes a while
+    with anthropic.Anthropic(base_url=server.url, api_key="any", max_retries=0, http_client=http) as client:
         yield client
 
 
@@ -58,7 +59,8 @@ def awaited(server: ModelServer, memory: Any, work: Any) -> Any:
     """Run `work` with a wrapped async client."""
 
     async def main() -> Any:
-        plain = anthropic.AsyncAnthropic(base_url=server.url, api_key="any", max_retries=0)
+        http = anthropic.DefaultAsyncHttpxClient(verify=False)
+        plain = anthropic.AsyncAnthropic(base_url=server.url, api_key="any", max_retries=0, http_client=http)
         async with in_system(plain, memory) as client:
             return await work(client)
 
