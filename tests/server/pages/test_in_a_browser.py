@@ -37,6 +37,26 @@ def test_every_page_fits(tab: Tab, filled: Filled, width: int) -> None:
         assert watched.too_wide() <= 0, name
 
 
+@pytest.mark.parametrize("width", [360, 1400, 2560])
+def test_who_is_not_logged_in_finds_the_form_in_the_middle(browser: Any, filled: Filled, tab: Tab, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    page = context.new_page()
+    page.goto(f"{tab().url}/login")
+    box = page.locator("section.card").bounding_box()
+    context.close()
+    assert box["width"] >= min(440, width - 40)
+    assert abs(box["x"] + box["width"] / 2 - width / 2) < 12
+
+
+def test_the_menu_is_whole_in_a_low_window(tab: Tab, filled: Filled) -> None:
+    watched = tab(viewport={"width": 1200, "height": 500})
+    watched.go("/memories")
+    edge = watched.page.locator("header.top").bounding_box()["width"]
+    boxes = [one.bounding_box() for one in watched.page.locator("header.top nav a").all()]
+    assert len(boxes) > 8
+    assert all(box["x"] < 40 and box["x"] + box["width"] <= edge for box in boxes)
+
+
 def test_nothing_moves_while_a_page_loads(tab: Tab, filled: Filled) -> None:
     for width in (400, 1400):
         watched = tab(viewport={"width": width, "height": 800})
