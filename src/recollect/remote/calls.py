@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from recollect import presets
-from recollect.errors import InputError, StoreError
+from recollect.errors import AccessError, InputError, StoreError, UnavailableError
 from recollect.record import Address, Record, UnsavedRecord, utc_now
 from recollect.remote.client import Client
 from recollect.remote.operations import FACETS, OPERATIONS, facet, function, signature
@@ -62,18 +62,22 @@ class _Calls:
                 raise InputError(name, "is the server's to say; leave it out where the store is a server")
         self._client = Client(store, key or os.environ.get(_KEY))
         try:
-            about = msgspec.json.decode(self._client.send("GET", "/about", {}).content, type=About)
+            about = self._client.read(self._client.about(), About)
         except BaseException:
             self._client.close()
             raise
-        view = View(_Nowhere(), about.preset, utc_now, about.address, frozenset(about.bound))  # type: ignore[arg-type]
+        view = View(_Nowhere(), about.preset, utc_now, about.address)  # type: ignore[arg-type]
         self._given = frozenset(about.bound)
         self._owner = self._view = self._whole = view
         self._defaults: dict[str, str] = {}
 
     def at(self, **parts: str | None) -> Any:
+        """What the key is bound to and what is chosen here are put together by the server, whichever comes first."""
+        for part in self._given & parts.keys():
+            if parts[part] != (value := getattr(self._view.address, part)):
+                raise AccessError(f"{part}: this view is bound to {value} and cannot be moved")
         above: Any = super()
-        bound: Any = above.at(**parts)
+        bound: Any = above.at(**{part: value for part, value in parts.items() if part not in self._given})
         bound._client, bound._given = self._client, self._given
         return bound
 
@@ -82,12 +86,16 @@ class _Calls:
         return self._call("stats", {}).unsaved
 
     def export(self, target: Target, *, progress: Progress | None = None) -> int:
-        count, memories = -1, True
+        count, memories, line = -1, True, b""
         with self._client.download("/export", self._address()) as parts, written_to(target) as out:
             for line in _lines(parts):
+                if count < 0 and not line.startswith(b'{"format":"recollect"'):
+                    raise StoreError(f"{self._client.url}: what came is no export of recollect")
                 out.write(line)
                 memories = memories and not line.startswith(b"]")
                 count += memories
+            if not line.startswith(b"]}"):
+                raise UnavailableError(f"{self._client.url}: the export ended in the middle")
         if progress:
             progress(count)
         return count
@@ -95,7 +103,7 @@ class _Calls:
     def import_(self, source: Target, *, progress: Progress | None = None) -> Imported:
         with read_from(source) as stream:
             told = self._client.upload("/import", self._address(), stream)
-        imported = msgspec.json.decode(told, type=Imported)
+        imported = self._client.read(told, Imported)
         if progress:
             progress(imported.added + imported.unchanged)
         return imported
@@ -108,7 +116,8 @@ class _Calls:
         self._client.close()
 
     def _address(self) -> dict[str, str]:
-        return {part: getattr(self._view.address, part) for part in self._view.bound - self._given}
+        """What is not the key's already. A tenant is always named, so that nobody's request goes astray."""
+        return {part: getattr(self._view.address, part) for part in (self._view.bound | {"tenant"}) - self._given}
 
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         told = signature(name, type(self).__mro__[2])

@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -22,9 +22,12 @@ from recollect.remote.operations import OPERATIONS, Operation, Signature
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
 _TIMEOUT = 60.0
 _PAUSES = (0.1, 0.5, 1.5)
 """Seconds before another try."""
+_PATIENCE = 600.0
+"""Seconds to wait for what the server says that it is working on."""
 _BUSY = frozenset((429, 502, 503, 504))
 
 
@@ -34,7 +37,7 @@ class Client:
     def __init__(self, url: str, key: str | None) -> None:
         if find_spec("httpx") is None:
             raise StoreError("httpx is not installed; run `pip install 'recollect[remote]'`")
-        self.url = url.rstrip("/")
+        self.url = _address(url)
         self._key = (key or "").strip()  # a key that was read from a file ends with a line
         if not self._key.isascii() or not self._key.isprintable():
             raise InputError("key", "has characters that no key has")
@@ -50,12 +53,23 @@ class Client:
         headers = {**wire.address_headers(address), wire.VECTORS: "1"}
         if known.method == "GET":
             defaults = {one.name: one.default for one in signature.takes}
+            kinds = {one.name: one.type for one in signature.takes}
             asked = {name: value for name, value in rest.items() if value is not None or defaults.get(name) is not None}
-            query = [(name, text) for name, value in asked.items() for text in wire.in_query(value)]
+            query = [(name, text) for name, value in asked.items() for text in wire.in_query(name, value, kinds[name])]
             answer = self.send("GET", path, headers, params=query)
         else:
             answer = self.send(known.method, path, headers, content=_body(rest, signature))
-        return wire.UNSAVED in answer.headers, wire.decoded(answer.content, signature)
+        with self._understood():
+            return wire.UNSAVED in answer.headers, wire.decoded(answer.content, signature)
+
+    def about(self) -> bytes:
+        """What the server says of itself."""
+        return self.send("GET", "/about", {}).content
+
+    def read(self, content: bytes, kind: type[T]) -> T:
+        with self._understood():
+            return msgspec.json.decode(content, type=kind)
+        raise AssertionError
 
     def send(self, method: str, path: str, headers: Mapping[str, str], **more: Any) -> httpx.Response:
         """Tried again where the server was not reached or is busy; it knows by the key what it has done already."""
@@ -64,19 +78,22 @@ class Client:
         sent = dict(headers)
         if method != "GET":
             sent |= {"idempotency-key": uuid.uuid4().hex, "content-type": "application/json"}
-        for pause in (*_PAUSES, None):
+        pauses, until = iter(_PAUSES), time.monotonic() + _PATIENCE
+        while True:
             try:
                 answer = self._http().request(method, f"{self.url}/v1{path}", headers=sent, **more)
             except httpx.TransportError as error:
-                if pause is None:
+                if (pause := next(pauses, None)) is None:
                     raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
+                time.sleep(pause)
+                continue
+            told = answer.headers.get("retry-after", "")
+            if answer.status_code == 409 and told and time.monotonic() < until:
+                time.sleep(0.2)  # what was sent before the connection was lost is being worked on
+            elif answer.status_code in _BUSY and (pause := next(pauses, None)) is not None:
+                time.sleep(min(float(told), 5.0) if told.isdecimal() else pause)
             else:
-                if pause is None or answer.status_code not in _BUSY:
-                    return self._checked(answer)
-                told = answer.headers.get("retry-after", "")
-                pause = min(float(told), 5.0) if told.isdecimal() else pause
-            time.sleep(pause)
-        raise AssertionError("the last try returns or raises")
+                return self._checked(answer)
 
     @contextmanager
     def download(self, path: str, address: Mapping[str, str]) -> Generator[Iterator[bytes]]:
@@ -85,9 +102,10 @@ class Client:
         headers = wire.address_headers(address)
         try:
             with self._http().stream("GET", f"{self.url}/v1{path}", headers=headers) as answer:
-                if answer.status_code >= 400:
+                if answer.status_code != 200:
                     answer.read()
                     self._checked(answer)
+                    raise self._strange(answer.status_code)
                 yield answer.iter_bytes()
         except httpx.TransportError as error:
             raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
@@ -121,6 +139,17 @@ class Client:
                 self._opened = os.getpid(), httpx.Client(headers=headers, timeout=_TIMEOUT, verify=verify)
             return self._opened[1]
 
+    @contextmanager
+    def _understood(self) -> Generator[None]:
+        """Something else than recollect may answer at the address, such as a page to log in at."""
+        try:
+            yield
+        except msgspec.MsgspecError:
+            raise self._strange(200) from None
+
+    def _strange(self, status: int) -> StoreError:
+        return StoreError(f"{self.url} says {status}, and not as recollect does")
+
     def _checked(self, answer: httpx.Response) -> httpx.Response:
         if 300 <= answer.status_code < 400:
             raise StoreError(f"{self.url} leads on to {answer.headers.get('location', 'elsewhere')}; give that address")
@@ -129,10 +158,19 @@ class Client:
         try:
             problem = msgspec.json.decode(answer.content, type=wire.Problem)
         except msgspec.MsgspecError:
-            raise StoreError(f"{self.url} says {answer.status_code}, and not as recollect does") from None
+            raise self._strange(answer.status_code) from None
         if answer.status_code == 401:
             raise AccessError(f"{self.url}: {problem.detail}")
         raise problem.error()
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.username or parts.password or "@" in parts.netloc:
+        raise InputError("store", "must not hold a user or a password; a key is given by itself, or in RECOLLECT_KEY")
+    if parts.query or parts.fragment or not parts.netloc:
+        raise InputError("store", "must be the address of a server and no more, such as https://memory.example.org")
+    return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
 
 
 def _body(given: Mapping[str, Any], signature: Signature) -> bytes:

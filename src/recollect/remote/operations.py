@@ -61,6 +61,7 @@ doctor                        GET    /doctor                        reader
 verify                        GET    /verification                  admin
 workspaces                    GET    /workspaces                    reader
 audit.search                  GET    /audit                         reader
+audit.matching                GET    /audit/matching                reader
 audit.record                  POST   /audit                         member
 audit.verify                  GET    /audit/verification            admin
 audit.named                   POST   /audit/named                   reader

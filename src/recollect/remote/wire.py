@@ -35,7 +35,16 @@ def address_headers(parts: Mapping[str, str]) -> dict[str, str]:
 
 
 def address_of(headers: Mapping[str, str]) -> dict[str, str]:
-    return {part: unquote(headers[header(part)]) for part in ADDRESS if header(part) in headers}
+    return {part: _name_in(part, headers[header(part)]) for part in ADDRESS if header(part) in headers}
+
+
+def _name_in(part: str, text: str) -> str:
+    """InputError for what could be read as another name than was meant."""
+    try:
+        text.encode("ascii")
+        return unquote(text, errors="strict")
+    except UnicodeError:
+        raise InputError(header(part), "must be in UTF-8, and %-encoded where it is not ASCII") from None
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -132,10 +141,12 @@ def decoded(content: bytes, signature: Signature) -> Any:
     return value.back() if isinstance(value, Found) else value
 
 
-def in_query(value: Any) -> list[str]:
-    """An argument of a request without a body."""
+def in_query(name: str, value: Any, kind: Any) -> list[str]:
+    """An argument of a request without a body. There all is text, so what it is must be right before it is sent."""
     if value is None:
         return [ANY]
+    if value == ANY or not isinstance(value, datetime | tzinfo):
+        _check_kind(name, value, kind)
     if isinstance(value, bool):
         return ["true" if value else "false"]
     if isinstance(value, datetime):
@@ -145,6 +156,15 @@ def in_query(value: Any) -> list[str]:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [str(one) for one in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return [str(value)]
+
+
+def _check_kind(name: str, value: Any, kind: Any) -> None:
+    if value == ANY:  # which stands for None
+        raise InputError(name, "is not known")
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(name, str(error).partition(" - at ")[0].replace("`", "").lower()) from None
 
 
 def zone_name(zone: tzinfo) -> str:

@@ -32,7 +32,7 @@ def split(location: str | os.PathLike[str]) -> tuple[str | None, str]:
 
 def is_served(location: object) -> bool:
     """Whether it is the address of a server, whose store is not to be opened from here."""
-    return isinstance(location, str) and location.startswith(("https://", "http://"))
+    return isinstance(location, str) and location[:8].lower().startswith(("https://", "http://"))
 
 
 _OPTIONS = {"postgresql": ("replica_url", "servers")}
