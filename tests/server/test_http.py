@@ -343,7 +343,7 @@ def test_a_repeated_write_is_the_same_only_in_the_same_place(server: Served, par
         plain.post(
             f"{server.url}/v1/memories",
             json={"content": "kept in each"},
-            headers={**key, "idempotency-key": "one", f"recollect-{part}": name},
+            headers={**key, "recollect-tenant": "t", "idempotency-key": "one", f"recollect-{part}": name},
         )
         for name in ("first", "second")
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recollect.cli import output
+from recollect.cli import output, times
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -103,7 +103,7 @@ def list_(target: Target) -> None:
 @click.command(cls=Leaf)
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), default="member", show_default=True, help="What it may do.")
-@click.option("--expires", metavar="TIME", help="When it stops working, such as 2027-01-01.")
+@click.option("--expires", metavar="TIME", help="When it stops working: ISO 8601, or 90d from now.")
 @click.option("--all-tenants", is_flag=True, help="For a service that names the tenant in each request.")
 @scoped
 def create(target: Target, name: str, role: str, expires: str | None, all_tenants: bool) -> None:
@@ -116,7 +116,12 @@ def create(target: Target, name: str, role: str, expires: str | None, all_tenant
       recollect keys create laptop --role member --tenant acme --agent atlas
     """
     with vault(target) as kept:
-        _tell(target, kept.create_key(name, role, expires_at=expires, all_tenants=all_tenants, **bound(target)))
+        _tell(
+            target,
+            kept.create_key(
+                name, role, expires_at=times.future(expires, "expires"), all_tenants=all_tenants, **bound(target)
+            ),
+        )
 
 
 def _tell(target: Target, made: Made) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import webbrowser
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.server.serving import Serving
 
 _HERE = "127.0.0.1:8377"
+_HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]+\]")
 
 
 @click.command(cls=Leaf)
@@ -78,6 +80,9 @@ def serve(
         raise InputError("rate", "must be from 0.1 to 1,000,000 requests a second")
     for proxy in proxies:
         _check_proxy(proxy)
+    for name in hosts:
+        if not _HOST.fullmatch(name):
+            raise InputError("host", f"{name[:60]!r} is no name that a browser asks for, such as memory.example.org")
     _check_installed()
     from recollect.server.limits import Limits
     from recollect.server.running import Secured, built, run
@@ -99,7 +104,7 @@ def serve(
             serving.single = True
         taken = listen(host, port, "listen")
         address = f"{'https' if secure else 'http'}://{quoted(host)}:{taken.getsockname()[1]}"
-        names = list(hosts) or (_local_names(host) if is_loopback(host) else [])
+        names = [name.lower() for name in hosts] or (_local_names(host) if is_loopback(host) else [])
         app = built(serving, hosts=names, oidc=oidc, warm=True)
         note(f"Listening on {address}")
         if serving.single:

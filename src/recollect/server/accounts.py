@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from recollect.errors import AccessError, InputError, NotFoundError
-from recollect.server.access.caller import Caller, UnknownCallerError
+from recollect.remote.wire import address_of, header
+from recollect.server.access.caller import PARTS, Caller, UnknownCallerError
 from recollect.server.access.vault import Key, Person, check_may_make
 from recollect.server.asked import Answer, Asked, as_json
 from recollect.server.serving import Serving
@@ -54,21 +55,33 @@ def body_of(asked: Asked, kind: type[T]) -> T:
 
 def _bound(caller: Caller, given: NewKey | NewPerson) -> dict[str, str | None]:
     """As asked for, in the tenant of whoever asks unless they have all."""
-    asked = {part: getattr(given, part) for part in ("tenant", "workspace", "account", "agent")}
-    merged = {part: value if value is not None else caller.bound.get(part) for part, value in asked.items()}
+    wanted = {part: value for part in PARTS if (value := getattr(given, part)) is not None}
+    merged: dict[str, str | None] = {**caller.narrowed(wanted)}
     check_may_make(caller, given.rank, merged)
-    return {part: value for part, value in merged.items() if value is not None}
+    return merged
 
 
-def _mine(caller: Caller, owner: Key | Person) -> None:
-    """AccessError for what is another tenant's, or above whoever asks."""
-    for part, value in caller.bound.items():
-        if getattr(owner, part) != value:
-            raise AccessError(f"{part}: this belongs to another")
-    caller.check(owner.rank, "account")
+def _narrowed(caller: Caller, asked: Asked) -> Caller:
+    """As somebody who sees no more than what the request is about."""
+    parts = address_of(asked.headers)
+    for part in parts.keys() - set(PARTS):
+        raise InputError(header(part), "keys and people are not bound to one; leave it out")
+    if not parts:
+        return caller
+    return msgspec.structs.replace(caller, bound=caller.narrowed(parts))
+
+
+def _key(serving: Serving, caller: Caller, ident: str) -> str:
+    """Of those that the caller manages: others are not there for them."""
+    key = serving.vault.key(ident)
+    if not _sees(caller, key):
+        raise NotFoundError(f"there is no key {ident}")
+    caller.check(key.rank, "account")
+    return key.id
 
 
 def list_keys(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+    caller = _narrowed(caller, asked)
     return as_json([key for key in serving.vault.keys(caller.bound.get("tenant")) if _sees(caller, key)])
 
 
@@ -78,29 +91,37 @@ def _sees(caller: Caller, owner: Key | Person) -> bool:
 
 def create_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     given = body_of(asked, NewKey)
-    bound: dict[str, Any] = _bound(caller, given)
-    made = serving.vault.create_key(given.name, given.rank, expires_at=given.expires_at, **bound)
-    return as_json(made, 201)
+    bound: dict[str, Any] = _bound(_narrowed(caller, asked), given)
+
+    def make() -> Answer:
+        return as_json(serving.vault.create_key(given.name, given.rank, expires_at=given.expires_at, **bound), 201)
+
+    return serving.answers.once(caller, asked, make, secret=True)  # it is told once, to whoever asked first
 
 
 def rotate_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    _mine(caller, serving.vault.key(asked.parts["id"]))
-    return as_json(serving.vault.rotate_key(asked.parts["id"]))
+    ident = _key(serving, _narrowed(caller, asked), asked.parts["id"])
+    return serving.answers.once(caller, asked, lambda: as_json(serving.vault.rotate_key(ident)), secret=True)
 
 
 def revoke_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    _mine(caller, serving.vault.key(asked.parts["id"]))
-    return as_json(serving.vault.revoke_key(asked.parts["id"]))
+    ident = _key(serving, _narrowed(caller, asked), asked.parts["id"])
+    return serving.answers.once(caller, asked, lambda: as_json(serving.vault.revoke_key(ident)))
 
 
 def list_people(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+    caller = _narrowed(caller, asked)
     return as_json([one for one in serving.vault.people(caller.bound.get("tenant")) if _sees(caller, one)])
 
 
 def add_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     given = body_of(asked, NewPerson)
-    person: Any = serving.vault.add_person(given.name, given.password, given.rank, **_bound(caller, given))
-    return as_json(person, 201)
+    bound = _bound(_narrowed(caller, asked), given)
+
+    def make() -> Answer:
+        return as_json(serving.vault.add_person(given.name, given.password, given.rank, **bound), 201)
+
+    return serving.answers.once(caller, asked, make)
 
 
 def set_password(serving: Serving, caller: Caller, asked: Asked) -> Answer:
@@ -108,15 +129,19 @@ def set_password(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     given = body_of(asked, NewPassword)
     if caller.id != f"person:{asked.parts['name'].strip().lower()}":
         caller.check("admin", "people.password")
-        person = _one(serving, caller, asked.parts["name"])
+        person = _one(serving, _narrowed(caller, asked), asked.parts["name"])
     else:
         person = serving.vault.person(asked.parts["name"])
         if person.comes_by == "password":  # an open browser is not enough to take an account over
             _prove(serving, person, given.current)
         elif not caller.may("admin"):
             raise AccessError("password: you come by the login of another provider, and have none here")
-    serving.vault.set_password(person.name, given.password)
-    return as_json(None)
+
+    def change() -> Answer:
+        serving.vault.set_password(person.name, given.password)
+        return as_json(None)
+
+    return serving.answers.once(caller, asked, change)
 
 
 def _prove(serving: Serving, person: Person, current: str | None) -> None:
@@ -139,6 +164,9 @@ def _one(serving: Serving, caller: Caller, name: str) -> Person:
 
 
 def remove_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    person = _one(serving, caller, asked.parts["name"])
-    serving.vault.remove_person(person.name)
-    return as_json(None)
+
+    def remove() -> Answer:
+        serving.vault.remove_person(_one(serving, _narrowed(caller, asked), asked.parts["name"]).name)
+        return as_json(None)
+
+    return serving.answers.once(caller, asked, remove)

@@ -154,15 +154,17 @@ def _from_query(known: Form, asked: Asked) -> dict[str, Any]:
         elif value == wire.ANY and name in known.any:
             found[name] = None
         else:
-            found[name] = _from_text(value, kinds.get(name, str))
+            found[name] = _from_text(name, value, kinds.get(name, str))
     return found
 
 
-def _from_text(value: str, kind: Any) -> Any:
+def _from_text(name: str, value: str, kind: Any) -> Any:
     """A number or a truth value, where one is wanted and the text is one."""
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError:
+        if bool in _kinds(kind):  # of which a verb only asks whether there is something
+            raise InputError(name, "must be true or false") from None
         return value  # which the verb refuses in its own words
 
 
@@ -208,7 +210,15 @@ def _run(serving: Serving, memory: Memory, operation: Operation, arguments: Mapp
         result = _bare(result)
     headers = {wire.UNSAVED: "true"} if _unsaved(result) else {}
     status = 201 if operation.method == "POST" and operation.path.count("/") == 1 and operation.writes else 200
-    return Answer(wire.encoded(result), status, headers=headers, ids=_ids(result))
+    return Answer(wire.encoded(result), status, headers=headers, ids=_ids(result), tag=_tag(result))
+
+
+def _tag(result: Any) -> str:
+    """Of a memory itself: that it was retrieved is no change of it. Of anything else, its content says it."""
+    if not isinstance(result, Record):
+        return ""
+    same = msgspec.structs.replace(result, access_count=0, accessed_at=result.created_at, embedding=None)
+    return tag_of(wire.encoded(same))
 
 
 def _ids(result: Any) -> list[str]:
@@ -277,7 +287,7 @@ def _check_match(serving: Serving, memory: Memory, operation: Operation, asked: 
     if twin is None:
         raise InputError("if-match", "there is nothing to read at this address that it could be the tag of")
     there = _run(serving, memory, twin, read(twin, asked._replace(query=(), body=b"")), asked)
-    if tag_of(there.content) not in [one.strip() for one in given.split(",")]:
+    if (there.tag or tag_of(there.content)) not in [one.strip() for one in given.split(",")]:
         raise StaleError("if-match: it has changed since it was read; read it again")
 
 
@@ -289,7 +299,9 @@ _TWINS = {operation.path: operation for operation in OPERATIONS.values() if oper
 
 def about(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     """What a client needs to know of the memory behind its key."""
-    view = caller.view(serving.memory, wire.address_of(asked.headers))
+    parts = wire.address_of(asked.headers)
+    # A key for all tenants has to name one in everything but this.
+    view = caller.view(serving.memory, parts) if parts or caller.bound else serving.memory
     bound = tuple(sorted(view_of(view).bound))
     return as_json(About(__version__, caller.rank, view.preset, view.address, bound)).tagged(
         asked.headers.get("if-none-match")
@@ -297,7 +309,8 @@ def about(serving: Serving, caller: Caller, asked: Asked) -> Answer:
 
 
 def list_tools(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    return as_json(tools.of(serving.memory)).tagged(asked.headers.get("if-none-match"))
+    offered = [tool for tool in tools.of(serving.memory) if not tool.writes or caller.may("member")]
+    return as_json(offered).tagged(asked.headers.get("if-none-match"))
 
 
 def call_tool(serving: Serving, caller: Caller, asked: Asked) -> Answer:

@@ -12,12 +12,13 @@ from litestar import Litestar, Request, Response, get
 from litestar.exceptions import HTTPException
 from litestar.types import ControllerRouterHandler
 
-from recollect.errors import RecollectError
+from recollect.errors import InputError, RecollectError
 from recollect.remote import wire
+from recollect.remote.wire import ADDRESS, header
 from recollect.server.asked import JSON, Answer
 from recollect.server.calls import ROOT, Calls
 from recollect.server.carrying import LeftError, asked_of, guarded, refusal, response, send_answer
-from recollect.server.problems import CONTENT_TYPE
+from recollect.server.problems import CONTENT_TYPE, EncodingError
 from recollect.server.serving import Serving
 
 _POLICY = (
@@ -78,8 +79,11 @@ def application(
                 message["headers"] = [*message["headers"], *(pair for pair in always if pair[0] not in there)]
             await send(message)
 
-        if hosts and _host(scope) not in hosts:
-            await send_answer(send_safely, _ELSEWHERE)
+        refused = _ELSEWHERE if hosts and _host(scope) not in hosts else _ambiguous(scope)
+        if scope["method"] == "HEAD":  # the same without its body, which the server leaves out itself
+            scope = {**scope, "method": "GET"}
+        if refused is not None:
+            await send_answer(send_safely, refused)
         elif called:
             await calls(scope, receive, send_safely)
         else:
@@ -101,6 +105,27 @@ _ELSEWHERE = Answer(
 def _host(scope: Any) -> str:
     given = dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower()
     return re.sub(r":\d+$", "", given)
+
+
+_ONCE = frozenset(
+    (b"authorization", b"idempotency-key", b"if-match", b"content-type", *(header(part).encode() for part in ADDRESS))
+)
+"""Headers of which two would leave it open which one counts."""
+
+
+def _ambiguous(scope: Any) -> Answer | None:
+    """The refusal of what somebody in front of us may have read in another way."""
+    names = [name for name, _ in scope["headers"]]
+    if b"content-length" in names and b"transfer-encoding" in names:
+        refused = refusal(InputError("content-length", "and transfer-encoding do not go together"))
+        return refused._replace(headers={**refused.headers, "connection": "close"})
+    twice = [name for name in _ONCE.intersection(names) if names.count(name) > 1]
+    if twice:
+        return refusal(InputError(twice[0].decode(), "is given twice"))
+    packed = next((value for name, value in scope["headers"] if name == b"content-encoding"), b"identity")
+    if packed.strip().lower() not in (b"", b"identity"):
+        return refusal(EncodingError("content-encoding", "must be left out: bodies are not unpacked here"))
+    return None
 
 
 def _broken(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

@@ -29,8 +29,18 @@ class Asked(NamedTuple):
 
     @property
     def takes_gzip(self) -> bool:
-        offered = (one.replace(" ", "").partition(";q=") for one in self.headers.get("accept-encoding", "").split(","))
-        return any(name == "gzip" and weight not in ("0", "0.0", "0.00", "0.000") for name, _, weight in offered)
+        return self._weight("accept-encoding", "gzip") > 0
+
+    def prefers(self, one: str, other: str) -> bool:
+        """Whether it wants one kind of content and not rather the other."""
+        return self._weight("accept", one) > self._weight("accept", other)
+
+    def _weight(self, header: str, name: str) -> float:
+        for part in self.headers.get(header, "").lower().replace(" ", "").split(","):
+            known, _, weight = part.partition(";q=")
+            if known == name:
+                return float(weight) if weight.replace(".", "", 1).isdigit() else 1.0
+        return 0.0
 
     def first(self, name: str, default: str = "") -> str:
         return next((value for key, value in self.query if key == name), default)
@@ -43,10 +53,12 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
     ids: Sequence[str] = ()
     """Of the memories that it tells of."""
+    tag: str = ""
+    """What tells it from its other versions, where that is not its content."""
 
     def tagged(self, given: str | None) -> Answer:
-        """With a tag of its content; without the content for whoever has it already."""
-        tag = tag_of(self.content)
+        """With a tag; without the content for whoever has it already."""
+        tag = self.tag or tag_of(self.content)
         headers = {**self.headers, "etag": tag}
         if given and tag in [one.strip().removeprefix("W/") for one in given.split(",")]:
             return Answer(b"", 304, self.media_type, headers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import IO, Any
 
 from recollect.errors import RecollectError
 from recollect.memory import Memory
+from recollect.record import SCHEMA_VERSION
 from recollect.remote import wire
 from recollect.server import openapi
 from recollect.server.access.caller import Caller
@@ -25,11 +27,12 @@ from recollect.server.carrying import (
     refusal,
     send_answer,
 )
-from recollect.server.problems import TooLargeError
+from recollect.server.problems import TooLargeError, TooSlowError
 from recollect.server.router import EXPORT, IMPORT, MethodError, Route, match
 from recollect.server.serving import Serving
 
 ROOT = "/v1"
+LINES = "application/x-ndjson"
 _CHUNK = 1 << 16
 
 
@@ -62,13 +65,22 @@ class Calls:
             return await self._export(asked_of(scope), send)
         if known is IMPORT:
             return await self._import(scope, receive)
+        asked = asked_of(scope)._replace(parts=parts, path=path)
+        if length_of(scope) > _CHUNK or "transfer-encoding" in asked.headers:  # not before it is known whose it is
+            told = await guarded(serving, asked, known.name, lambda: self._known(asked), known.path)
+            if told.status != 200:
+                return told
         body = await body_of(scope, receive, serving.limits.body, serving.limits.seconds)
-        asked = asked_of(scope, body)._replace(parts=parts, path=path)
+        asked = asked._replace(body=body)
 
         def work() -> Answer:
             return known.work(serving, self._caller(asked, known), asked)
 
         return await guarded(serving, asked, known.name, work, known.path)
+
+    def _known(self, asked: Asked) -> Answer:
+        self._serving.identify(asked)
+        return as_json(None)
 
     def _caller(self, asked: Asked, known: Route) -> Caller:
         caller = self._serving.identify(asked)
@@ -95,8 +107,8 @@ class Calls:
 
     async def _stream(self, asked: Asked, file: IO[bytes], send: Any) -> None:
         """A document as it is, or what is in its lines alone."""
-        lines = "ndjson" in asked.headers.get("accept", "")
-        headers = [(b"content-type", b"application/x-ndjson" if lines else JSON.encode())]
+        lines = asked.prefers(LINES, JSON)
+        headers = [(b"content-type", (LINES if lines else JSON).encode())]
         parts = _lines(file) if lines else iter(lambda: file.read(_CHUNK), b"")
         if asked.takes_gzip:
             headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
@@ -122,9 +134,33 @@ class Calls:
 
             def read() -> Answer:
                 file.seek(0)
-                return as_json(views[0].import_(file))  # type: ignore[arg-type]
+                with contextlib.closing(_document(file) if _is_lines(asked) else file) as whole:
+                    return as_json(views[0].import_(whole))  # type: ignore[arg-type]
 
             return await guarded(serving, asked, "import", read)
+
+
+def _is_lines(asked: Asked) -> bool:
+    return asked.headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
+
+
+def _document(file: IO[bytes]) -> IO[bytes]:
+    """An export in lines as the document that it was. What has a shelf is a thing, and comes behind the memories."""
+    document: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by who has asked for it)
+    with tempfile.TemporaryFile() as things:
+        counts = {document: 0, things: 0}
+        document.write(b'{"format":"recollect","schema_version":%d,"memories":[' % SCHEMA_VERSION)
+        for line in file:
+            if bare := line.strip():
+                part = things if bare.startswith(b'{"shelf":') else document
+                part.write((b"," if counts[part] else b"") + b"\n" + bare)
+                counts[part] += 1
+        document.write(b'\n],"things":[')
+        things.seek(0)
+        shutil.copyfileobj(things, document)
+    document.write(b"\n]}\n")
+    document.seek(0)
+    return document
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -154,7 +190,7 @@ async def _saved(serving: Serving, scope: Any, receive: Any, file: IO[bytes]) ->
             async with asyncio.timeout(limits.seconds):
                 part, more = await part_of(receive)
         except TimeoutError:
-            raise TooLargeError("body", f"nothing came for {limits.seconds:g} s") from None
+            raise TooSlowError("body", f"nothing came for {limits.seconds:g} s") from None
         size += len(part)
         if max(size, length_of(scope)) > limits.upload:
             raise TooLargeError("body", f"is over the limit of {limits.upload:,} bytes")

@@ -16,7 +16,14 @@ from recollect.errors import RecollectError
 from recollect.remote import wire
 from recollect.server import spans
 from recollect.server.asked import Answer, Asked
-from recollect.server.problems import CONTENT_TYPE, TooLargeError, TooManyError, problem_of
+from recollect.server.problems import (
+    CONTENT_TYPE,
+    TooLargeError,
+    TooManyError,
+    TooSlowError,
+    UnderWayError,
+    problem_of,
+)
 from recollect.server.serving import Serving
 
 _log = logging.getLogger("recollect.server.access")
@@ -61,7 +68,7 @@ def refusal(error: RecollectError, status: int | None = None) -> Answer:
     if status is not None:
         problem = msgspec.structs.replace(problem, status=status)
     headers = {"www-authenticate": "Bearer"} if problem.status == 401 else {}
-    if problem.status in (429, 503):
+    if problem.status in (429, 503) or isinstance(error, UnderWayError):
         headers["retry-after"] = str(max(1, round(error.seconds)) if isinstance(error, TooManyError) else 1)
     return Answer(msgspec.json.encode(problem), problem.status, CONTENT_TYPE, headers)
 
@@ -76,8 +83,7 @@ def response(answer: Answer) -> Response[bytes]:
     return Response(
         answer.content,
         status_code=answer.status,
-        media_type=answer.media_type,
-        headers=dict(answer.headers),
+        headers={"content-type": answer.media_type, **answer.headers},
     )
 
 
@@ -134,5 +140,5 @@ async def body_of(scope: Any, receive: Any, most: int, seconds: float) -> bytes:
                 if len(body) > most:
                     raise TooLargeError("body", f"is over the limit of {most:,} bytes")
     except TimeoutError:
-        raise TooLargeError("body", f"did not arrive within {seconds:g} s") from None
+        raise TooSlowError("body", f"did not arrive within {seconds:g} s") from None
     return bytes(body)

@@ -25,6 +25,7 @@ from recollect.remote.wire import address_of
 from recollect.server.access.caller import Caller
 from recollect.server.access.vault import PLACE
 from recollect.server.asked import Answer, Asked
+from recollect.server.problems import DoneError, UnderWayError
 from recollect.stores.port import Store
 from recollect.stores.shelves import Thing
 
@@ -33,9 +34,8 @@ _SHELF = "answers"
 _KEPT = timedelta(hours=24)
 _UNDER_WAY = timedelta(seconds=60)
 _LONGEST = 200
-_REMEMBERED = 1000
-_LARGEST = 65_536
-"""Bytes of an answer that is remembered."""
+_ROOM = 64 * 1024 * 1024
+"""Bytes of answers that are remembered; the oldest make way."""
 _NOTHING_DONE = (InputError, AccessError, NotFoundError, ConflictError, ConcurrencyError, DiskFullError)
 _CLEANING = timedelta(hours=1)
 Again = Callable[[Sequence[str]], Answer | None] | None
@@ -52,10 +52,15 @@ class Answers:
         self._store, self._clock = store, clock
         self._lock = threading.Lock()
         self._told: OrderedDict[str, Answer] = OrderedDict()
+        self._size = 0
+        self._here: set[str] = set()
+        """What this process is working on."""
         self._cleaned = clock()
 
-    def once(self, caller: Caller, asked: Asked, run: Callable[[], Answer], again: Again = None) -> Answer:
-        """`again` makes an answer anew, from the ids of memories."""
+    def once(
+        self, caller: Caller, asked: Asked, run: Callable[[], Answer], again: Again = None, *, secret: bool = False
+    ) -> Answer:
+        """`again` makes an answer anew, from the ids of memories. A `secret` one is kept nowhere."""
         given = asked.headers.get(HEADER, "")
         if not given:
             return run()
@@ -67,24 +72,28 @@ class Answers:
         if (known := self._known(key, request, again)) is not None:
             return known
         self._claim(key, request)
+        self._here.add(key)
         try:
             answer = run()
+            with contextlib.suppress(RecollectError):  # it was done, and whoever asked shall hear so
+                self._keep(key, request, answer, secret)
         except _NOTHING_DONE:  # so it may be tried again; of anything else it is not known
             with contextlib.suppress(RecollectError):
                 self._store.remove(PLACE, _SHELF, [key])
             raise
-        with contextlib.suppress(RecollectError):  # it was done, and whoever asked shall hear so
-            self._keep(key, request, answer)
+        finally:
+            self._here.discard(key)
         return answer
 
-    def _keep(self, key: str, request: str, answer: Answer) -> None:
+    def _keep(self, key: str, request: str, answer: Answer, secret: bool) -> None:
         body = {"request": request, "status": answer.status, "ids": list(answer.ids)}
         self._store.keep(PLACE, Thing(_SHELF, key, body, created_at=self._clock(), changed_at=self._clock()))
-        if len(answer.content) <= _LARGEST and not answer.ids:
+        if not answer.ids and not secret:
             with self._lock:
                 self._told[key] = answer
-                while len(self._told) > _REMEMBERED:
-                    self._told.popitem(last=False)
+                self._size += len(answer.content) + _LONGEST
+                while self._size > _ROOM:
+                    self._size -= len(self._told.popitem(last=False)[1].content) + _LONGEST
         if self._clock() - self._cleaned > _CLEANING:
             self._cleaned = self._clock()
             self.clean()
@@ -103,11 +112,11 @@ class Answers:
                 with self._lock:
                     told = self._told.get(key)
             if told is None:
-                raise ConflictError(f"{HEADER}: this request was done already, and what came of it is not kept")
+                raise DoneError(f"{HEADER}: this request was done already, and what came of it is not kept")
             return told._replace(status=body["status"], headers={**told.headers, "idempotent-replay": "true"})
-        if self._clock() - parse_time(body["since"], "since") < _UNDER_WAY:
-            raise ConflictError(f"{HEADER}: the same request is being worked on; try again in a moment")
-        raise ConflictError(
+        if key in self._here or self._clock() - parse_time(body["since"], "since") < _UNDER_WAY:
+            raise UnderWayError(f"{HEADER}: the same request is being worked on; try again in a moment")
+        raise DoneError(
             f"{HEADER}: the same request was interrupted, and it is not known whether it was done; look before "
             "you send it under a new key"
         )
@@ -117,7 +126,7 @@ class Answers:
         try:
             self._store.keep(PLACE, Thing(_SHELF, key, body, created_at=self._clock()), expect=0)
         except ConflictError:
-            raise ConflictError(f"{HEADER}: the same request is being worked on; try again in a moment") from None
+            raise UnderWayError(f"{HEADER}: the same request is being worked on; try again in a moment") from None
 
     def clean(self) -> int:
         """Forget those that are older than a day. How many."""

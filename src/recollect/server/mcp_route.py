@@ -43,14 +43,14 @@ def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
             await send_answer(send, answer)
             return
         _seen.set(seen)
-        whole = False
+        whole, until = False, asyncio.get_running_loop().time() + serving.limits.seconds
 
         async def in_time() -> Any:
             nonlocal whole
             if whole:  # what comes now is that the client has left
                 return await receive()
             try:
-                async with asyncio.timeout(serving.limits.seconds):
+                async with asyncio.timeout_at(until):
                     message = await receive()
             except TimeoutError:
                 return {"type": "http.disconnect"}

@@ -112,7 +112,7 @@ def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]
             "required": bool(components.get(getattr(body, "__name__", ""), {}).get("required")),
             "content": {"application/json": {"schema": by_kind[_id(body)]}},
         }
-    if route.method != "GET":
+    if route.method != "GET" and route is not IMPORT:  # which leaves alone what is there already
         parameters.append({"name": HEADER, "in": "header", "schema": {"type": "string", "maxLength": 200}})
     gives_schema: dict[str, Any] = {} if gives in (None, type(None)) else by_kind[_id(gives)]
     answer: dict[str, Any] = {"description": "Done.", "content": {"application/json": {"schema": gives_schema}}}

@@ -40,7 +40,33 @@ class StaleError(errors.ConflictError):
     """`If-Match` names another version than the one that is there."""
 
 
-_STATUS.update({TooLargeError: 413, TooManyError: 429, StaleError: 412})
+class TooSlowError(errors.InputError):
+    """The body did not come in time."""
+
+
+class EncodingError(errors.InputError):
+    """The body is packed in a way that is not taken here."""
+
+
+class UnderWayError(errors.ConflictError):
+    """The same request is being worked on. Whoever asks again in a moment hears what came of it."""
+
+
+class DoneError(errors.UnavailableError):
+    """The same request was done, or may have been, and its answer is lost."""
+
+
+_STATUS.update(
+    {
+        TooLargeError: 413,
+        TooSlowError: 408,
+        EncodingError: 415,
+        TooManyError: 429,
+        StaleError: 412,
+        UnderWayError: 409,
+        DoneError: 409,
+    }
+)
 
 
 def status_of(error: RecollectError) -> int:
@@ -49,7 +75,7 @@ def status_of(error: RecollectError) -> int:
 
 def problem_of(error: RecollectError) -> Problem:
     problem = Problem.of(error, status_of(error))
-    if isinstance(error, UnknownCallerError | TooLargeError | TooManyError | StaleError):  # known to servers only
+    if type(error).__module__ != errors.__name__:  # known to servers only
         base = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
         problem = Problem(base.__name__, problem.status, problem.detail, field=problem.field, extra=problem.extra)
     return problem

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from recollect.errors import AccessError
+from recollect.errors import AccessError, InputError
 from recollect.memory import Memory
 from recollect.remote.operations import RANKS, Rank
 
@@ -37,15 +37,22 @@ class Caller(msgspec.Struct, frozen=True):
 
     def check(self, rank: Rank, what: str) -> None:
         if not self.may(rank):
-            raise AccessError(f"{what}: needs the role {rank}, and {self.name} is a {self.rank}")
+            raise AccessError(f"{what}: needs the role {rank}, and {self.name} has the role {self.rank}")
 
-    def view(self, memory: Memory, narrowed: Mapping[str, str]) -> Memory:
-        """Made from whom the key belongs to; what the request says can only narrow it."""
-        chosen = {
-            part: value for part, value in narrowed.items() if part not in self.bound or value != self.bound[part]
-        }
-        bound = memory.at(**self.bound) if self.bound else memory
-        return bound.at(**chosen) if chosen else bound
+    def narrowed(self, parts: Mapping[str, str]) -> dict[str, str]:
+        """Where they are, with what a request says. It can only narrow that."""
+        for part, value in parts.items():
+            if self.bound.get(part, value) != value:
+                raise AccessError(f"{part}: this view is bound to {self.bound[part]} and cannot be moved")
+        chosen = {**self.bound, **parts}
+        if self.how == "key" and "tenant" not in chosen:
+            raise InputError("tenant", "must be named in each request of a key for all tenants: Recollect-Tenant")
+        return chosen
+
+    def view(self, memory: Memory, parts: Mapping[str, str]) -> Memory:
+        """Made from whom the key belongs to and what the request says, at once: both together say where it is."""
+        chosen = self.narrowed(parts)
+        return memory.at(**chosen) if chosen else memory
 
 
 class UnknownCallerError(AccessError):

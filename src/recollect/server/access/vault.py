@@ -374,7 +374,7 @@ class Vault:
 def check_may_make(caller: Caller, rank: str, bound: Mapping[str, str | None]) -> None:
     """Nobody gives more than they have: neither a higher rank nor a wider address."""
     if RANKS.index(validation.choice(rank, "rank", Rank)) > RANKS.index(caller.rank):
-        raise AccessError(f"rank: a {caller.rank} cannot make a {rank}")
+        raise AccessError(f"rank: the role {caller.rank} cannot give the role {rank}")
     for part, value in caller.bound.items():
         if bound.get(part, value if part == "tenant" else None) != value:
             raise AccessError(f"{part}: you are bound to {value}, and so is whatever you make")

@@ -65,6 +65,7 @@ def _bound(owner: Key | Person) -> str:
 
 def _given(visit: Visit) -> dict[str, Any]:
     parts = {part: value for part in PARTS if (value := visit.field(part).strip())}
+    parts.setdefault("tenant", visit.memory.address.tenant)
     return {"name": visit.field("name").strip(), "rank": visit.field("rank", "member"), **parts}
 
 

@@ -50,7 +50,9 @@ class Visit:
     def memory(self) -> Memory:
         """The part of the memory that the page is about: what the caller sees, narrowed by the query."""
         if self._memory is None:
-            self._memory = self.caller.view(self.serving.memory, self.chosen)
+            # Whoever may look at all tenants sees on the page which one this is.
+            here = {} if self.caller.bound else {"tenant": self.serving.memory.address.tenant}
+            self._memory = self.caller.view(self.serving.memory, here | self.chosen)
         return self._memory
 
     def query(self, name: str, default: str = "") -> str:
