@@ -71,7 +71,9 @@ class Watched:
             self.troubles.append(f"asked another host: {request.url}")
 
     def go(self, path: str) -> Any:
-        return self.page.goto(self.url + path)
+        answer = self.page.goto(self.url + path)
+        self.page.wait_for_selector(".htmx-request", state="detached")  # what comes after the page
+        return answer
 
     def check(self) -> None:
         assert not self.troubles, self.troubles

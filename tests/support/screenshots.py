@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 os.environ["RECOLLECT_EMBEDDER"] = "none"  # the same pictures wherever they are taken
 
 from recollect import Memory
+from recollect.memory import view_of
+from recollect.server.recalls import Recalls
 from support.browser import Watched, browser_missing, launched
 from support.common import Clock
 from support.pictures import reduced
@@ -120,17 +122,30 @@ def taken() -> list[Path]:
             "memory": f"/memories/{ident}?q=how+does+Mira+want+reports",
             "lab": "/lab?q=how+does+Mira+want+her+reports%3F&against=atlas&limit=5",
         }
+        _asked(memory)
         with served(memory, single=True) as site, launched() as browser:
             for scheme in ("light", "dark"):
                 link = f"{site.url}/enter?ticket={site.serving.ticket()}"
                 watched = Watched(browser, site.url, link, viewport=_SIZE, color_scheme=scheme, device_scale_factor=1)
                 for name, path in pages.items():
                     watched.go(path)
+                    watched.page.wait_for_load_state("networkidle")  # what comes after the page
                     made.append(_FOLDER / f"{name}-{scheme}.png")
                     made[-1].write_bytes(reduced(browser, watched.page.screenshot()))
                 watched.check()
                 watched.context.close()
     return made
+
+
+def _asked(memory: Memory) -> None:
+    """Some recalls for each of the last days, more in the week than at its end."""
+    view, now = view_of(memory), datetime.now(UTC)
+    for back in range(30):
+        clock = Clock(now - timedelta(days=back))
+        recalls = Recalls(view.store, clock)
+        for _ in range(40 + 37 * back % 23 if clock.now.weekday() < 5 else 6 + back % 4):
+            recalls.count(view.place)
+        recalls.write()
 
 
 def main() -> None:

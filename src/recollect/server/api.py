@@ -22,6 +22,7 @@ from recollect.record import Record
 from recollect.remote import wire
 from recollect.remote.calls import About
 from recollect.remote.operations import OPERATIONS, Operation, Parameter, Signature, signature
+from recollect.server import recalls
 from recollect.server.access.caller import Caller
 from recollect.server.asked import Answer, Asked, as_json, tag_of
 from recollect.server.problems import StaleError
@@ -203,6 +204,8 @@ def _run(serving: Serving, memory: Memory, operation: Operation, arguments: Mapp
     start = time.perf_counter()
     with _files(operation, arguments) as ready:
         result = getattr(target, verb)(**ready)
+    if operation.name in recalls.VERBS:
+        serving.recalled(memory)
     serving.metrics.took(
         "recollect_verb_seconds", "Time of the verb itself.", time.perf_counter() - start, {"verb": operation.name}
     )
@@ -319,4 +322,6 @@ def call_tool(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     tool = next((tool for tool in tools.all() if tool.name == name), None)
     caller.check("member" if tool is None or tool.writes else "reader", f"tool {name}" if tool else "tool")
     memory = caller.view(serving.memory, wire.address_of(asked.headers))
+    if name in recalls.TOOLS:
+        serving.recalled(memory)
     return serving.answers.once(caller, asked, lambda: as_json(tools.call(memory, name, asked.body or None)))

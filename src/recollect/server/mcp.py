@@ -61,9 +61,12 @@ def serve(memory: Memory, *, read_only: bool = False) -> Server[Any]:
     return serve_each(lambda: Seen(memory, read_only))
 
 
-def serve_each(whose: Callable[[], Seen]) -> Server[Any]:
-    """A server of the view that this gives for the request at hand, and of nothing outside it."""
-    served = _Served(whose)
+def serve_each(whose: Callable[[], Seen], called: Callable[[str, Memory], None] | None = None) -> Server[Any]:
+    """A server of the view that this gives for the request at hand, and of nothing outside it.
+
+    `called` is told of each call of a tool.
+    """
+    served = _Served(whose, called)
     server: Server[Any] = Server(
         "recollect",
         title="recollect",
@@ -82,8 +85,8 @@ def serve_each(whose: Callable[[], Seen]) -> Server[Any]:
 
 
 class _Served:
-    def __init__(self, whose: Callable[[], Seen]) -> None:
-        self._whose = whose
+    def __init__(self, whose: Callable[[], Seen], called: Callable[[str, Memory], None] | None) -> None:
+        self._whose, self._called = whose, called
 
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=list(_offered(self._whose())))
@@ -92,6 +95,8 @@ class _Served:
         seen = self._whose()
         if params.name not in {tool.name for tool in _offered(seen)}:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:64]!r} here")
+        if self._called is not None:
+            self._called(params.name, seen.memory)
         try:
             result = await _apart(tools.call, seen.memory, params.name, params.arguments or {})
         except MCPError as error:  # of the store, say: a model can tell the user about it

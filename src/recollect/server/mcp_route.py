@@ -13,10 +13,12 @@ from litestar import Litestar, asgi
 from litestar.types import ControllerRouterHandler
 
 from recollect.errors import RecollectError
+from recollect.memory import Memory
 from recollect.remote import wire
 from recollect.server.asked import Asked
 from recollect.server.carrying import asked_of, refusal, send_answer
 from recollect.server.mcp import Seen, serve_each
+from recollect.server.recalls import TOOLS
 from recollect.server.serving import Serving
 
 PATH = "/mcp"
@@ -26,9 +28,14 @@ Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
     """Its handler, and what must run as long as the application does."""
+
     # No request depends on one before it, so a client may go on after this process was started anew. Which hosts and
     # pages may ask is the application's to say.
-    inner: Any = serve_each(_seen.get).streamable_http_app(
+    def called(name: str, memory: Memory) -> None:
+        if name in TOOLS:
+            serving.recalled(memory)
+
+    inner: Any = serve_each(_seen.get, called).streamable_http_app(
         streamable_http_path=PATH, stateless_http=True, json_response=True
     )
 

@@ -20,6 +20,7 @@ from recollect.server.asked import Asked
 from recollect.server.idempotency import Answers
 from recollect.server.limits import Buckets, Limits
 from recollect.server.metrics import Metrics, Timed
+from recollect.server.recalls import Recalls
 
 T = TypeVar("T")
 COOKIE = "recollect"
@@ -52,6 +53,7 @@ class Serving:
         store = view_of(memory).store
         self.vault = Vault(store, utc_now)
         self.answers = Answers(store, utc_now)
+        self.recalls = Recalls(store, utc_now)
         self.limits = limits or Limits()
         self.buckets = Buckets(self.limits)
         self.metrics = Metrics()
@@ -77,6 +79,12 @@ class Serving:
     def stop(self) -> None:
         """No new work is begun. What is under way ends by itself."""
         self._threads.shutdown(wait=False)
+        self.recalls.write()
+
+    def recalled(self, memory: Memory) -> None:
+        """Count that somebody asked. Nobody waits for it to be written."""
+        if self.recalls.count(view_of(memory).place):
+            self._threads.submit(self.recalls.write)
 
     @property
     def cookie_flags(self) -> str:

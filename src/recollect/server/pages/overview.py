@@ -17,6 +17,7 @@ def overview(visit: Visit) -> dict[str, Any]:
     memory = visit.memory
     now = view_of(memory).now()
     stats, at = kept(memory, "stats", lambda: memory.stats(days=_DAYS))
+    recalled = visit.serving.recalls.daily(view_of(memory).place, _DAYS)
     growth: list[dict[str, Any]] = [{"label": f"{day.on:%Y-%m-%d}", "stored": day.total} for day in stats.daily]
     return {
         "total": stats.total,
@@ -32,6 +33,9 @@ def overview(visit: Visit) -> dict[str, Any]:
         "growth": growth,
         "stored": sum(day["stored"] for day in growth),
         "most": max((day["stored"] for day in growth), default=0),
+        "recalls": [{"label": day, "recalls": number} for day, number in recalled.items()],
+        "recalled": sum(recalled.values()),
+        "most_recalled": max(recalled.values()),
         "counted_at": at,
         "latest": [row(record, now) for record in memory.list(limit=6)],
         "workspaces": memory.workspaces(),
