@@ -121,6 +121,34 @@ def test_a_removed_memory_proves_no_name() -> None:
     assert said(made) == ["", "", "ann", "ann"]
 
 
+def test_a_name_is_no_longer_proven_when_one_turn_is_left_of_those_that_had_it() -> None:
+    turns = [memory(key, who=in_conversation("a"), head="Ann: hm", role="user") for key in range(1, 5)]
+    made = columns(*turns[:3])
+    made.remove(2)
+    assert said(made) == ["ann", "ann", "ann"]
+    made.remove(3)
+    assert said(made) == ["user"]
+    made.extend(batch(turns[3:]))
+    assert said(made) == ["ann", "ann"]
+    made.remove_from(1)
+    made.extend(batch(turns[3:]))
+    assert said(made) == ["user"]
+
+
+def test_a_conversation_has_a_number_below_the_size_that_no_other_has() -> None:
+    made, rng = Columns(), random.Random(1)
+    for key in range(1, 300):
+        made.extend(batch([memory(key, who=in_conversation(rng.choice([None, "a", "b"])))]))
+        living = made.column("key")[made.column("alive")].tolist()
+        for gone in {living[-1], rng.choice(living)} if rng.random() < 0.6 else ():
+            made.remove(gone)
+        alive = made.column("alive")
+        numbers, whos = made.column("conversation")[alive].tolist(), made.column("who")[alive].tolist()
+        assert max(numbers, default=-1) < made.size
+        talks = [made.who.values[who][0].conversation for who in whos]
+        assert len(set(numbers)) == len({talk for talk in talks if talk}) + talks.count(None)
+
+
 def test_the_last_number_may_come_again_for_another() -> None:
     made = columns(memory(1), memory(2, head="Ann: one", who=in_conversation("a")), memory(3))
     made.vectors = Vectors("m", 2, 3)

@@ -56,7 +56,7 @@ class Pool:
             )
 
         length = self._join(_length, np.float32)
-        # A conversation has fewer numbers than its place has memories, so adding the start keeps places apart.
+        # The number of a conversation is one of a memory's too, so adding the start keeps places apart.
         return Neighbours(length, shifted("conversation"), shifted("before"), shifted("after"))
 
     def lending(self, weights: Calibrated) -> tuple[Lending, ...]:

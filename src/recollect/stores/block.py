@@ -32,7 +32,7 @@ class Block:
         self.created = created
         self.length = length
         self.conversation = conversation
-        """A number of the conversation; a memory outside any has a number of its own."""
+        """A number of the conversation, below the size; a memory outside any has a number of its own."""
         self.before = before
         """The position of the memory before it in the same conversation; -1 for none."""
         self.after = after

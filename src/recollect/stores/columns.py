@@ -40,6 +40,7 @@ _ARRAYS: dict[str, Any] = {
     "lifetime": np.int32,
     "tags": np.int32,
     "speaker": np.int32,
+    "named": np.int32,
     "conversation": np.int32,
     "before": np.int32,
     "after": np.int32,
@@ -182,11 +183,16 @@ class Columns:
         self.successors(None)  # code 0: not superseded
         self._data: dict[str, NDArray[Any]] = {name: np.zeros(64, kind) for name, kind in _ARRAYS.items()}
         self._conversations: dict[str, int] = {}
-        self._last: NDArray[np.int32] = np.zeros(0, np.int32)
+        """By name, its number: the position of its first memory when it began. So numbers grow in this order, all are
+        below the size, and with the end of the columns go the conversations that began there."""
+        self._last: NDArray[np.int32] = np.full(64, -1, np.int32)
         """By conversation, the position of the last memory; -1 for none."""
-        self._groups = 0
-        self._heard: dict[tuple[str, int, int], int | None] = {}
-        self._unproven: dict[int, tuple[str, int, int]] = {}
+        self._names = Codes()
+        self._names(None)  # code 0: its text begins with no name
+        self._heard: dict[tuple[int, int, int], int] = {}
+        """How many turns of a conversation and an address begin with a name."""
+        self._lone: dict[tuple[int, int, int], int] = {}
+        """The position of the one turn that begins with a name, where it is one."""
         self._seen: dict[Filter, Seen] = {}
         self._block: Block | None = None
         self._lent = 0
@@ -244,10 +250,12 @@ class Columns:
         data["alive"][new] = True
         for name, codes in (("who", self.who), ("kind", self.kinds), ("role", self.roles), ("source", self.sources)):
             data[name][new] = codes.many(getattr(batch, name))
-        groups = np.fromiter((self._group(address.conversation) for address, _ in batch.who), np.int32, count)
+        talks = enumerate((address.conversation for address, _ in batch.who), start)
+        groups = np.fromiter((self._group(talk, at) for at, talk in talks), np.int32, count)
         data["conversation"][new] = groups
         self._link(start, groups)
         data["speaker"][new] = self.speakers.many([role or "" for role in batch.role])
+        data["named"][new] = 0
         self._listen(start, batch)
         self._take_in(new, batch)
 
@@ -265,20 +273,14 @@ class Columns:
         data["tags"][positions] = self.tags.many(batch.tags)
         self._changed()
 
-    def _group(self, conversation: str | None) -> int:
+    def _group(self, conversation: str | None, at: int) -> int:
         """The number of a conversation. A memory outside any has one of its own."""
-        group = self._conversations.get(conversation) if conversation is not None else None
-        if group is None:
-            group = self._groups
-            self._groups += 1
-            if conversation is not None:
-                self._conversations[conversation] = group
-        return group
+        return at if conversation is None else self._conversations.setdefault(conversation, at)
 
     def _link(self, start: int, groups: NDArray[np.int32]) -> None:
         """Who comes before and after whom in each conversation."""
-        if self._groups > len(self._last):
-            grown = np.full(int(self._groups * _GROWTH) + 64, -1, np.int32)
+        if self.size > len(self._last):
+            grown = np.full(len(self._data["key"]), -1, np.int32)
             grown[: len(self._last)] = self._last
             self._last = grown
         order = np.argsort(groups, kind="stable")
@@ -305,16 +307,31 @@ class Columns:
                 if told := " ".join(given.lower().split()):
                     column[at] = speakers(told)
             elif (": " in head or "：" in head) and (name := speaker(head)):
-                heard = name, int(self._data["conversation"][at]), int(self._data["who"][at])
-                first = self._heard.get(heard, -1)
-                if first == -1:
-                    self._heard[heard], self._unproven[at] = at, heard
+                self._data["named"][at] = self._names(name)
+                heard = self._name(at)
+                turns = self._heard[heard] = self._heard.get(heard, 0) + 1
+                if turns == 1:
+                    self._lone[heard] = at
                     continue
                 column[at] = speakers(name)
-                if first is not None:
-                    column[first] = column[at]
-                    self._heard[heard] = None
-                    del self._unproven[first]
+                if turns == 2:
+                    column[self._lone.pop(heard)] = column[at]
+
+    def _name(self, at: int) -> tuple[int, int, int]:
+        """The name that a text begins with, and the conversation and address in which others may prove it."""
+        return int(self._data["named"][at]), int(self._data["conversation"][at]), int(self._data["who"][at])
+
+    def _unheard(self, at: int) -> None:
+        """A turn has gone. If it leaves one that begins with the same name, nothing proves that name any more."""
+        heard = self._name(at)
+        turns = self._heard[heard] = self._heard[heard] - 1
+        if turns == 0:
+            del self._heard[heard], self._lone[heard]
+        elif turns == 1:
+            name, talk, who = heard
+            same = (self.column("named") == name) & (self.column("conversation") == talk) & (self.column("who") == who)
+            left = self._lone[heard] = int(np.flatnonzero(same & self.column("alive"))[0])
+            self._data["speaker"][left] = self.speakers(self.roles.values[int(self._data["role"][left])] or "")
 
     def remove(self, key: int) -> None:
         at = self.position(key)
@@ -328,14 +345,16 @@ class Columns:
             data["before"][after] = before
         if self._last[group] == at:
             self._last[group] = before
-        if (heard := self._unproven.pop(at, None)) is not None:
-            del self._heard[heard]
         data["alive"][at] = False
+        if data["named"][at]:
+            self._unheard(at)
         data["before"][at] = data["after"][at] = -1  # the end may be cut off, and nothing may point past it
         if self.vectors is not None:
             self.vectors.clear(at)
         while self.size and not data["alive"][self.size - 1]:  # SQLite gives the highest number once more
             self.size -= 1
+        while self._conversations and next(reversed(self._conversations.values())) >= self.size:
+            self._conversations.popitem()
         if self.size < self._lent:  # the end will be written again, and blocks that were handed out still show it
             self._data = {name: column.copy() for name, column in data.items()}
             self._lent = 0
