@@ -8,10 +8,11 @@ from typing import Any
 
 import apsw
 import pytest
-from support.stores import STORES, located
+from support.stores import DATABASES, STORES, located
 
 from recollect import AccessError, InputError, Memory, SecretError
 from recollect.stores.audit import Entry
+from recollect.stores.port import Place
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -121,6 +122,54 @@ def test_a_refusal_has_one_entry_that_names_field_and_error_but_no_value(memory:
     assert (entry.meta["field"], entry.meta["error"]) == (field, error)
     assert entry.message == f"{entry.meta['verb']} refused: {field} ({error})"
     assert "hunter2" not in repr(entry)
+
+
+BAD: dict[str, Callable[[Memory], object]] = {
+    "remember": lambda m: m.remember(""),
+    "secret": lambda m: m.remember("the password" + ": hunter2"),
+    "forget": lambda m: m.forget(),
+    "recall": lambda m: m.recall("x", limit=0),
+}
+
+
+def refusals(memory: Memory, what: str) -> list[str]:
+    """What the log says of a refused call."""
+    before = len(log(memory))
+    with pytest.raises(InputError):
+        BAD[what](memory)
+    return [entry.action for entry in log(memory)[before:]]
+
+
+@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("store", STORES)
+def test_a_refusal_makes_no_place(tmp_path: Path, store: str, what: str) -> None:
+    with Memory(located(store, tmp_path / "m"), embedder="none") as memory:
+        logged = [] if what == "recall" else ["refuse"]  # what only reads leaves no entry
+        nowhere = memory.at(workspace="nowhere")
+        assert refusals(nowhere, what) == []
+        assert memory._view.store.places("default") == []
+        assert not [*tmp_path.rglob("*nowhere*")]
+        memory.remember("an owl", tier="account")
+        assert refusals(nowhere, what) == logged  # beside what the tenant has
+        assert memory.workspaces() == []
+        nowhere.remember("a fox")
+        assert refusals(nowhere, what) == logged
+        there = memory._view.store.entries(Place("default", "nowhere"))
+        assert [entry.action for entry in there] == ["remember", *logged]
+
+
+@pytest.mark.parametrize("store", DATABASES)
+def test_a_refusal_makes_no_tenant(tmp_path: Path, store: str) -> None:
+    with Memory(located(store, tmp_path / "m"), embedder="none") as memory:
+        memory.remember("an owl")
+        assert refusals(memory.at(tenant="nobody"), "remember") == []
+        assert memory._view.store.places("nobody") == []
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_the_first_call_of_a_memory_is_logged_if_it_is_refused(tmp_path: Path, store: str) -> None:
+    with Memory(located(store, tmp_path / "m"), embedder="none") as memory:
+        assert refusals(memory, "secret") == ["refuse"]
 
 
 # Searching

@@ -299,8 +299,20 @@ class View(msgspec.Struct, frozen=True):
         name, rule = type(error).__name__, error.rule if isinstance(error, SecretError) else None
         with suppress(StoreError, SecretError):
             self.screen_address("tenant", "workspace")  # the log would be kept under that very name
-            message = f"{verb} refused: {field} ({name})"
-            self.log(self.place, "refuse", message, verb=verb, field=field, error=name, rule=rule)
+            if (place := self._kept_already()) is not None:
+                message = f"{verb} refused: {field} ({name})"
+                self.log(place, "refuse", message, verb=verb, field=field, error=name, rule=rule)
+
+    def _kept_already(self) -> Place | None:
+        """Where a refusal is noted: with the tenant if nothing is kept here yet, and nowhere if it has nothing either.
+
+        It makes no place, or whoever may only read could fill a disk with names. Whoever has chosen neither tenant
+        nor workspace can make no second one, and finds the first refusal in the log too.
+        """
+        if not self.bound.intersection(("tenant", "workspace")):
+            return self.place
+        kept = self.store.places(self.address.tenant)
+        return next((place for place in self.places if place in kept), None)
 
 
 def _unseen(ident: str) -> NotFoundError:
