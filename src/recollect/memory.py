@@ -587,9 +587,10 @@ class Memory:
         return diagnose.stats(self._view, days)
 
     def workspaces(self) -> builtins.list[str]:
-        """The tenant's workspaces; from a view that is bound inside one, only that."""
+        """The tenant's workspaces; from a view that is bound to one, or to somebody in it, only that."""
         names = self._view.workspaces()
-        return names if self._whole.whole else [name for name in names if name == self.address.workspace]
+        # What recollect.toml names is where to begin, and binds nobody.
+        return [name for name in names if name == self.address.workspace] if self._owner.bound - {"tenant"} else names
 
     def export(self, target: Target, *, progress: Progress | None = None) -> int:
         """Write all that this view sees to a file or binary stream, as JSON. Returns how many."""

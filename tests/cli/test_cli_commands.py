@@ -866,14 +866,19 @@ def tamper(*statements: str) -> None:
     connection.close()
 
 
-def test_workspaces(run: Run, stored: list[Record]) -> None:
+def test_workspaces(run: Run, stored: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
     run("remember", "milk", "--workspace", "shop")
     run("remember", "mine", "--tier", "account", "--workspace", "shop")
 
     counts: Any = json.loads(run("workspaces", "list", "--json").stdout)
     assert counts == [{"name": "default", "memories": 3}, {"name": "shop", "memories": 1}]
+    assert json.loads(run("workspaces", "--workspace", "shop", "--json").stdout) == counts[1:]
+    monkeypatch.setenv("RECOLLECT_WORKSPACE", "shop")
+    assert json.loads(run("workspaces", "--json").stdout) == counts
+    monkeypatch.delenv("RECOLLECT_WORKSPACE")
     assert "give --yes" in run("workspaces", "forget", "shop", code=2).stderr
-    assert "there is no workspace shpo" in run("workspaces", "forget", "shpo", "--yes", code=1).stderr
+    missed = run("workspaces", "forget", "shpo", "--yes", code=1).stderr
+    assert "there is no workspace shpo; the workspaces are: default, shop" in missed
     assert run("workspaces", "forget", "shop", "--yes").stdout.startswith("Forgot the workspace shop and 1 memory")
     assert [found["name"] for found in json.loads(run("workspaces", "list", "--json").stdout)] == ["default"]
 

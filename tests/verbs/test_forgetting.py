@@ -202,6 +202,7 @@ def test_a_workspace_is_forgotten_as_a_whole(tmp_path: Path, memory: Memory) -> 
     office.remember("an elk")
     mine = shop.remember("I like tabs", tier="account")
     assert memory.workspaces() == ["office", "shop"]
+    assert (shop.workspaces(), memory.at(workspace="attic").workspaces()) == (["shop"], [])
     receipt = shop.forget(workspace="shop", reason="closed down")
     assert (receipt.count, receipt.erased, receipt.reason) == (2, True, "closed down")
     assert memory.workspaces() == ["office"]

@@ -138,7 +138,7 @@ def stats(target: Target) -> None:
     """
     with target.open() as memory:
         found = memory.stats()
-        hint = "" if found.total else empty_hint(memory)
+        hint = "" if found.total else empty_hint(target, memory)
         agent = memory.address.agent
     if target.json:
         output.emit(found)

@@ -178,7 +178,7 @@ def delete_topic(target: Target, session: str, topic: str, reason: str | None, y
     """
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
-        if not agreed(memory, {"tag": topic}, erase=False, yes=yes, quiet=target.json):
+        if not agreed(target, memory, {"tag": topic}, erase=False, yes=yes):
             return
         number = memory.sessions.delete_by_topic(session, topic, reason=reason)
     _print_deleted(target, session, number)
@@ -207,7 +207,7 @@ def delete_range(target: Target, session: str, start: str, end: str, reason: str
         raise InputError("end", f"{end} is before {start}")
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
-        if not agreed(memory, {"since": since, "until": until}, erase=False, yes=yes, quiet=target.json):
+        if not agreed(target, memory, {"since": since, "until": until}, erase=False, yes=yes):
             return
         number = memory.sessions.delete_by_time_range(session, since, until, reason=reason)
     _print_deleted(target, session, number)

@@ -50,7 +50,7 @@ def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bo
     if bool(given) == bool(conditions):
         raise click.UsageError("Say what to forget: ids, or --tag, --since, --until, --from-conversation; not both.")
     with target.open(vectors=False) as memory:
-        if conditions and not agreed(memory, conditions, erase=erase, yes=yes, quiet=target.json):
+        if conditions and not agreed(target, memory, conditions, erase=erase, yes=yes):
             return
         wanted = ids.resolve_all(memory, given) if given else None
         receipt = memory.forget(wanted, **conditions, reason=reason, erase=erase)
@@ -70,17 +70,18 @@ def _conditions(tag: str | None, since: str | None, until: str | None, from_conv
     return {name: value for name, value in given.items() if value is not None}
 
 
-def agreed(memory: Memory, conditions: dict[str, Any], *, erase: bool, yes: bool, quiet: bool) -> bool:
+def agreed(target: Target, memory: Memory, conditions: dict[str, Any], *, erase: bool, yes: bool) -> bool:
     """Whether there is something to do. Asks first, after showing what it is about."""
     if yes:
         return True
+    quiet = target.json
     tag, others = conditions.get("tag"), {name: value for name, value in conditions.items() if name != "tag"}
     found = memory.list(state=None, tags=None if tag is None else [tag], **others, limit=_EVERYTHING)
     question = f"Forget {text.count(len(found))}{' for good' if erase else ''}?"
     if found or piped():
         confirm(question, lambda: _preview(found, quiet))
     elif not quiet:
-        output.say(f"Nothing matched, so nothing was forgotten.{empty_hint(memory)}")
+        output.say(f"Nothing matched, so nothing was forgotten.{empty_hint(target, memory)}")
     return bool(found) or quiet  # a receipt for nothing is still one JSON document
 
 

@@ -38,7 +38,7 @@ def list_(target: Target, state: str, oldest_first: bool, limit: int, where: dic
     with target.open() as memory:
         one_more = memory.list(**where, limit=limit + 1)
         found = one_more[:limit]
-        hint = "" if found else empty_hint(memory)
+        hint = "" if found else empty_hint(target, memory)
     if target.json:
         output.emit(found)
     elif not found:

@@ -69,7 +69,7 @@ def recall(
             min_relevance=min_relevance,
             **where,
         )
-        hint = "" if hits else empty_hint(memory)
+        hint = "" if hits else empty_hint(target, memory)
     if target.json:
         found = [document(hit) for hit in hits]
         output.emit(found if why_not is None else {"hits": found, "absence": hits.absence})

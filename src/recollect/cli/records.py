@@ -12,6 +12,7 @@ from recollect.cli.output import ID, QUIET, Column, Styled
 from recollect.record import Record, utc_now
 
 if TYPE_CHECKING:
+    from recollect.cli.target import Target
     from recollect.memory import Memory
 
 _NARROW, _WIDE = 60, 100
@@ -77,11 +78,12 @@ def _recalled(record: Record) -> str:
     return f"{times}, last {text.moment(record.accessed_at, utc_now())}"
 
 
-def empty_hint(memory: Memory) -> str:
+def empty_hint(target: Target, memory: Memory) -> str:
     """What may be wrong when nothing was found: a workspace that is not there."""
-    workspace, there = memory.address.workspace, memory.workspaces()
-    if workspace in there:
+    workspace = memory.address.workspace
+    if workspace in memory.workspaces():
         return ""
+    there = target.workspaces()
     if not there:
         return ' Nothing was stored here yet: recollect remember "…"'
     return f" There is no workspace {workspace}; the workspaces are: {', '.join(there)}."

@@ -114,6 +114,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
         return read(self.location)
 
+    def workspaces(self) -> list[str]:
+        """All of the tenant's, for people to choose from: a view that has chosen one sees no other."""
+        free = msgspec.structs.replace(self, workspace=None, agent=None, account=None, channel=None, conversation=None)
+        with free.open(told=False, vectors=False, usual=("tenant",)) as memory:
+            return memory.workspaces()
+
     def rules(self, preset: str | None = None) -> Preset:
         """The preset: as asked for, else as the store's file says, else the one given here, else `recollect`."""
         if self.served:

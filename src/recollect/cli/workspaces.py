@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from msgspec.structs import replace
 
 from recollect.cli import output, text
 from recollect.cli.forgetting import confirm
@@ -34,7 +35,9 @@ def list_(target: Target) -> None:
     Example:
       recollect workspaces list --tenant acme
     """
-    with target.open(usual=("tenant",)) as memory:
+    # One that is only the usual one, as RECOLLECT_WORKSPACE says, hides no other; one that was typed does.
+    asked = target if "workspace" in target.given else replace(target, workspace=None)
+    with asked.open(usual=("tenant",)) as memory:
         names = memory.workspaces()
     # A view of one workspace cannot look into another, so each gets a view of its own.
     counts = {name: _count(target, name) for name in names}
@@ -65,10 +68,10 @@ def forget(target: Target, name: str, reason: str | None, yes: bool) -> None:
     Example:
       recollect workspaces forget old-project --yes
     """
+    if name not in (there := target.workspaces()):
+        known = f"; the workspaces are: {', '.join(there)}" if there else ""
+        raise NotFoundError(f"there is no workspace {name}{known}")
     with target.open(workspace=name, usual=("tenant",)) as memory:
-        if name not in (there := memory.workspaces()):
-            known = f"; the workspaces are: {', '.join(there)}" if there else ""
-            raise NotFoundError(f"there is no workspace {name}{known}")
         question = f"Forget the workspace {name} and {text.count(_count(target, name))} for good?"
         if not yes:
             confirm(question)
