@@ -239,11 +239,12 @@ def test_a_memory_that_nobody_holds_any_more_leaves_no_thread(tmp_path: Path) ->
     memory: Memory | None = Memory(tmp_path, embedder=Concepts())
     memory.remember("Ute sold her automobile")
     memory.recall("car")
-    before = threads("recollect-embedding")
+    before, asking = threads("recollect-embedding"), threads("recollect-asking")[-1]
     assert before
     del memory
     gc.collect()
     assert eventually(lambda: len(threads("recollect-embedding")) < len(before))
+    assert asking.is_alive()  # which ends after ten idle seconds, and holds nobody meanwhile
 
 
 def threads(name: str) -> list[threading.Thread]:

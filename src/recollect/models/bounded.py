@@ -96,5 +96,6 @@ class Bounded:
                 self._busy += 1
             if not call.given_up:
                 call.run()
+            del call  # it holds whoever asked, who may have gone by the time of the next one
             with self._lock:
                 self._busy -= 1
