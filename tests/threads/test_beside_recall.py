@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from support.common import LONG
 from support.concepts import Concepts
 from support.crowd import ASKED, number_apart
 from support.stores import located
@@ -16,7 +17,7 @@ from support.watchdog import beside, opened, together
 
 from recollect import Memory, NotFoundError, Record
 
-ROUNDS = 30
+ROUNDS = 30 if LONG else 12
 
 
 class Scene:
