@@ -396,3 +396,22 @@ def test_a_reader_is_offered_what_a_reader_may_call(server: Served) -> None:
     names = [tool["name"] for tool in plain.get(f"{server.url}/v1/tools", headers=server.headers("reader")).json()]
     assert "recall" in names
     assert "remember" not in names
+
+
+def test_no_refusal_begins_a_workspace(server: Served) -> None:
+    reader = server.headers("reader")
+    server.serving.memory.remember("Ada likes tea")
+    for number in range(5):
+        headers = {**reader, "recollect-workspace": f"nowhere{number}"}
+        assert plain.post(f"{server.url}/v1/recall", json={"nope": 1}, headers=headers).status_code == 400
+        assert (
+            plain.post(f"{server.url}/v1/recall", json={"query": "x", "limit": 0}, headers=headers).status_code == 400
+        )
+    assert plain.get(f"{server.url}/v1/workspaces", headers=reader).json() == ["default"]
+
+
+def test_a_key_of_one_workspace_knows_no_other(server: Served) -> None:
+    for name in ("sales", "hr"):
+        server.serving.memory.at(workspace=name).remember("x")
+    told = plain.get(f"{server.url}/v1/workspaces", headers=server.headers(workspace="sales"))
+    assert told.json() == ["sales"]

@@ -210,6 +210,9 @@ def test_settings_say_what_this_memory_is(client: httpx.Client, furnished: Furni
     assert shown["preset"]["name"] == "recollect"
     assert shown["store"]["location"] == store_url
     assert shown["workspaces"] == ["default", "lab"]
+    for page in ("/", "/settings"):  # from within one, the way to the others is there
+        inside = client.get(page, params={"format": "json", "workspace": "lab"}).json()
+        assert inside["workspaces"] == ["default", "lab"]
     assert {"name": "limit", "value": "10"} in next(one for one in shown["rules"] if one["name"] == "recall")["rows"]
     assert client.get("/settings?workspace=lab&format=json").json()["address"]["workspace"] == "lab"
     address = str(client.base_url).rstrip("/")

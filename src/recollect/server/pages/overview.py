@@ -38,7 +38,7 @@ def overview(visit: Visit) -> dict[str, Any]:
         "most_recalled": max(recalled.values()),
         "counted_at": at,
         "latest": [row(record, now) for record in memory.list(limit=6)],
-        "workspaces": memory.workspaces(),
+        "workspaces": visit.workspaces,
         "workspace": memory.address.workspace,
         "preset": memory.preset.name,
     }

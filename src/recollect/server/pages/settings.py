@@ -36,7 +36,7 @@ def settings(visit: Visit) -> dict[str, Any]:
         "limits": {name: getattr(limits, name) for name in limits._fields},
         "address": {part: value for part, value in msgspec.structs.asdict(memory.address).items() if value},
         "bound": visit.caller.bound,
-        "workspaces": memory.workspaces(),
+        "workspaces": visit.workspaces,
         "tenants": [{"name": one, "link": f"/settings?{urlencode({'tenant': one})}"} for one in tenants(visit)],
         "you": {"name": visit.caller.name, "rank": visit.caller.rank, "how": visit.caller.how},
         "url": url,

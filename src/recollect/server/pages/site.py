@@ -55,6 +55,12 @@ class Visit:
             self._memory = self.caller.view(self.serving.memory, here | self.chosen)
         return self._memory
 
+    @property
+    def workspaces(self) -> list[str]:
+        """All that the caller may go to, and not only the one that this page is about."""
+        whole = {} if "tenant" in self.caller.bound else {"tenant": self.memory.address.tenant}
+        return self.caller.view(self.serving.memory, whole).workspaces()
+
     def query(self, name: str, default: str = "") -> str:
         return self.asked.first(name, default).strip()
 
