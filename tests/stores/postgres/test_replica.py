@@ -5,11 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from support.postgres import DSN, Server
 
 from recollect import InputError, Memory
+from recollect.stores.postgres import moving
+from recollect.stores.postgres.connections import Location
+from recollect.stores.postgres.replica import Replica
+from recollect.stores.postgres.store import Postgres
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(DSN), reason="needs servers of its own")]
 
@@ -117,6 +122,42 @@ def test_writers_and_readers_together_while_the_replica_is_restarted(primary: Se
             thread.join(30)
             assert not thread.is_alive()
     assert problems == []
+
+
+def test_a_tenant_that_was_away_is_read_as_it_came_back(primary: Server, replica: Server) -> None:
+    """What the replica has of it is from before it left: an erased memory would be there again, and one be missing."""
+    with Server() as b:
+        servers = {"b": b.url()}
+        opened = Memory(primary.url(), replica_url=replica.url(), servers=servers)
+        with opened.at(tenant="traveller") as memory, closing(Postgres(primary.url(), servers=servers)) as movers:
+
+            def move(to: str) -> None:
+                moving.move(movers._sessions, "traveller", to)  # type: ignore[arg-type]
+
+            erased = memory.remember("to be erased")
+            primary.caught_up(replica)
+            replica.psql("SELECT pg_wal_replay_pause()")
+            move("b")
+            memory.remember("written on b")
+            memory.forget(erased.id, erase=True)
+            move("home")
+            for _ in range(3):
+                assert [record.content for record in memory.list()] == ["written on b"]
+            with Memory(primary.url(), replica_url=replica.url(), servers=servers).at(tenant="traveller") as other:
+                assert [record.content for record in other.list()] == ["written on b"]
+            replica.psql("SELECT pg_wal_replay_resume()")
+            primary.caught_up(replica)
+            before = answered(memory)
+            assert [record.content for record in memory.list()] == ["written on b"]
+            assert answered(memory) > before
+
+
+def test_the_farthest_of_several_writes_counts(primary: Server) -> None:
+    """Two threads that commit tell of it in any order."""
+    replica = Replica(Location.of(primary.url()))
+    for position in ("0/FF", "1/0", "0/A0"):
+        replica.wrote(["acme"], position)
+    assert replica._written["acme"] == "1/0"
 
 
 def test_a_server_that_is_no_replica_is_not_read(primary: Server) -> None:

@@ -58,12 +58,13 @@ class Replica:
         self._written, self._forgotten = written, forgotten
 
     def wrote(self, tenants: Sequence[str], position: str) -> None:
+        """Threads tell in whatever order, so what is kept is the farthest."""
         with self._lock:
             for tenant in tenants:
-                self._written[tenant] = position
+                self._written[tenant] = max(self._written.get(tenant, _START), position, key=_number)
                 self._written.move_to_end(tenant)
             while len(self._written) > _MOST:
-                self._forgotten = self._written.popitem(last=False)[1]
+                self._forgotten = max(self._forgotten, self._written.popitem(last=False)[1], key=_number)
 
     def read(
         self, tenant: str, prefix: Sequence[str], statements: Sequence[Statement], binary: bool, sql: Any
@@ -98,11 +99,12 @@ class Replica:
         binary: bool,
         sql: Any,
     ) -> list[Rows]:
-        with connection.pipeline():
+        with connection.pipeline() as pipeline:
+            # Before the transaction, so that all that it sees is at that position or later, also if it sees one moment.
+            reached = connection.execute(_REACHED, (position,))
+            pipeline.sync()
             for begin in prefix:
                 connection.execute(begin, prepare=False)
-            # First, so that what comes after it is seen at that position or later.
-            reached = connection.execute(_REACHED, (position,))
             cursors = [
                 connection.execute(sql(text), values or None, binary=binary, prepare=prepare)
                 for text, values, prepare in statements
@@ -114,3 +116,9 @@ class Replica:
 
     def close(self) -> None:
         self.connections.close()
+
+
+def _number(position: str) -> int:
+    """Positions in the order of the log."""
+    high, _, low = position.partition("/")
+    return int(high, 16) << 32 | int(low, 16)

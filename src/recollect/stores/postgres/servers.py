@@ -28,7 +28,7 @@ from recollect.stores.postgres.placement import (
 from recollect.stores.postgres.sessions import Sessions
 from recollect.stores.postgres.setup import Facts
 from recollect.stores.postgres.statements import Rows, Statement
-from recollect.stores.postgres.work import Work, Writing
+from recollect.stores.postgres.work import POSITION, Work, Writing
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _PAUSE = 0.003
@@ -79,10 +79,16 @@ class Servers:
         return self._placed.get(tenant) or self.look(tenant)
 
     def look(self, tenant: str) -> Placement:
-        """Ask home again."""
-        (rows,) = self._home.ask(tenant, [Statement(PLACEMENT, (tenant,))], primary=True)
-        self._placed[tenant] = Placement(*rows[0]) if rows else Placement()
-        return self._placed[tenant]
+        """Ask home again. Of a tenant that came back, its replica must know that before it answers for it again."""
+        asked, replica = [Statement(PLACEMENT, (tenant,))], self._home.replica
+        if replica is not None:
+            asked.append(Statement(POSITION))
+        rows, *position = self._home.ask(tenant, asked, primary=True)
+        placed = Placement(*rows[0]) if rows else Placement()
+        if replica is not None and rows and placed.server == HOME:
+            replica.wrote([tenant], position[0][0][0])
+        self._placed[tenant] = placed
+        return placed
 
     def _at(self, tenant: str, placed: Placement) -> Sessions:
         if placed.server not in self.named:

@@ -131,12 +131,12 @@ class Sessions:
     ) -> list[Rows]:
         """In a transaction of its own. If it is steady, all statements see the same moment."""
         prefix = self.prefix(tenant)
+        if steady:
+            prefix[0] = "BEGIN ISOLATION LEVEL REPEATABLE READ"
         if self.replica is not None and not primary:
             answer = self.replica.read(tenant, prefix, statements, binary, self.sql)
             if answer is not None:
                 return answer
-        if steady:
-            prefix[0] = "BEGIN ISOLATION LEVEL REPEATABLE READ"
         return self.patiently(lambda connection: self._read(connection, prefix, statements, binary))
 
     def _read(

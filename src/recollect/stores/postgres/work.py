@@ -16,7 +16,7 @@ from recollect.stores.postgres.statements import Statement, literal, place_of, r
 if TYPE_CHECKING:
     from recollect.stores.postgres.sessions import Runner, Sessions
 
-_POSITION = "SELECT pg_current_wal_insert_lsn()::text"
+POSITION = "SELECT pg_current_wal_insert_lsn()::text"
 _HEAD = """UPDATE {s}.places SET memories = %s, things = %s, entries = %s, sealed = %s
     WHERE tenant = %s AND workspace = %s"""
 
@@ -193,7 +193,7 @@ class Work:
                         execute(self.sessions.sql(LOG), (tenant, *map(list, zip(*log, strict=True))))
                 sent = True
                 done = execute("COMMIT", prepare=False)
-                position = None if self.sessions.replica is None else execute(_POSITION)
+                position = None if self.sessions.replica is None else execute(POSITION)
             if done.statusmessage != "COMMIT":  # an error that somebody caught has ended the transaction before
                 raise StoreError(f"{self.sessions.location.shown}: the change was taken back after an error in it")
             if position is not None and self.sessions.replica is not None:
