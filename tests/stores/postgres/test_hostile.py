@@ -183,12 +183,14 @@ BROKEN: dict[str, tuple[str, set[str]]] = {
         "ALTER FUNCTION {s}.having(text, text, text[]) RESET search_path",
         {"the catalogue"},
     ),
-    "a function for everybody": ("GRANT EXECUTE ON FUNCTION {s}.drop_log TO PUBLIC", {"the catalogue"}),
+    "a function for everybody": ("GRANT EXECUTE ON FUNCTION {s}.drop_place TO PUBLIC", {"the catalogue"}),
     "a schema that others write to": (
         "GRANT CREATE ON SCHEMA {s} TO recollect_app",
         {"names in our schema"},
     ),
     "a log that can be changed": ("GRANT UPDATE, DELETE ON {s}.audit TO recollect_app", {"change the log"}),
+    "a log that can be said to be shorter": ("GRANT UPDATE ON {s}.places TO recollect_app", {"shorten the log"}),
+    "places that can be removed": ("GRANT DELETE ON {s}.places TO recollect_app", {"shorten the log"}),
     "migrations that can be written": (
         "GRANT INSERT ON {s}.migrations TO recollect_app",
         {"change the schema", "the catalogue"},

@@ -222,12 +222,12 @@ class Siege:
             for statement in self.beginning(of.tenant):
                 connection.execute(statement)
             places = connection.execute(self.filled("SELECT workspace FROM {s}.places WHERE tenant = {tenant}", of))
-            for (workspace,) in places.fetchall():
-                log = self.filled("SELECT {s}.drop_log({tenant}, {workspace})", of._replace(workspace=workspace))
-                connection.execute(log)
             for table in self.tables:
-                if table != "audit":
+                if table not in ("audit", "places"):
                     connection.execute(self.filled(f"DELETE FROM {{s}}.{table} WHERE tenant = {{tenant}}", of))
+            for (workspace,) in places.fetchall():
+                place = of._replace(workspace=workspace)
+                connection.execute(self.filled("SELECT {s}.drop_place({tenant}, {workspace})", place))
             connection.execute("COMMIT")
 
 

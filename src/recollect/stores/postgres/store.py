@@ -140,8 +140,7 @@ class Postgres:
             work.changed(place, "drop", [()])
             for table in (*tables(work), "undo", "things"):
                 work.execute(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s", where)
-            work.execute("SELECT {s}.drop_log(%s, %s)", where)
-            work.execute("DELETE FROM {s}.places WHERE tenant = %s AND workspace = %s", where)
+            work.execute("SELECT {s}.drop_place(%s, %s)", where)
 
     def tenants(self) -> list[str]:
         sql = f"SELECT DISTINCT tenant FROM {{s}}.places WHERE {_USED} ORDER BY tenant"

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from recollect.stores.postgres.sessions import Runner, Sessions
 
 POSITION = "SELECT pg_current_wal_insert_lsn()::text"
-_HEAD = """UPDATE {s}.places SET memories = %s, things = %s, entries = %s, sealed = %s
-    WHERE tenant = %s AND workspace = %s"""
+_HEAD = "SELECT {s}.write_head(%s, %s, %s, %s, %s, %s)"
 
 
 class Head(NamedTuple):
@@ -185,7 +184,7 @@ class Work:
                             execute(whose(place.tenant), prepare=False)
                             self._tenant = place.tenant
                         where = (place.tenant, workspace_of(place))
-                        execute(self.sessions.sql(_HEAD), (*head, *where))
+                        execute(self.sessions.sql(_HEAD), (*where, *head))
                 for tenant, log in self._logged.items():
                     if log:
                         execute(whose(tenant), prepare=False)

@@ -80,7 +80,7 @@ def _names() -> list[Attack]:
             "a table, functions and operators called as ours were put first on the search path, for a function's sake",
             [
                 [*shadows, f"{having}({{tenant}}, {{workspace}}, ARRAY[{{word}}])"],
-                [*shadows, "SELECT {s}.drop_log({tenant}, {workspace})"],
+                [*shadows, "SELECT {s}.drop_place({tenant}, {workspace})"],
             ],
             "refused",
         ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from recollect.stores.postgres.isolation import Attack, Siege
 
-_FIXED = ("audit", "search")
-"""Tables whose rows the application may add, and change no more."""
+_FIXED = ("audit", "search", "places")
+"""Tables whose rows the application may add, and not change as it likes."""
 
 
 def attacks(siege: Siege) -> list[Attack]:
@@ -14,7 +14,7 @@ def attacks(siege: Siege) -> list[Attack]:
 
 def _changing(siege: Siege) -> list[Attack]:
     free = [f"{{s}}.{table}" for table in siege.tables if table not in _FIXED]
-    mine = [f"{{s}}.{table}" for table in siege.tables if table != "audit"]
+    mine = [f"{{s}}.{table}" for table in siege.tables if table not in ("audit", "places")]
     return [
         Attack(
             "change",
@@ -33,7 +33,7 @@ def _changing(siege: Siege) -> list[Attack]:
         Attack(
             "lock rows",
             "the victim's rows were locked by SELECT … FOR UPDATE",
-            [[f"SELECT 1 FROM {table} WHERE tenant = {{tenant}} FOR UPDATE NOWAIT"] for table in free],
+            [[f"SELECT 1 FROM {table} WHERE tenant = {{tenant}} FOR UPDATE NOWAIT"] for table in (*free, "{s}.places")],
             "nothing",
         ),
         Attack(
@@ -49,8 +49,31 @@ def _changing(siege: Siege) -> list[Attack]:
                 ["UPDATE {s}.audit SET message = 'nothing happened' WHERE {others}"],
                 ["DELETE FROM {s}.audit WHERE {others}"],
                 ["UPDATE {s}.search SET part = 0 WHERE {others}"],
-                ["SELECT {s}.drop_log({tenant}, {workspace})"],
-                ["SELECT {s}.drop_log(NULL, {workspace})"],
+                ["UPDATE {s}.places SET workspace = 'taken' WHERE {others}"],
+                ["DELETE FROM {s}.places WHERE {others}"],
+                ["SELECT {s}.drop_place({tenant}, {workspace})"],
+                ["SELECT {s}.drop_place(NULL, {workspace})"],
+                ["SELECT {s}.write_head({tenant}, {workspace}, 0, 0, 0, '')"],
+                ["SELECT {s}.write_head(NULL, {workspace}, 0, 0, 0, '')"],
+            ],
+            "refused",
+        ),
+        Attack(
+            "shorten the log",
+            "the attacker's own audit log was removed, cut off and said to be another, with the workspace left there",
+            [
+                ["SELECT {s}.drop_place({me}, {workspace})"],
+                ["DELETE FROM {s}.memories WHERE tenant = {me}", "SELECT {s}.drop_place({me}, {workspace})"],
+                ["UPDATE {s}.places SET entries = 0, sealed = '' WHERE tenant = {me}"],
+                ["DELETE FROM {s}.places WHERE tenant = {me}"],
+                ["INSERT INTO {s}.places (tenant, workspace, entries) VALUES ({me}, 'made up', 5)"],
+                ["SELECT {s}.write_head({me}, {workspace}, 0, 0, 0, '')"],
+                ["SELECT {s}.write_head({me}, {workspace}, 0, 0, 1000, 'forged')"],
+                [
+                    "INSERT INTO {s}.audit SELECT tenant, workspace, seq + 1000, id, at, action, message, folded, "
+                    "actor, meta, 'forged' FROM {s}.audit WHERE tenant = {me} AND workspace = {workspace}",
+                    "SELECT {s}.write_head({me}, {workspace}, 0, 0, 1001, 'forged')",
+                ],
             ],
             "refused",
         ),

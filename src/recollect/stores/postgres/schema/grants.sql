@@ -1,14 +1,18 @@
 -- What the application may do; run after every migration, where the roles are there.
 GRANT USAGE ON SCHEMA {schema} TO {app}, {admin};
 GRANT SELECT ON {schema}.migrations TO {app}, {admin};
-GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.places, {schema}.memories, {schema}.contents, {schema}.tags,
+-- A place can be made, and locked. Its counters are written, and it is removed, by functions that look at its log.
+REVOKE INSERT, UPDATE, DELETE ON {schema}.places FROM {app};
+GRANT SELECT, INSERT (tenant, workspace), UPDATE (memories) ON {schema}.places TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.memories, {schema}.contents, {schema}.tags,
     {schema}.embeddings, {schema}.undo, {schema}.things TO {app};
 GRANT SELECT, INSERT ON {schema}.audit TO {app};
 GRANT INSERT, DELETE, SELECT (tenant, workspace, seq, part) ON {schema}.search TO {app};
 -- Where a tenant is, only the owner changes.
 GRANT SELECT ON {schema}.placements, {schema}.moves TO {app};
 GRANT SELECT, INSERT ON {schema}.changes TO {app};
-GRANT EXECUTE ON FUNCTION {schema}.having(text, text, text[]), {schema}.drop_log(text, text) TO {app};
+GRANT EXECUTE ON FUNCTION {schema}.having(text, text, text[]), {schema}.drop_place(text, text),
+    {schema}.write_head(text, text, bigint, bigint, bigint, text) TO {app};
 GRANT SELECT ON {schema}.places TO {admin};
 DROP POLICY IF EXISTS all_tenants ON {schema}.places;
 CREATE POLICY all_tenants ON {schema}.places FOR SELECT TO {admin} USING (true);
