@@ -58,7 +58,8 @@ def _opened(target: Target, servers: Sequence[str]) -> Servers:
 def list_(target: Target, servers: Sequence[str]) -> None:
     """List all tenants, the server that each is on, and how many memories it has.
 
-    Only members of the role recollect_admin may. The store itself is the server `home`.
+    Only members of the role recollect_admin may. The store itself is the server `home`. Those on a server that was not
+    named with --server are listed without a number.
 
     \b
     Example:
@@ -75,7 +76,7 @@ def list_(target: Target, servers: Sequence[str]) -> None:
             [
                 one.tenant,
                 one.server,
-                f"{one.memories:,}",
+                "" if one.memories is None else f"{one.memories:,}",
                 (f"moving to {one.moving_to}" if one.moving_to else "", CAREFUL),
             ]
             for one in found

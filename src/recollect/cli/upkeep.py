@@ -13,6 +13,7 @@ from recollect.cli.output import BAD, GOOD, STRONG, Column, Styled
 from recollect.cli.progress import progress
 from recollect.cli.sessions import opened, print_damage
 from recollect.cli.target import Target, scoped
+from recollect.cli.workers import note_away
 from recollect.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def _places(store: Store, target: Target) -> list[Place]:
 
     tenants = [target.tenant or "default"]
     if target.tenant is None and isinstance(store, Administered):
+        note_away(store)
         tenants = store.tenants()
     places: list[Place] = []
     for tenant in tenants:

@@ -76,6 +76,7 @@ def _views(store: Store, memory: Memory) -> Iterator[Memory]:
 
     if not isinstance(store, Administered):
         raise InputError("store", "this store does not know who its tenants are; name one with --tenant")
+    note_away(store)
     tenants = store.tenants()
     random.shuffle(tenants)
     for tenant in tenants:
@@ -84,6 +85,15 @@ def _views(store: Store, memory: Memory) -> Iterator[Memory]:
             yield memory.at(tenant=tenant, workspace=place.workspace)
         if not places:  # what its accounts share is seen from any workspace
             yield memory.at(tenant=tenant)
+
+
+def note_away(store: Store) -> None:
+    """Say whom a command about all tenants does not reach."""
+    from recollect.stores.port import Spread
+
+    if isinstance(store, Spread) and (away := store.away()):
+        named = ", ".join(f"{tenant} on {server}" for tenant, server in sorted(away.items()))
+        output.note(f"recollect: left out, being on other servers: {named}")
 
 
 def _plain(done: Maintained) -> dict[str, Any]:

@@ -345,6 +345,15 @@ class Administered(Protocol):
 
 
 @runtime_checkable
+class Spread(Protocol):
+    """A store whose tenants may be on servers that it was not told of."""
+
+    def away(self) -> dict[str, str]:
+        """The tenants that cannot be reached by it, which `tenants` leaves out, and the server that each is on."""
+        ...
+
+
+@runtime_checkable
 class Bounded(Protocol):
     """A store that cannot keep all that others can."""
 

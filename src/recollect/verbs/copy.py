@@ -23,9 +23,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from recollect.errors import ConcurrencyError, InputError, StoreError
+from recollect.errors import ConcurrencyError, InputError, MovedError, StoreError
 from recollect.record import Record, utc_now
-from recollect.stores.port import NO_SETTINGS, Administered, Bounded, OnDisk, Place, Store
+from recollect.stores.port import NO_SETTINGS, Administered, Bounded, OnDisk, Place, Spread, Store
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionStore
 from recollect.stores.shelves import Thing
 from recollect.verbs.backup import damage_in
@@ -199,12 +199,21 @@ def _check_apart(source: Store, target: Store) -> None:
 
 
 def _tenants(source: Store, wanted: Sequence[str]) -> list[str]:
-    known = source.tenants() if isinstance(source, Administered) else None
-    names = sorted(set(wanted)) if wanted else sorted(["default"] if known is None else known)
+    """Those that were named, of which no list is needed; else all, if all can be reached."""
     for tenant in wanted:
         if not source.places(tenant):
             raise InputError("tenant", f"there is no {tenant!r} in the source")
-    return names
+    if wanted:
+        return sorted(set(wanted))
+    if isinstance(source, Spread) and (away := source.away()):
+        named = ", ".join(f"{tenant} on {server}" for tenant, server in sorted(away.items())[:_TOLD])
+        more = f" and {len(away) - _TOLD:,} more" if len(away) > _TOLD else ""
+        raise MovedError(
+            f"copy: not all tenants of the source are on its server ({named}{more}), and none is left out silently: "
+            "name those to copy, and copy the others from where they are",
+            min(away.items())[1],
+        )
+    return sorted(source.tenants()) if isinstance(source, Administered) else ["default"]
 
 
 def _places(source: Store, tenants: Iterable[str]) -> list[Place]:

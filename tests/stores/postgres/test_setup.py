@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.command_line import recollect
@@ -183,6 +184,20 @@ def test_a_role_that_may_not_see_the_tenants_is_not_told_that_there_are_none(ser
         done = recollect(*words, "--store", url)
         assert (done.returncode, "may not see which tenants" in done.stderr) == (1, True), words
     assert recollect("verify", "--tenant", "acme", "--store", url).returncode == 0
+
+
+def test_an_application_copies_the_tenant_that_it_names(server: Server, database: str, tmp_path: Path) -> None:
+    """Which it needs no list of tenants for."""
+    with Memory(server.url(database)) as memory:
+        memory.at(tenant="acme").remember("Alice prefers tabs")
+    server.psql(f"CREATE ROLE {database} LOGIN IN ROLE recollect_app")
+    url, target = server.url(database, user=database), f"sqlite:{tmp_path / 'copy'}"
+    done = recollect("copy", url, target)
+    assert (done.returncode, "name one with --tenant" in done.stderr) == (1, True)
+    done = recollect("copy", url, target, "--tenant", "acme")
+    assert (done.returncode, done.stderr) == (0, "")
+    with Memory(target) as memory:
+        assert len(memory.at(tenant="acme").list()) == 1
 
 
 def test_erasing_says_what_a_server_keeps(server: Server, database: str) -> None:

@@ -16,6 +16,7 @@ from recollect.errors import ConcurrencyError, MovedError
 HOME = "home"
 """The name of the server that knows where all tenants are."""
 MOVES = "SELECT state, server, move FROM {s}.moves WHERE tenant = %s"
+AWAY = "SELECT tenant, server FROM {s}.placements WHERE server <> %s"
 PLACEMENT = "SELECT server, move FROM {s}.placements WHERE tenant = %s"
 LOG = """INSERT INTO {s}.changes (tenant, workspace, what, key)
     SELECT %s, x.workspace, x.what, x.key FROM unnest(%s::text[], %s::text[], %s::text[]) AS x (workspace, what, key)"""

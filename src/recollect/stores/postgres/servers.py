@@ -49,7 +49,8 @@ class Listed(msgspec.Struct, frozen=True):
 
     tenant: str
     server: str
-    memories: int
+    memories: int | None
+    """None where it cannot be counted, on a server that was not named."""
     moving_to: str | None = None
 
 
@@ -106,7 +107,12 @@ class Servers:
                 ((count,),), moves = sessions.ask(tenant, asked, primary=True)
                 leaves = [Movement(*row).server for row in moves if row[0] in ("copying", "frozen")]
                 found.append(Listed(tenant, name, count, leaves[0] if leaves else None))
+        found += [Listed(tenant, server, None) for tenant, server in self.away().items()]
         return sorted(found, key=lambda one: one.tenant)
+
+    def away(self) -> dict[str, str]:
+        """The tenants on servers that were not named here."""
+        return {tenant: server for tenant, server in self._home.away().items() if server not in self.named}
 
     # Reading
 

@@ -15,7 +15,7 @@ from recollect import forking
 from recollect.errors import AccessError, MovedError, RecollectError, StoreError, UnavailableError
 from recollect.stores.port import Place
 from recollect.stores.postgres.connections import PATIENCE, Connection, Connections, Location, driver, lost, translated
-from recollect.stores.postgres.placement import MOVES, FrozenError, moved
+from recollect.stores.postgres.placement import AWAY, HOME, MOVES, FrozenError, moved
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.setup import ADMIN, Facts, ready
 from recollect.stores.postgres.statements import Rows, Statement, rows_of, whose, workspace_of
@@ -40,6 +40,7 @@ class Runner(Protocol):
     def rows(self, tenant: str, sql: str, values: Any = (), binary: bool = False) -> Rows: ...
     def read(self, tenant: str, statements: Sequence[Statement], binary: bool = False) -> list[Rows]: ...
     def administer(self, sql: str, values: Sequence[Any] = ()) -> Rows: ...
+    def away(self) -> dict[str, str]: ...
     def writing(self, places: Sequence[Place], steps: int = 2, seconds: float = PATIENCE) -> Writing: ...
     def begin(self, places: Sequence[Place], seconds: float) -> Work: ...
     def end(self, work: Work, error: BaseException | None) -> None: ...
@@ -178,6 +179,10 @@ class Sessions:
             )
         begin = [_BEGIN, f"SET LOCAL ROLE {ADMIN}"] if ADMIN in seen.member_of else [_BEGIN]
         return self.patiently(lambda connection: self._read(connection, begin, [Statement(sql, values)], False))[0]
+
+    def away(self) -> dict[str, str]:
+        """The tenants that were moved to other servers, and which."""
+        return dict(self.administer(AWAY, (HOME,)))
 
     # Writing
 

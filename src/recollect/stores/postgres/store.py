@@ -146,6 +146,9 @@ class Postgres:
         sql = f"SELECT DISTINCT tenant FROM {{s}}.places WHERE {_USED} ORDER BY tenant"
         return sorted({tenant for (tenant,) in self._sessions.administer(sql)})
 
+    def away(self) -> dict[str, str]:
+        return self._sessions.away()
+
     def remarks(self) -> list[str]:
         from recollect.stores.postgres.status import remarks
 

@@ -113,7 +113,7 @@ def _questions() -> Sequence[str]:
             WHERE NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid) {kept}""",
         f"""SELECT tablename, policyname, 'lets others through' FROM pg_policies WHERE schemaname = {{schema}}
             AND permissive = 'PERMISSIVE' AND (qual IS DISTINCT FROM {_POLICY} OR with_check IS NOT NULL)
-            AND NOT (tablename = 'places' AND cmd = 'SELECT' AND roles = ARRAY['{ADMIN}']::name[])""",
+            AND NOT (tablename IN ('places', 'placements') AND cmd = 'SELECT' AND roles = ARRAY['{ADMIN}']::name[])""",
         f"SELECT c.relname, 'is this role''s own' {tables} WHERE pg_has_role(c.relowner, 'USAGE')",
         f"SELECT c.relname, 'shows what its owner sees' FROM pg_class c {ours} AND c.relkind IN ('v', 'm')",
         "SELECT 'this role goes past row-level security' FROM pg_roles WHERE rolname = current_user AND "

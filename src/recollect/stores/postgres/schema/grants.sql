@@ -13,6 +13,8 @@ GRANT SELECT ON {schema}.placements, {schema}.moves TO {app};
 GRANT SELECT, INSERT ON {schema}.changes TO {app};
 GRANT EXECUTE ON FUNCTION {schema}.having(text, text, text[]), {schema}.drop_place(text, text),
     {schema}.write_head(text, text, bigint, bigint, bigint, text) TO {app};
-GRANT SELECT ON {schema}.places TO {admin};
+GRANT SELECT ON {schema}.places, {schema}.placements TO {admin};
 DROP POLICY IF EXISTS all_tenants ON {schema}.places;
 CREATE POLICY all_tenants ON {schema}.places FOR SELECT TO {admin} USING (true);
+DROP POLICY IF EXISTS all_tenants ON {schema}.placements;
+CREATE POLICY all_tenants ON {schema}.placements FOR SELECT TO {admin} USING (true);
