@@ -103,6 +103,27 @@ def test_without_pgvector_recall_is_by_words_and_doctor_says_so(server: Server, 
         assert [hit.memory.content for hit in memory.recall("car")] == ["Ute sold her automobile"]
 
 
+def test_texts_are_utf8_whatever_a_client_is_set_to(
+    server: Server, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.psql(f"ALTER DATABASE {database} SET client_encoding = 'LATIN1'")
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    with Memory(server.url(database)) as memory:
+        memory.remember("東京 is where Zoë lives")
+        assert memory.recall("東京")[0].memory.content == "東京 is where Zoë lives"
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_text_is_refused(server: Server, encoding: str) -> None:
+    name = f"narrow_{encoding.lower()}"
+    server.psql(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    for words in (["remember", "Zoë"], ["db", "status"], ["db", "upgrade"], ["db", "roles"]):
+        done = recollect(*words, "--store", server.url(name))
+        assert (done.returncode, "createdb --encoding=UTF8" in done.stderr) == (1, True), words
+        assert "Traceback" not in done.stderr
+    assert server.psql("SELECT FROM pg_namespace WHERE nspname = 'recollect'", name) == []
+
+
 def test_a_wrong_password_is_told_at_once(database: str) -> None:
     with Server(auth="scram-sha-256") as strict:
         strict.psql("CREATE ROLE app LOGIN PASSWORD 'right'")

@@ -54,6 +54,7 @@ _MOST = 16
 _STILL = 300.0
 """Seconds after which a connection that nobody used is looked at before it is used again."""
 _LONGEST_PAUSE = 0.5
+_ENCODING = "UTF8"
 
 
 _SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,39}")
@@ -211,12 +212,13 @@ class Connections:
         while True:
             try:
                 connection: Connection = _quiet().connect(
-                    self.location.url, autocommit=True, connect_timeout=int(self._answer or PATIENCE)
+                    self.location.url,
+                    autocommit=True,
+                    connect_timeout=int(self._answer or PATIENCE),
+                    client_encoding=_ENCODING,  # whatever the database or the environment says
                 )
                 if not self.reached:
-                    row = connection.execute("SELECT pg_backend_pid()").fetchone()
-                    self.pooled = row is None or row[0] != connection.info.backend_pid
-                    self.reached = True
+                    self._meet(connection)
                 break
             except psycopg.Error as error:
                 problem = _unreachable(error, self.location)
@@ -228,6 +230,19 @@ class Connections:
         if self.pooled:
             connection.prepare_threshold = None  # what one session prepared, the next does not have
         return connection
+
+    def _meet(self, connection: Connection) -> None:
+        """Find out what the server is like."""
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in (None, _ENCODING):
+            _close(connection)
+            raise SchemaError(
+                f"{self.location.shown} keeps texts as {encoding}, which cannot hold every text. Make a database with "
+                "`createdb --encoding=UTF8 --template=template0`, and give its name"
+            )
+        row = connection.execute("SELECT pg_backend_pid()").fetchone()
+        self.pooled = row is None or row[0] != connection.info.backend_pid
+        self.reached = True
 
     def close(self) -> None:
         """Those that nobody uses; the others are closed when they are given back."""
