@@ -30,7 +30,7 @@ from recollect.errors import AccessError, StoreError, UnavailableError
 from recollect.maintenance import leases
 from recollect.record import Record
 from recollect.stores.port import Place
-from recollect.stores.postgres import setup
+from recollect.stores.postgres import connections, setup
 from recollect.stores.postgres.connections import Location
 from recollect.stores.postgres.store import Postgres
 
@@ -538,7 +538,7 @@ def execute(self, query, *more, **options):
         os.kill(os.getpid(), signal.SIGKILL)
     return plain(self, query, *more, **options)
 psycopg.Connection.execute = execute
-from recollect.stores.postgres import setup
+from recollect.stores.postgres import connections, setup
 from recollect.stores.postgres.connections import Connections, Location
 with Connections(Location.of(sys.argv[1])).lent() as connection:
     setup.ready(connection, Location.of(sys.argv[1]))
@@ -661,6 +661,31 @@ def test_a_role_that_may_not_upgrade_is_told_who_may(server: Server, schema: str
         memory.remember("refused")
     assert migrations(server, f"{schema}_old") == [1]
     server.psql("DROP OWNED BY plain; DROP ROLE plain")
+
+
+# Silence
+
+
+def test_a_server_that_stops_answering_is_given_up() -> None:
+    """Its kernel still takes what it is sent, and no connection breaks."""
+    with Server() as silent, Memory(silent.url()) as memory:
+        memory.remember("before it")
+        for act in (memory.list, lambda: memory.remember("meanwhile")):
+            silent.pause()
+            begun = time.monotonic()
+            with pytest.raises(UnavailableError):
+                act()
+            assert time.monotonic() - begun < 25
+            silent.resume()
+            assert {record.text for record in memory.list()} <= {"before it", "meanwhile"}
+        memory.remember("after it")
+        assert all(log.ok for log in memory.audit.verify())
+
+
+def test_a_server_that_is_only_busy_is_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_SILENCE", 0.2)
+    with connections.Connections(Location.of(server.url())).lent() as connection:
+        assert connection.execute("SELECT 1 FROM pg_sleep(1.5)").fetchall() == [(1,)]
 
 
 # Clocks

@@ -8,7 +8,6 @@ between.
 from __future__ import annotations
 
 import re
-import select
 import threading
 import time
 import weakref
@@ -39,6 +38,7 @@ class Connection(Protocol):
     prepare_threshold: int | None
     answer: float | None
     slot: Any
+    url: str
     pgconn: Any
     info: Any
 
@@ -55,6 +55,10 @@ _STILL = 300.0
 """Seconds after which a connection that nobody used is looked at before it is used again."""
 _LONGEST_PAUSE = 0.5
 _ENCODING = "UTF8"
+_SILENCE = 5.0
+"""Seconds without a word after which another connection tries the server, and for how long. Then twice as many."""
+_WATCHED = {"keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+"""For the kernel to notice a peer that is gone, where the URL says nothing about that."""
 
 
 _SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,39}")
@@ -120,7 +124,7 @@ class Connections:
     """Those of one process to one server."""
 
     def __init__(self, location: Location, most: int = _MOST, answer: float | None = None) -> None:
-        """`answer` is within how many seconds the server must answer; without it, it is waited for."""
+        """`answer` is within how many seconds the server must answer; else it is waited for while it answers others."""
         self.location = location
         self._answer = answer
         self.reached = False
@@ -158,9 +162,9 @@ class Connections:
         finally:
             self.give_back(connection)
 
-    def take(self) -> Connection:
+    def take(self, patience: float = PATIENCE) -> Connection:
         """One that whoever takes it must give back."""
-        return self._take(PATIENCE)
+        return self._take(patience)
 
     def _take(self, patience: float) -> Connection:
         until = time.monotonic() + patience
@@ -180,7 +184,7 @@ class Connections:
                 left = until - time.monotonic()
                 if not self._free.wait(max(min(left, _LONGEST_PAUSE), 0.0)) and left <= 0:
                     raise ConcurrencyError(
-                        f"all {self._most} connections to {self.location.shown} were busy for {patience:g} s; "
+                        f"all {self._most} connections to {self.location.shown} were busy for {patience:.0f} s; "
                         "trying again is safe"
                     )
         try:
@@ -211,12 +215,8 @@ class Connections:
         psycopg, pause = driver(), 0.02
         while True:
             try:
-                connection: Connection = _quiet().connect(
-                    self.location.url,
-                    autocommit=True,
-                    connect_timeout=int(self._answer or PATIENCE),
-                    client_encoding=_ENCODING,  # whatever the database or the environment says
-                )
+                connection = _opened(self.location.url, min(self._answer or PATIENCE, until - time.monotonic()))
+                connection.slot, connection.answer = slot, self._answer
                 if not self.reached:
                     self._meet(connection)
                 break
@@ -226,7 +226,6 @@ class Connections:
                     raise problem from error
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
-        connection.slot, connection.answer = slot, self._answer
         if self.pooled:
             connection.prepare_threshold = None  # what one session prepared, the next does not have
         return connection
@@ -273,37 +272,55 @@ def _quiet() -> Any:
         slot: _Slot | None = None
         answer: float | None = None
         """Seconds within which the server must go on answering, where it may be left for another."""
+        url = ""
 
         def __del__(self) -> None:
             pass  # the socket is closed with what holds it
 
         def wait(self, gen: Any, *interval: Any, **more: Any) -> Any:
-            if self.answer is None:
-                plain: Any = super()
-                return plain.wait(gen, *interval, **more)
+            plain: Any = super()
+            return plain.wait(self._bounded(gen), *interval, **more)
+
+        def _bounded(self, gen: Any) -> Generator[int, int | None, Any]:
+            """What psycopg waits for, but not for ever: a server that is stopped keeps its connections open."""
+            since, most = time.monotonic(), self.answer or _SILENCE
             try:
-                return _answered(gen, self.pgconn.socket, self.answer)
-            except TimeoutError as error:
-                self.close()
-                raise psycopg.OperationalError(str(error)) from error
+                wanted = next(gen)
+                while True:
+                    ready = yield wanted  # nothing, several times a second, where nothing comes
+                    if ready:
+                        since = time.monotonic()
+                    elif time.monotonic() - since > most:
+                        if self.answer is not None or not _alive(self.url):
+                            self.close()
+                            raise psycopg.OperationalError("the server has stopped answering")
+                        since, most = time.monotonic(), 2 * most
+                    wanted = gen.send(ready)
+            except StopIteration as end:
+                return end.value
 
     return Quiet
 
 
-def _answered(gen: Any, socket: int, seconds: float) -> Any:
-    """What psycopg waits for, but not for ever: a server that is stopped keeps its connections open."""
-    poll, until = select.poll(), time.monotonic() + seconds
+def _opened(url: str, seconds: float) -> Connection:
+    said = dict(parse_qsl(urlsplit(url).query))
+    options = {name: value for name, value in _WATCHED.items() if name not in said}
+    # Texts are ours to encode, whatever the database or the environment says.
+    options |= {"client_encoding": _ENCODING, "connect_timeout": max(2, int(seconds))}
+    connection: Connection = _quiet().connect(url, autocommit=True, **options)
+    connection.url = url
+    return connection
+
+
+def _alive(url: str) -> bool:
+    """Whether the server answers anybody. One that is only busy with a long statement does, if only to refuse."""
     try:
-        wanted = next(gen)
-        while True:
-            poll.register(socket, (select.POLLIN if wanted & 1 else 0) | (select.POLLOUT if wanted & 2 else 0))
-            ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
-            if not ready:
-                raise TimeoutError(f"no answer within {seconds:g} s")
-            events = ready[0][1]
-            wanted = gen.send((1 if events & ~select.POLLOUT else 0) | (2 if events & select.POLLOUT else 0))
-    except StopIteration as end:
-        return end.value
+        _close(_opened(url, _SILENCE))
+    except driver().errors.ConnectionTimeout:
+        return False
+    except driver().Error:
+        return True
+    return True
 
 
 def _close(connection: Connection) -> None:

@@ -158,7 +158,7 @@ class Sessions:
         """Run what may be run again: once more where the connection was lost before it answered."""
         until, pause = time.monotonic() + PATIENCE, _PAUSE
         while True:
-            connection = self.connections.take()
+            connection = self.connections.take(until - time.monotonic())
             try:
                 return run(connection)
             except driver().Error as error:
@@ -210,7 +210,7 @@ class Sessions:
         _ = self.facts  # which takes a connection: whoever held one already would wait for all who do the same
         until, pause = time.monotonic() + PATIENCE, _PAUSE
         while True:
-            connection = self.connections.take()
+            connection = self.connections.take(until - time.monotonic())
             work = Work(self, connection)
             try:
                 work.lock(places, seconds)
