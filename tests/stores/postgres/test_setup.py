@@ -132,6 +132,13 @@ def test_a_wrong_password_is_told_at_once(database: str) -> None:
             open_store(strict.url(user="app", password="wrong-one")).places("default")
         assert time.monotonic() - begun < 5
         assert "wrong-one" not in str(error.value)
+        with pytest.raises(AccessError, match=r"no password supplied.*Check the user and the password"):
+            open_store(strict.url(user="app")).places("default")
+        entries = strict.data / "pg_hba.conf"
+        entries.write_text("host all app 127.0.0.1/32 reject\n" + entries.read_text())
+        strict.psql("SELECT pg_reload_conf()")
+        with pytest.raises(AccessError, match=r"pg_hba\.conf rejects"):
+            open_store(strict.url(user="app", password="right")).places("default")
 
 
 def test_no_server_is_told_at_once(server: Server) -> None:

@@ -334,11 +334,15 @@ def _unreachable(error: Exception, location: Location) -> RecollectError:
         return InputError("store", f"the URL of {location.shown} is wrong: {text}")
     if "too many" in text or "connection slots" in text:  # which may name the role, but is not about its rights
         return UnavailableError(f"{location.shown} has no connection free: {text}; {_AGAIN}")
-    if "authentication" in text or "role " in text or "permission denied" in text:
+    if any(words in text for words in _REFUSALS):
         return AccessError(f"{location.shown} refuses this user: {text}. Check the user and the password")
     if "does not exist" in text:
         return UnavailableError(f"{location.shown}: {text}. Make the database with createdb, or correct the name")
     return UnavailableError(f"{location.shown} cannot be reached: {text}. Is the server running?")
+
+
+_REFUSALS = ("authentication", "no password supplied", "pg_hba.conf", "role ", "permission denied")
+"""Words of a server, or of libpq, that trying again does not change."""
 
 
 def lost(error: BaseException) -> bool:
