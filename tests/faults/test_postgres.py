@@ -663,6 +663,28 @@ def test_a_role_that_may_not_upgrade_is_told_who_may(server: Server, schema: str
     server.psql("DROP OWNED BY plain; DROP ROLE plain")
 
 
+# Connections
+
+
+def test_a_full_server_keeps_nobody_from_the_connections_of_the_process(server: Server, schema: str) -> None:
+    """Others have taken all that are left; a thread that finds none gets ours when it is given back."""
+    with Memory(at(server, schema)) as memory, ExitStack() as others:
+        memory.remember("there")
+        pool = memory._view.store.sessions.connections
+        with pool.lent() as held:
+            with suppress(psycopg.OperationalError):
+                while True:
+                    others.enter_context(psycopg.connect(server.socket))
+            found: list[object] = []
+            asking = threading.Thread(target=lambda: found.extend(memory.list()))
+            asking.start()
+            time.sleep(0.3)
+            assert not found
+        asking.join(5)
+        assert len(found) == 1
+        assert pool.open == 1, held
+
+
 # Silence
 
 

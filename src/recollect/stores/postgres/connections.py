@@ -170,13 +170,8 @@ class Connections:
         until = time.monotonic() + patience
         with self._lock:
             while True:
-                while self._idle:
-                    connection, used = self._idle.pop()
-                    if connection.closed or time.monotonic() - used > _STILL:
-                        self._slots.discard(connection.slot)
-                        _close(connection)
-                        continue
-                    return connection
+                if (rested := self._rested()) is not None:
+                    return rested
                 if len(self._slots) < self._most:
                     slot = _Slot()
                     self._slots.add(slot)
@@ -192,6 +187,16 @@ class Connections:
         except BaseException:
             self._gone(slot)
             raise
+
+    def _rested(self) -> Connection | None:
+        """One that nobody uses. Whoever asks holds the lock."""
+        while self._idle:
+            connection, used = self._idle.pop()
+            if not connection.closed and time.monotonic() - used <= _STILL:
+                return connection
+            self._slots.discard(connection.slot)
+            _close(connection)
+        return None
 
     def _gone(self, slot: _Slot) -> None:
         with self._lock:
@@ -211,7 +216,10 @@ class Connections:
             self._free.notify()
 
     def _connect(self, until: float, slot: _Slot) -> Connection:
-        """Once more after a while where the server was there before: it may be starting again."""
+        """Once more after a while where the server was there before: it may be starting again, or be full.
+
+        Meanwhile one of ours may have become free, and is as good.
+        """
         psycopg, pause = driver(), 0.02
         while True:
             try:
@@ -224,7 +232,11 @@ class Connections:
                 problem = _unreachable(error, self.location)
                 if not self.reached or isinstance(problem, AccessError) or time.monotonic() + pause > until:
                     raise problem from error
-                time.sleep(pause)
+                with self._lock:
+                    self._free.wait(pause)
+                    if (rested := self._rested()) is not None:
+                        self._slots.discard(slot)
+                        return rested
                 pause = min(2 * pause, _LONGEST_PAUSE)
         if self.pooled:
             connection.prepare_threshold = None  # what one session prepared, the next does not have
