@@ -124,6 +124,37 @@ def test_a_database_that_cannot_hold_every_text_is_refused(server: Server, encod
     assert server.psql("SELECT FROM pg_namespace WHERE nspname = 'recollect'", name) == []
 
 
+@pytest.mark.parametrize("setting", ["search_path = ''", "row_security = off"])
+def test_a_database_may_be_set_to_what_it_likes(server: Server, setting: str) -> None:
+    database = f"set_{setting.split()[0]}"
+    server.psql(f"CREATE DATABASE {database}")
+    server.psql(f"ALTER DATABASE {database} SET {setting}")
+    server.psql(f"CREATE ROLE {database} LOGIN")
+    with Memory(server.url(database), embedder=Concepts()) as memory:
+        memory.remember("Ute sold her automobile")
+        server.psql(f"GRANT recollect_app TO {database}")
+        memory.embed()
+        assert memory.recall("car")
+    with Memory(server.url(database, user=database), embedder=Concepts()) as memory:
+        kept = memory.remember("Alice prefers tabs")
+        assert memory.recall("car")
+        memory.forget(kept.id)
+        assert memory.undo() is not None
+    done = recollect("tenants", "--store", server.url(database))
+    assert (done.returncode, "default" in done.stdout) == (0, True)
+    assert recollect("db", "index", "--store", server.url(database)).returncode == 0
+
+
+def test_the_schema_public_is_set_up_as_any_other(server: Server, database: str) -> None:
+    """It belongs to nobody whom the connecting role is called as."""
+    url = f"{server.url(database)}?schema=public"
+    with Memory(url) as memory:
+        memory.remember("Alice prefers tabs")
+        assert memory.recall("tabs")
+    assert recollect("db", "status", "--store", url).returncode == 0
+    assert recollect("prove", "isolation", "--store", url).returncode == 0
+
+
 def test_a_wrong_password_is_told_at_once(database: str) -> None:
     with Server(auth="scram-sha-256") as strict:
         strict.psql("CREATE ROLE app LOGIN PASSWORD 'right'")

@@ -73,12 +73,13 @@ class Indexer:
                 seen = ready(connection, self._location)
                 if not seen.may_upgrade or not (seen.unbound or ADMIN in seen.member_of):
                     raise AccessError(f"the role {seen.user} may not make indexes; it must be that of the owner")
+                connection.execute("SET row_security = on")
                 yield connection, seen
             except driver().Error as error:
                 raise translated(error, self._location) from error
             finally:
                 if not connection.closed:
-                    connection.execute("RESET ROLE")
+                    connection.execute("RESET ROLE; RESET row_security")
 
     def _sql(self, text: str) -> str:
         return text.replace("{s}", self._location.schema)

@@ -92,7 +92,7 @@ class Sessions:
     def prefix(self, tenant: str) -> list[str]:
         """What a transaction begins with. The setting is literal: on Citus only that reaches the workers."""
         seen = self.facts
-        begin = [_BEGIN]
+        begin = [_BEGIN, *seen.begin]
         if seen.citus:
             begin.append("SET LOCAL citus.propagate_set_commands = 'local'")
         begin.append(whose(tenant))
@@ -177,7 +177,9 @@ class Sessions:
                 f"the role {seen.user} may not see which tenants there are: name one with --tenant, or connect as a "
                 f"member of {ADMIN}"
             )
-        begin = [_BEGIN, f"SET LOCAL ROLE {ADMIN}"] if ADMIN in seen.member_of else [_BEGIN]
+        begin = [_BEGIN, *seen.begin]
+        if ADMIN in seen.member_of:
+            begin.append(f"SET LOCAL ROLE {ADMIN}")
         return self.patiently(lambda connection: self._read(connection, begin, [Statement(sql, values)], False))[0]
 
     def away(self) -> dict[str, str]:

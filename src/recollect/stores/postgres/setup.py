@@ -37,6 +37,8 @@ _FACTS = """SELECT current_setting('server_version_num')::int, current_user::tex
     EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
     EXISTS (SELECT FROM pg_extension WHERE extname = 'citus'),
     (SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname = %(schema)s),
+    (SELECT pg_has_role(current_user, nspowner, 'MEMBER') FROM pg_namespace WHERE nspname = %(schema)s),
+    current_setting('row_security')::boolean,
     to_regclass(%(migrations)s) IS NOT NULL, to_regclass(%(vectors)s) IS NOT NULL,
     (SELECT array_agg(rolname::text) FROM pg_roles
         WHERE rolname IN ('recollect_owner', 'recollect_app', 'recollect_admin')
@@ -62,6 +64,10 @@ class Facts(msgspec.Struct, frozen=True):
     citus: bool
     owner: str | None
     """Of our schema; None where there is none."""
+    owns: bool | None
+    """Whether it is that owner, or may act as it."""
+    row_security: bool
+    """Whether it is as it comes. Off, questions that row-level security would narrow are refused."""
     begun: bool
     vectors: bool
     """Whether there is a table of them."""
@@ -77,7 +83,12 @@ class Facts(msgspec.Struct, frozen=True):
 
     @property
     def may_upgrade(self) -> bool:
-        return self.creates if self.owner is None else self.owner == self.user or self.owner in self.member_of
+        return self.creates if self.owner is None else bool(self.owns)
+
+    @property
+    def begin(self) -> list[str]:
+        """What every transaction begins with after its BEGIN."""
+        return [] if self.row_security else ["SET LOCAL row_security = on"]
 
 
 def facts(connection: Connection, schema: str) -> Facts:
@@ -147,9 +158,11 @@ def _may_extend(connection: Connection) -> bool:
     try:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(7265, 1)")
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            # Named, because there may be nothing on the search path.
+            ((schema,),) = connection.execute("SELECT coalesce(current_schema(), 'public')").fetchall()
+            connection.execute(f'CREATE EXTENSION IF NOT EXISTS vector SCHEMA "{schema}"')
     except Exception as error:
-        if getattr(error, "sqlstate", None) in ("42501", "0A000", "58P01", "XX000"):
+        if getattr(error, "sqlstate", None) in ("42501", "0A000", "3F000", "58P01", "XX000"):
             return False
         raise
     return True

@@ -44,7 +44,7 @@ class Side:
     def transaction(self, level: str = "", patience: float = PATIENCE) -> Generator[Run]:
         """Committed at the end, taken back on an error."""
         seen = self.sessions.facts
-        begin = [f"BEGIN {level}"]
+        begin = [f"BEGIN {level}", *seen.begin]
         if seen.citus:
             begin.append("SET LOCAL citus.propagate_set_commands = 'local'")
         begin.append(whose(self.tenant))

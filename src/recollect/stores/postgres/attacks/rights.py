@@ -127,6 +127,7 @@ def _questions() -> Sequence[str]:
             WHERE has_table_privilege(c.oid, 'TRUNCATE, REFERENCES, TRIGGER')""",
         f"""SELECT p.proname, 'is anybody''s to run, or takes names from whoever calls it' FROM pg_proc p
             JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = {{schema}} WHERE EXISTS ({public})
+            AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') -- not an extension's
             OR p.prosecdef AND NOT coalesce(p.proconfig, '{{}}') @> ARRAY['search_path=pg_catalog, pg_temp']""",
     )
 
