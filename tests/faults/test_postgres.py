@@ -663,6 +663,17 @@ def test_a_role_that_may_not_upgrade_is_told_who_may(server: Server, schema: str
     server.psql("DROP OWNED BY plain; DROP ROLE plain")
 
 
+def test_what_was_acknowledged_is_kept_where_commits_are_not_waited_for() -> None:
+    """The log is written every ten seconds only, and the server is killed at once."""
+    with Server(synchronous_commit="off", wal_writer_delay="10s") as server, Memory(server.url()) as memory:
+        memory.remember("the first")
+        memory.at(workspace="other").remember("the second")
+        server.kill()
+        server.start()
+        assert [record.text for record in memory.list()] == ["the first"]
+        assert [record.text for record in memory.at(workspace="other").list()] == ["the second"]
+
+
 # Connections
 
 

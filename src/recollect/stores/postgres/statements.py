@@ -8,6 +8,8 @@ from recollect.errors import StoreError
 from recollect.stores.port import Place
 
 Rows = list[tuple[Any, ...]]
+DURABLE = "SET LOCAL synchronous_commit = on"
+"""Only where it is off: everything else is as durable, or more."""
 
 
 class Statement(NamedTuple):

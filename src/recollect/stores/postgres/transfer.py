@@ -15,7 +15,7 @@ from recollect.errors import AccessError
 from recollect.stores.postgres.connections import PATIENCE, Connection, driver, translated
 from recollect.stores.postgres.placement import What
 from recollect.stores.postgres.sessions import Sessions
-from recollect.stores.postgres.statements import Rows, whose
+from recollect.stores.postgres.statements import DURABLE, Rows, whose
 
 _MOST_BYTES = 4_000_000
 """Of rows in one statement."""
@@ -55,6 +55,8 @@ class Side:
             try:
                 connection.execute("; ".join(begin), prepare=False)
                 yield Run(self, connection)
+                if connection.execute("SHOW synchronous_commit").fetchone() == ("off",):
+                    connection.execute(DURABLE)
                 connection.execute("COMMIT", prepare=False)
             except driver().Error as error:
                 raise translated(error, self.sessions.location) from error

@@ -11,7 +11,7 @@ from recollect.stores.audit import GENESIS
 from recollect.stores.port import Place, in_order
 from recollect.stores.postgres.connections import Connection, driver, lost, translated
 from recollect.stores.postgres.placement import LOG, MOVES, FrozenError, Movement, What, encoded, lock_key, moved
-from recollect.stores.postgres.statements import Statement, literal, place_of, rows_of, whose, workspace_of
+from recollect.stores.postgres.statements import DURABLE, Statement, literal, place_of, rows_of, whose, workspace_of
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.sessions import Runner, Sessions
@@ -45,6 +45,8 @@ class Work:
         self._tenant = ""
         self._logged: dict[str, dict[tuple[str, What, str], None]] = {}
         """By tenant, for those that are being copied elsewhere: the keys of what was changed."""
+        self._lazy = False
+        """Whether the server would say that it is committed before that is on its disk."""
         self.transaction = ""
         """Its number on the server."""
 
@@ -117,7 +119,7 @@ class Work:
         """The tenant's lock, and then, as it is under that, whether the tenant is being moved."""
         key = lock_key(self.sessions.location.schema, tenant)
         look = self.sessions.sql(MOVES).replace("%s", literal(tenant))
-        return [f"SELECT pg_advisory_xact_lock_shared({key})", look]
+        return [f"SELECT pg_advisory_xact_lock_shared({key}), current_setting('synchronous_commit')", look]
 
     def _heed(self, tenant: str, movement: Movement) -> None:
         if movement.state == "copying":
@@ -142,8 +144,11 @@ class Work:
         while cursor.nextset():
             answered.append(rows_of(cursor))
         *before, locked, entries_shared = answered
-        if begin and before[-1]:
-            self._heed(tenant, Movement(*before[-1][0]))
+        if begin:
+            *_, ((_, commits),), moves = before
+            self._lazy = commits == "off"
+            if moves:
+                self._heed(tenant, Movement(*moves[0]))
         self.shared[tenant] = entries_shared[0][0] if entries_shared else 0
         for workspace, memories, things, entries, sealed, transaction in locked:
             self.transaction = transaction
@@ -190,6 +195,8 @@ class Work:
                         execute(whose(tenant), prepare=False)
                         self._tenant = tenant
                         execute(self.sessions.sql(LOG), (tenant, *map(list, zip(*log, strict=True))))
+                if self._lazy:
+                    execute(DURABLE, prepare=False)
                 sent = True
                 done = execute("COMMIT", prepare=False)
                 position = None if self.sessions.replica is None else execute(POSITION)
