@@ -674,6 +674,15 @@ def test_what_was_acknowledged_is_kept_where_commits_are_not_waited_for() -> Non
         assert [record.text for record in memory.at(workspace="other").list()] == ["the second"]
 
 
+def test_a_lost_connection_is_told_once(server: Server, schema: str, caplog: pytest.LogCaptureFixture) -> None:
+    """By our error, or not at all where the read was repeated: psycopg has a line of its own for it, which is not."""
+    with Memory(at(server, schema)) as memory:
+        memory.remember("there")
+        server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        assert len(memory.list()) == 1
+    assert [record for record in caplog.records if record.name == "psycopg"] == []
+
+
 # Connections
 
 

@@ -7,6 +7,7 @@ between.
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -311,6 +312,13 @@ def _quiet() -> Any:
             except StopIteration as end:
                 return end.value
 
+    def heard(record: logging.LogRecord) -> bool:
+        """Not that the end of a pipeline failed after an error in it: that error is ours to tell, and is told."""
+        args = record.args if isinstance(record.args, tuple) else ()
+        ours = any(isinstance(getattr(arg, "_conn", None), Quiet) for arg in args)
+        return not (ours and record.msg.startswith("error ignored terminating"))
+
+    logging.getLogger("psycopg").addFilter(heard)
     return Quiet
 
 
