@@ -156,6 +156,8 @@ def _delete(
 
 def scrub(view: View, places: Iterable[Place]) -> str | None:
     """Leave no trace of what was deleted. Returns what keeps it from being so, if something does."""
+    if not (places := list(places)):
+        return None
     if view.on_disk is None:
         return "it is deleted; the server's disk, log and backups hold traces of it until their space is used again"
     try:

@@ -266,6 +266,8 @@ def test_erasing_says_what_a_server_keeps(server: Server, database: str) -> None
         assert receipt.erased is False
         assert "backups" in (receipt.note or "")
         assert memory.list(state=None) == []
+        nothing = memory.forget(tag="of-nothing", erase=True)
+        assert (nothing.count, nothing.erased, nothing.note) == (0, True, None)
 
 
 def test_a_recall_of_many_gives_as_many(server: Server, database: str) -> None:
