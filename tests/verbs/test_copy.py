@@ -820,7 +820,7 @@ def test_the_command_copies_and_tells(tmp_path: Path, full: Callable[[str], str]
     ]
     assert f"Copied 20 memories to {target}; all of it compared." in said
     assert dump(target) == dump(source)
-    assert "Went on, and copied 20 memories" in run(source, target).stdout, "all of it is there"
+    assert "All of it was there already: 20 memories" in run(source, target).stdout
     with opened(source) as memory:
         memory.remember("a fox")
     assert "target: holds something already" in run(source, target, code=1).stderr
@@ -878,6 +878,8 @@ def test_the_command_goes_on(tmp_path: Path, full: Callable[[str], str]) -> None
     begun(source, target)
     assert "Would go on with a copy of 20 memories" in run(source, target, "--dry-run").stdout
     assert "Went on, and copied 20 memories" in run(source, target).stdout
+    assert "All of it is there already: 20 memories" in run(source, target, "--dry-run").stdout
+    assert "All of it was there already: 20 memories" in run(source, target).stdout
 
 
 def test_the_command_refuses_what_makes_no_sense(tmp_path: Path, full: Callable[[str], str]) -> None:

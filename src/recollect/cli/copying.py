@@ -101,11 +101,14 @@ def _show_plan(target: Target, planned: Plan, destination: str) -> None:
     if target.json:
         output.emit(planned)
         return
-    verb = "go on with a copy of" if planned.resumes else "copy"
-    places = text.count(len(planned.places), "place", "places")
-    output.say(f"Would {verb} {text.count(planned.memories)} in {places} to ", (destination, STRONG))
+    what = f"{text.count(planned.memories)} in {text.count(len(planned.places), 'place', 'places')}"
+    if planned.there:
+        output.say(f"All of it is there already: {what} in ", (destination, STRONG))
+    else:
+        verb = "go on with a copy of" if planned.resumes else "copy"
+        output.say(f"Would {verb} {what} to ", (destination, STRONG))
     _show_losses(planned.losses, "would be lost")
-    if not planned.losses:
+    if not planned.losses and not planned.there:
         output.say(("Nothing would be lost.", GOOD))
 
 
@@ -130,6 +133,10 @@ def _show(target: Target, done: Copied, destination: str) -> None:
         ],
     )  # fmt: skip
     _show_losses(done.losses, "was lost")
+    if done.there:
+        output.say(f"All of it was there already: {text.count(done.memories)} in ", (destination, STRONG), "; ",
+                   ("all of it compared.", GOOD))  # fmt: skip
+        return
     how = "Went on, and copied" if done.resumed else "Copied"
     again = f" The source changed meanwhile: it was gone through {done.rounds} times." if done.rounds > 1 else ""
     output.say(

@@ -345,6 +345,15 @@ class Administered(Protocol):
 
 
 @runtime_checkable
+class Identified(Protocol):
+    """A store that can be reached in several ways."""
+
+    def identity(self) -> str:
+        """The same for two that keep in the same place, however they were named."""
+        ...
+
+
+@runtime_checkable
 class Spread(Protocol):
     """A store whose tenants may be on servers that it was not told of."""
 

@@ -25,7 +25,7 @@ import msgspec
 
 from recollect.errors import ConcurrencyError, InputError, MovedError, StoreError
 from recollect.record import Record, utc_now
-from recollect.stores.port import NO_SETTINGS, Administered, Bounded, OnDisk, Place, Spread, Store
+from recollect.stores.port import NO_SETTINGS, Administered, Bounded, Identified, OnDisk, Place, Spread, Store
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionStore
 from recollect.stores.shelves import Thing
 from recollect.verbs.backup import damage_in
@@ -65,6 +65,8 @@ class Plan(msgspec.Struct, frozen=True):
     resumes: bool
     """Whether it goes on with one that was not finished, or of which all is there."""
     losses: tuple[Loss, ...]
+    there: bool = False
+    """Whether all of it is there already."""
 
     def check(self, lossy: bool) -> None:
         """InputError if the target cannot hold it, or not all of it."""
@@ -101,6 +103,8 @@ class Copied(msgspec.Struct, frozen=True):
     resumed: bool
     rounds: int
     """How often the source was gone through. More than one: it was written to meanwhile."""
+    there: bool = False
+    """Whether all of it was there already: it was compared, and nothing was copied."""
 
     @property
     def memories(self) -> int:
@@ -186,12 +190,14 @@ def _plan(
     if state == "alike":
         told = _Counting(progress, "Verifying", 2 * total)
         compared = [_same(source, target, place, _changed(losses, place), told) for place in places]
-    return Plan(tuple(names), tuple(places), total, state != "empty", tuple(losses)), compared
+    planned = Plan(tuple(names), tuple(places), total, state != "empty", tuple(losses), state == "alike")
+    return planned, compared
 
 
 def _check_apart(source: Store, target: Store) -> None:
     roots = [os.path.realpath(root) if (root := getattr(store, "root", None)) else None for store in (source, target)]
-    if source is target or (roots[0] is not None and roots[0] == roots[1]):
+    known = [store.identity() if isinstance(store, Identified) else None for store in (source, target)]
+    if source is target or any(one is not None and one == other for one, other in (roots, known)):
         raise InputError("target", "is where the source is; give another place")
     for store, other in ((source, roots[1]), (target, roots[0])):
         if isinstance(store, OnDisk) and other is not None:
@@ -339,7 +345,7 @@ def copy(
     planned, held = _plan(source, target, tenants, progress)
     planned.check(lossy)
     if held:
-        return Copied(tuple(map(_copied, held)), planned.losses, planned.resumes, 1)
+        return Copied(tuple(map(_copied, held)), planned.losses, planned.resumes, 1, there=True)
     claims = _Claims(target, planned.tenants)
     copying = _Copying(source, target, planned, claims, lossy, progress)
     before, compared = list[_Compared](), list[_Compared]()

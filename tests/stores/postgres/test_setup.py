@@ -270,6 +270,17 @@ def test_erasing_says_what_a_server_keeps(server: Server, database: str) -> None
         assert (nothing.count, nothing.erased, nothing.note) == (0, True, None)
 
 
+def test_a_database_is_not_copied_into_itself_by_another_name(server: Server, database: str) -> None:
+    with Memory(server.url(database)) as memory:
+        memory.remember("Alice prefers tabs")
+    url = server.url(database)
+    by_socket = server.socket.replace("/postgres?", f"/{database}?")
+    for other in (url, url.replace("127.0.0.1", "localhost"), by_socket):
+        done = recollect("copy", url, other)
+        assert (done.returncode, "is where the source is" in done.stderr) == (1, True), other
+    assert recollect("copy", url, f"{by_socket}&schema=another").returncode == 0
+
+
 def test_a_recall_of_many_gives_as_many(server: Server, database: str) -> None:
     with Memory(server.url(database), embedder="none") as memory:
         memory.remember_many([f"apple number {n}" for n in range(600)])

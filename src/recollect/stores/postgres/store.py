@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
 
 _SOON = 0.25
+_IDENTITY = """SELECT extract(epoch FROM pg_postmaster_start_time())::text, oid::text FROM pg_database
+    WHERE datname = current_database()"""
 _USED = "memories > 0 OR things > 0 OR entries > 0"
 
 
@@ -145,6 +147,11 @@ class Postgres:
     def tenants(self) -> list[str]:
         sql = f"SELECT DISTINCT tenant FROM {{s}}.places WHERE {_USED} ORDER BY tenant"
         return sorted({tenant for (tenant,) in self._sessions.administer(sql)})
+
+    def identity(self) -> str:
+        """A server has no other name that is its own alone: not even one that was copied started at the same time."""
+        started, database = self._home.patiently(lambda connection: connection.execute(_IDENTITY).fetchone())
+        return f"postgresql {started} {database} {self._home.location.schema}"
 
     def away(self) -> dict[str, str]:
         return self._sessions.away()
