@@ -594,21 +594,21 @@ def test_the_command_lists_moves_and_takes_back(pair: Pair) -> None:
 
 
 def test_what_is_about_all_tenants_names_those_that_are_elsewhere(pair: Pair, tmp_path: Path) -> None:
-    for tenant in ("stays", "leaves"):
+    for tenant in ("aa-stays", "aa-leaves"):  # the first ones are told by name
         pair.at(tenant).remember("the office is in Porto")
-    pair.move("leaves", "b")
+    pair.move("aa-leaves", "b")
     home = ("--store", pair.home.url())
     listed = {one["tenant"]: one for one in json.loads(recollect("tenants", "--json", *home).stdout)}
-    assert listed["leaves"] == {"tenant": "leaves", "server": "b", "memories": None, "moving_to": None}
-    assert listed["stays"]["memories"] == 1
+    assert listed["aa-leaves"] == {"tenant": "aa-leaves", "server": "b", "memories": None, "moving_to": None}
+    assert listed["aa-stays"]["memories"] == 1
     assert "leaves" in recollect("tenants", *home).stdout
     for words in (["maintain", "--all-tenants", "--dry-run"], ["verify"]):
         assert "leaves on b" in recollect(*words, *home).stderr, words
     done = recollect("copy", pair.home.url(), f"sqlite:{tmp_path / 'all'}", "--json")
     error = json.loads(done.stdout)["error"]
     assert (done.returncode, error["type"], "leaves on b" in error["message"]) == (1, "MovedError", True)
-    assert recollect("copy", pair.home.url(), f"sqlite:{tmp_path / 'one'}", "--tenant", "stays").returncode == 0
-    done = recollect("copy", pair.home.url(), f"sqlite:{tmp_path / 'other'}", "--tenant", "leaves")
+    assert recollect("copy", pair.home.url(), f"sqlite:{tmp_path / 'one'}", "--tenant", "aa-stays").returncode == 0
+    done = recollect("copy", pair.home.url(), f"sqlite:{tmp_path / 'other'}", "--tenant", "aa-leaves")
     assert (done.returncode, "was moved to the server 'b'" in done.stderr) == (1, True)
 
 
