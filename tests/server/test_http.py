@@ -8,7 +8,6 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,18 +21,6 @@ from recollect import AccessError, AsyncMemory, InputError, Memory, NotFoundErro
 from recollect.logs import JsonLines
 from recollect.server import api, idempotency
 from recollect.server.limits import Limits
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Served]:
-    with Memory(tmp_path / "m") as memory, served(memory) as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with plain.Client(base_url=f"{server.url}/v1", headers=server.headers()) as client:
-        yield client
 
 
 def test_a_refusal_names_the_field_and_the_limit(client: httpx.Client) -> None:

@@ -23,18 +23,6 @@ from recollect.remote import client as remote_client
 from recollect.server import idempotency
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Served]:
-    with Memory(tmp_path / "m") as memory, served(memory) as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with plain.Client(base_url=f"{server.url}/v1", headers=server.headers()) as client:
-        yield client
-
-
 @contextmanager
 def before(server: Served, meddle: Callable[[Request, httpx.Response], httpx.Response | None]) -> Iterator[str]:
     """A proxy. `meddle` is given each answer; None cuts the connection in its place."""
