@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from recollect import Memory
@@ -50,6 +51,13 @@ def test_a_key_for_all_tenants_is_bound_to_nothing(tmp_path: Path) -> None:
     assert "all tenants" in recollect(tmp_path, "keys")
     words = ("keys", "create", "x", "--all-tenants", "--tenant", "acme")
     assert "do not go together" in recollect(tmp_path, *words, fails=True)
+
+
+def test_a_key_ends_at_a_time_or_after_one(tmp_path: Path) -> None:
+    made = json.loads(recollect(tmp_path, "keys", "create", "short", "--expires", "7d", "--json"))["key"]
+    ends, begun = (datetime.fromisoformat(made[name]) for name in ("expires_at", "created_at"))
+    assert timedelta(days=7) - timedelta(minutes=5) < ends - begun < timedelta(days=7, minutes=5)
+    assert "a distance such as" in recollect(tmp_path, "keys", "create", "x", "--expires", "soon", fails=True)
 
 
 def test_a_person_is_added_with_a_password_from_a_pipe(tmp_path: Path) -> None:

@@ -185,10 +185,20 @@ def test_tls_is_by_file_names(serve: Start, tmp_path: Path, monkeypatch: pytest.
     assert "come together" in half.communicate(timeout=60)[1]
 
 
-@pytest.mark.parametrize("proxy", ["nginx", "10.0.0.300", "10.0.0.1/8", ""])
-def test_a_proxy_is_named_by_its_address(tmp_path: Path, proxy: str) -> None:
-    done = recollect("serve", "--store", str(tmp_path / "m"), "--proxy", proxy)
-    assert (done.returncode, done.stderr.startswith("recollect: proxy: ")) == (1, True)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("proxy", "nginx"),
+        ("proxy", "10.0.0.300"),
+        ("proxy", "10.0.0.1/8"),
+        ("proxy", ""),
+        ("host", "http://x"),
+        ("host", "a b"),
+    ],
+)
+def test_a_proxy_is_an_address_and_a_host_a_name(tmp_path: Path, option: str, value: str) -> None:
+    done = recollect("serve", "--store", str(tmp_path / "m"), f"--{option}", value)
+    assert (done.returncode, done.stderr.startswith(f"recollect: {option}: ")) == (1, True)
     assert not (tmp_path / "m").exists()
 
 

@@ -78,11 +78,7 @@ def serve(
     _check_files(tls_cert, tls_key)
     if not 0.1 <= rate <= 1e6:
         raise InputError("rate", "must be from 0.1 to 1,000,000 requests a second")
-    for proxy in proxies:
-        _check_proxy(proxy)
-    for name in hosts:
-        if not _HOST.fullmatch(name):
-            raise InputError("host", f"{name[:60]!r} is no name that a browser asks for, such as memory.example.org")
+    _check_names(proxies, hosts)
     _check_installed()
     from recollect.server.limits import Limits
     from recollect.server.running import Secured, built, run
@@ -170,13 +166,17 @@ def _check_files(certificate: str | None, key: str | None) -> None:
             raise InputError(option, f"there is no file {file}")
 
 
-def _check_proxy(given: str) -> None:
-    try:
-        ip_network(given)
-    except ValueError:
-        raise InputError(
-            "proxy", f"{given[:60]!r} is no address such as 10.0.0.2, nor a network such as 10.0.0.0/8"
-        ) from None
+def _check_names(proxies: Sequence[str], hosts: Sequence[str]) -> None:
+    for proxy in proxies:
+        try:
+            ip_network(proxy)
+        except ValueError:
+            raise InputError(
+                "proxy", f"{proxy[:60]!r} is no address such as 10.0.0.2, nor a network such as 10.0.0.0/8"
+            ) from None
+    for name in hosts:
+        if not _HOST.fullmatch(name):
+            raise InputError("host", f"{name[:60]!r} is no name that a browser asks for, such as memory.example.org")
 
 
 def _link(serving: Serving, address: str) -> str:
