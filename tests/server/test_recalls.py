@@ -83,6 +83,29 @@ def test_several_processes_count_together_and_nothing_is_lost_at_the_end(tmp_pat
     other.close()
 
 
+@pytest.mark.parametrize("kind", STORES)
+def test_who_is_overtaken_counts_on_from_there(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    location, clock = located(kind, tmp_path / "m"), Clock(datetime(2026, 3, 1, 12, tzinfo=UTC))
+    one, other = open_store(location), open_store(location)
+    first, second = Recalls(one, clock), Recalls(other, clock)
+    find = first._known
+    for _ in range(2):  # nobody has counted yet, and then somebody has
+        first.count(HERE)
+        second.count(HERE)
+
+        def overtaken(place: Place) -> object:
+            known = find(place)
+            second.write()  # what was just read is old now
+            return known
+
+        monkeypatch.setattr(first, "_known", overtaken)
+        first.write()
+        monkeypatch.undo()
+    assert first.daily(HERE, 1) == {"2026-03-01": 4}
+    one.close()
+    other.close()
+
+
 def test_what_was_counted_outlasts_the_process(tmp_path: Path) -> None:
     for _ in range(2):
         with Memory(tmp_path / "m") as memory, served(memory) as server, server.memory() as there:

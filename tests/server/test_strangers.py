@@ -76,6 +76,24 @@ def test_an_export_is_whole_or_not_there(server: Served, tmp_path: Path, instead
         assert [one.text for one in memory.list()] == ["Ada likes tea"]
 
 
+def test_an_export_that_leads_elsewhere_says_where(server: Served, tmp_path: Path) -> None:
+    elsewhere = httpx.Response(302, headers={"location": "https://sso.example/login"})
+
+    def meddle(request: Request, told: httpx.Response) -> httpx.Response | None:
+        return elsewhere if "/export" in request.path else told
+
+    with (
+        before(server, meddle) as url,
+        Memory(url, key=server.key()) as memory,
+        pytest.raises(StoreError, match=r"leads on to https://sso\.example/login"),
+    ):
+        memory.export(tmp_path / "backup.json")
+
+
+def test_a_kind_of_content_is_told_once(server: Served) -> None:
+    assert plain.get(f"{server.url}/login").headers["content-type"] == "text/html; charset=utf-8"
+
+
 @pytest.mark.parametrize("content", [_PORTAL, b"", b"[]", b"null", b'{"x": 1}'])
 def test_what_is_no_answer_of_ours_is_told_as_such(server: Served, content: bytes) -> None:
     strange: list[bool] = []
