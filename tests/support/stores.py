@@ -57,8 +57,9 @@ def traces(location: str, text: bytes) -> list[str]:
 
 def _holds(connection: psycopg.Connection, table: str, text: bytes) -> bool:
     """Whether a row has it, as text or as bytes, which are shown as hexadecimal digits."""
-    question = f"SELECT EXISTS (SELECT FROM {table} t WHERE strpos(t::text, %s) > 0 OR strpos(t::text, %s) > 0)"
-    return connection.execute(question.encode(), [text.decode("utf-8", "replace"), text.hex()]).fetchone() == (True,)
+    question = f"SELECT EXISTS (SELECT FROM {table} t WHERE strpos(t::text, %s) > 0 OR t::text ~ %s)"
+    bytes_shown = rf"\\x([0-9a-f]{{2}})*{text.hex()}"  # and not anywhere in a hash
+    return connection.execute(question.encode(), [text.decode("utf-8", "replace"), bytes_shown]).fetchone() == (True,)
 
 
 def sweep() -> None:
