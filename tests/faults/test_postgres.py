@@ -838,7 +838,7 @@ def test_a_fork_inside_a_transaction_leaves_it_to_the_parent(server: Server, sch
 INTERRUPTED = """
 import faulthandler
 faulthandler.dump_traceback_later(20, exit=True)
-import gc, json, signal, sys, threading, time
+import json, signal, sys, threading, time
 from recollect import Memory
 from recollect.errors import UnavailableError
 from recollect.stores.port import Place
@@ -880,10 +880,7 @@ while time.monotonic() < until:
         interrupt = error  # as an interactive Python keeps it, with all that its frames hold
     except UnavailableError:  # psycopg makes it of the second of two that come at once
         inside = False
-    if store.sessions.work is not None:  # it came just when the block was left, of which its frames hold the rest
-        interrupt = None
-        gc.collect()
-        assert store.sessions.work is None, "a transaction was left open"
+    assert store.sessions.work is None, "a transaction was left open"
 for thread in threads:
     thread.join()
 mine.remember("last")

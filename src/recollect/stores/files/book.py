@@ -8,8 +8,7 @@ guard of another book. Readers take the guard only; whoever takes both takes `wr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
@@ -32,6 +31,7 @@ from recollect.stores.files.staging import Staged
 from recollect.stores.files.state import Row
 from recollect.stores.folders import Resume, resumed_at
 from recollect.stores.port import Before, By, Damage, Order, Place
+from recollect.stores.scope import Attempt
 from recollect.stores.shelves import Thing
 from recollect.stores.touches import Touched, Touches
 
@@ -77,28 +77,24 @@ class Book:
         """What this thread has staged, if it is in a transaction."""
         return self.staged if self.owner == threading.get_ident() else None
 
-    @contextmanager
-    def reading(self) -> Generator[Reader]:
-        """With everything that is written by now. Nobody writes into the state meanwhile."""
-        with self.guard:
-            if not self.config.performance.index_in_memory and not self.busy:
-                self.reader.reset()
-            self.reader.refresh()
-            yield self.reader
-
     def read(self, what: Callable[[], T]) -> T:
-        """Under the guard, and once more where files were replaced meanwhile."""
+        """With everything that is written by now, and once more where files were replaced meanwhile."""
         for _ in range(_TRIES):
             try:
-                with self.reading():
-                    return what()
+                return self._read(what)
             except MovedError:
                 continue
             except StoreError as error:
                 if isinstance(error.__cause__, OSError):
                     tell_failure(self.place, error)
                 raise
-        with self.reading():
+        return self._read(what)
+
+    def _read(self, what: Callable[[], T]) -> T:
+        with self.guard:  # nobody writes into the state meanwhile
+            if not self.config.performance.index_in_memory and not self.busy:
+                self.reader.reset()
+            self.reader.refresh()
             return what()
 
     # Memories. All of these are called under the guard.
@@ -246,13 +242,10 @@ class Book:
 
     def close_files(self) -> bool:
         """Let go of descriptors, where nobody reads just now; what was read stays known."""
-        if not self.guard.acquire(blocking=False):
-            return False
-        try:
-            self.reader.close()
-        finally:
-            self.guard.release()
-        return True
+        with Attempt(self.guard) as taken:
+            if taken:
+                self.reader.close()
+        return taken
 
     def sync(self, *names: str) -> None:
         """Make durable what was written without waiting for the disk."""

@@ -23,14 +23,11 @@ def copy(opened: Opened, parts: Sequence[str], root: str, folder: str) -> None:
     """
     book = opened.book
     with ExitStack() as stack:
-        opened.writer.begin("backup")
-        try:
+        with opened.writer.turn("backup"):
             if book.reader.unsaved:
                 raise StoreError(f"{len(book.reader.unsaved)} writes are not saved yet: {book.unsaved_because}")
             found = [(path, stack.enter_context(open(path, "rb"))) for path in _files(parts)]
             sizes = [os.fstat(file.fileno()).st_size for _, file in found]
-        finally:
-            opened.writer.end(None)
         for (path, file), size in zip(found, sizes, strict=True):
             _write(file, size, os.path.join(folder, os.path.relpath(path, root)))
 

@@ -107,7 +107,7 @@ class Appender:
         return outcome
 
     def append(self, parts: Mapping[str, bytes], known: Mapping[str, int], *, durable: bool = True) -> None:
-        """After an OSError nothing of it is left, or whoever comes next removes it.
+        """After an error or interrupt nothing of it is left, or whoever comes next removes it.
 
         `known` are the sizes up to which the files are known to end with a whole line.
         """
@@ -137,7 +137,7 @@ class Appender:
                 self._files[name].append(data if starts[name] == began[name][1] else b"\n" + data)
             for name in _synced(parts) if durable else ():
                 self._files[name].sync()
-        except OSError:
+        except BaseException:
             self.uncut = {name: size for name, (_, size) in began.items()}
             self.lock.unsettled = True
             self.cut()
@@ -167,6 +167,11 @@ class Appender:
     def close_files(self) -> None:
         for file in self._files.values():
             file.close()
+
+    def let_go(self) -> None:
+        """In the middle of whatever it was."""
+        self.close_files()
+        self.lock.let_go()
 
     def abandon(self) -> None:
         """In a forked child: the parent's lock is the parent's."""

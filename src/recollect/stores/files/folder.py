@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -18,12 +18,11 @@ from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
 from recollect.stores.files import files, unsaved
 from recollect.stores.files.book import Book
-from recollect.stores.files.changes import Changes
 from recollect.stores.files.copying import copy
 from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
-from recollect.stores.files.transaction import Inside, Opened, Transaction
-from recollect.stores.files.writer import SOON, GoneError
+from recollect.stores.files.transaction import Changing, Inside, Opened, Transaction
+from recollect.stores.files.writer import SOON
 from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed, there
 from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.shelves import Thing
@@ -131,10 +130,8 @@ class FileFolder:
     def transaction(self, *places: Place) -> Transaction:
         return Transaction(self._inside, self.opened, self._layout.starting, places)
 
-    @contextmanager
-    def _in(self, place: Place) -> Generator[Changes]:
-        with self.transaction(place):
-            yield self._inside.places[place].changes
+    def _in(self, place: Place) -> Changing:
+        return Changing(self.transaction(place), place)
 
     def _exists(self, place: Place) -> bool:
         return place in self._inside.places or self.book(place).fileset.exists()
@@ -248,8 +245,8 @@ class FileFolder:
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and self._exists(place):
-            with Transaction(self._inside, self.opened, self._layout.starting, (place,), SOON):
-                self._inside.places[place].changes.embed(model, vectors)
+            with Transaction(self._inside, self.opened, self._layout.starting, (place,), SOON) as inside:
+                inside[place].changes.embed(model, vectors)
 
     def places(self, tenant: str) -> list[Place]:
         return self._layout.places(tenant)
@@ -262,18 +259,18 @@ class FileFolder:
         if place.workspace is None or not any(map(there, parts)):
             return
         writer, book = self.opened(place).writer, self.book(place)
-        writer.begin("drop")
         trash = os.path.join(os.path.dirname(parts[0]), TRASH + new_id())
-        try:
-            os.mkdir(trash, files.PRIVATE_FOLDER)
-            for number, part in enumerate(parts):
-                with suppress(FileNotFoundError):
-                    os.rename(part, os.path.join(trash, str(number)))
-        except OSError as error:
-            raise StoreError(f"workspace {place.workspace} could not be removed: {error.strerror}") from error
-        finally:
-            book.forget(everything=True)
-            writer.end(GoneError())
+        with writer.turn("drop") as turn:
+            try:
+                os.mkdir(trash, files.PRIVATE_FOLDER)
+                for number, part in enumerate(parts):
+                    with suppress(FileNotFoundError):
+                        os.rename(part, os.path.join(trash, str(number)))
+            except OSError as error:
+                raise StoreError(f"workspace {place.workspace} could not be removed: {error.strerror}") from error
+            finally:
+                book.forget(everything=True)
+                turn.gone = True
         self.residents.drop(book)
         empty_trash(os.path.dirname(parts[0]))
 
@@ -362,11 +359,8 @@ class FileFolder:
     def _compacted(self, opened: Opened) -> int:
         """Of this very book: another thread may have closed the folder since, and a book that is opened anew would wait
         for the lock of this one."""
-        opened.writer.begin("compact")
-        try:
+        with opened.writer.turn("compact"):
             return compact(opened.book)
-        finally:
-            opened.writer.end(None)
 
     def damage(self, place: Place) -> list[Damage]:
         return self.book(place).damage()

@@ -215,15 +215,12 @@ class Ledger(FileFolder):
             return 0
         tell(place, logging.INFO, "session compaction started")
         opened.writer.settle()
-        opened.writer.begin("compact")
-        try:
+        with opened.writer.turn("compact"):
             state = book.reader.state
             entries = len(state.rows.keys() | state.tombs.keys())
             freed = self._compacted(opened)  # of the log: the index is counted out, it may be new
             assert book.session is not None
             book.session.compacted(entries, freed, started)
-        finally:
-            opened.writer.end(None)
         self._sum_up(opened)
         self._write_indices()
         return freed

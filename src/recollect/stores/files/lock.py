@@ -180,6 +180,14 @@ class Lock:
         finally:
             self.forget()
 
+    def let_go(self) -> None:
+        """As it is. What the note tells of is for the next holder to finish or take back."""
+        try:
+            if self._fd >= 0:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+        finally:
+            self.forget()
+
     def _write(self, note: LockNote) -> None:
         text = b"{}" if note is IDLE else _encode(note)
         if len(text) >= _SIZE:

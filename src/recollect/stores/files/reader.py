@@ -72,6 +72,8 @@ class Reader:
         self._ends: dict[str, bytes] = {}
         """The last bytes that were read of each file."""
         self._contents: OrderedDict[str, tuple[int, int, Any]] = OrderedDict()
+        self._reading = False
+        """Whether lines are being taken in. If nobody is at that, an interrupt has left it half done."""
 
     def _counter(self) -> int:
         """The highest number that was given to a memory which is no longer in the file."""
@@ -83,7 +85,7 @@ class Reader:
     def refresh(self) -> None:
         """Take in what was written since."""
         there = self._fileset.identities(self._fileset.read)
-        if there != self.seen:
+        if there != self.seen or self._reading:
             self._catch_up(there)
 
     def _catch_up(self, there: dict[str, Identity]) -> None:
@@ -95,8 +97,9 @@ class Reader:
             if again == there and all(self._has(name, which) for name, which in there.items()):
                 break
             there = again
-        if not self._continues(there, ends):
+        if self._reading or not self._continues(there, ends):
             self.reset()
+        self._reading = True
         for name in self._fileset.read:
             self._read_tail(name, ends[name])
         main = self._fileset.main
@@ -105,6 +108,7 @@ class Reader:
         self._tell_damage()
         if self.unsaved:
             self._apply(self.unsaved)
+        self._reading = False
 
     def _has(self, name: str, which: Identity) -> bool:
         """Whether the file that is open is that one."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Callable, Mapping, Sequence
 
 from recollect.errors import StoreError
 from recollect.stores.files.book import Book
@@ -15,6 +14,7 @@ from recollect.stores.files.reader import tell
 from recollect.stores.files.staging import Mark
 from recollect.stores.files.writer import Writer
 from recollect.stores.port import Place, in_order
+from recollect.stores.scope import Scope
 
 
 class Opened:
@@ -59,7 +59,7 @@ class Inside(threading.local):
         self.places: dict[Place, Opened] = {}
 
 
-class Transaction:
+class Transaction(Scope[Mapping[Place, Opened]]):
     """Opened if the thread has none, else joined. What goes wrong inside takes back what was done in this one."""
 
     __slots__ = ("_inside", "_marks", "_mine", "_open", "_places", "_seconds", "_starting")
@@ -81,7 +81,7 @@ class Transaction:
         self._mine: dict[Place, Opened] = {}
         self._marks: list[tuple[Writer, Mark]] = []
 
-    def __enter__(self) -> None:
+    def enter(self) -> Mapping[Place, Opened]:
         places = self._inside.places
         if not places:
             self._starting()
@@ -91,21 +91,17 @@ class Transaction:
                 raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
         if not self._mine:
             self._marks = [(places[place].writer, places[place].writer.staged.mark()) for place in self._places]
+        return places
 
     def _begin(self, places: dict[Place, Opened]) -> None:
-        try:
-            for place in self._places:
-                opened = self._open(place)
-                if self._seconds is None:
-                    opened.writer.begin()
-                else:
-                    opened.writer.begin_within(self._seconds, "write")
-                places[place] = self._mine[place] = opened
-        except BaseException as error:
-            self._end(error)
-            raise
+        for place in self._places:
+            opened = places[place] = self._mine[place] = self._open(place)
+            if self._seconds is None:
+                opened.writer.begin()
+            else:
+                opened.writer.begin_within(self._seconds, "write")
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+    def leave(self, error: BaseException | None) -> None:
         if self._mine:
             self._end(error)
         elif error is not None:
@@ -121,12 +117,39 @@ class Transaction:
                     opened.writer.prepare()
             except BaseException as failure:
                 problem = failure
-        mine, self._mine = self._mine, {}
-        for place, opened in mine.items():
-            self._inside.places.pop(place, None)
+        for place, opened in list(self._mine.items()):
             try:
                 opened.writer.end(problem)
+                self._inside.places.pop(place, None)
+                del self._mine[place]
             except BaseException as failure:
                 problem = problem or failure
         if problem is not None and problem is not error:
             raise problem
+
+    def abandon(self) -> None:
+        for place, opened in list(self._mine.items()):
+            opened.writer.abandon()
+            self._inside.places.pop(place, None)
+            del self._mine[place]
+        for writer, mark in self._marks:
+            writer.take_back(mark)
+
+
+class Changing(Scope[Changes]):
+    """The transaction of one place, and what changes it."""
+
+    __slots__ = ("_place", "_transaction")
+
+    def __init__(self, transaction: Transaction, place: Place) -> None:
+        self._transaction = transaction
+        self._place = place
+
+    def enter(self) -> Changes:
+        return self._transaction.enter()[self._place].changes
+
+    def leave(self, error: BaseException | None) -> None:
+        self._transaction.leave(error)
+
+    def abandon(self) -> None:
+        self._transaction.abandon()

@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from recollect.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
@@ -23,6 +24,7 @@ from recollect.stores.files.reader import Parts, tell, tell_failure
 from recollect.stores.files.rewriting import rewrite
 from recollect.stores.files.staging import Mark, Staged
 from recollect.stores.files.state import FOREVER
+from recollect.stores.scope import Scope
 from recollect.stores.touches import Touched
 
 _TRIES = 50
@@ -38,11 +40,15 @@ _PAUSE = 0.005
 
 
 class Writer:
-    """Who writes into a book: `begin` and `end` enclose whatever is staged, and may be nested."""
+    """Who writes into a book: `begin` and `end` enclose whatever is staged, and may be nested.
+
+    Whoever calls them is a `Scope`, and calls `abandon` where one of them did not come to its end.
+    """
 
     def __init__(self, book: Book) -> None:
         self.book = book
-        self._depth = 0
+        self.depth = 0
+        """How many blocks of one thread are inside one another."""
         self._pid = 0
         self._parts: dict[str, bytes] | None = None
         self._taken: Mapping[str, Touched] = {}
@@ -55,45 +61,43 @@ class Writer:
 
     # Beginning
 
+    def turn(self, operation: str, seconds: float | None = None) -> Turn:
+        """To write, for a block. `seconds` to wait for other writers; as long as the store is patient without."""
+        return Turn(self, operation, seconds)
+
     def begin(self, operation: str = "write") -> None:
         """Take the lock, finish what a dead process left, and know all that is written."""
         book = self.book
+        if self.depth and book.mine() is not None:
+            self.depth += 1
+            return
         if not book.writing.acquire(timeout=book.config.patience.total):
             problem = f"{book.fileset.folder}: another thread wrote for too long; try again"
             tell(book.place, logging.WARNING, "lock timeout", problem=problem)
             raise ConcurrencyError(problem)
-        try:
-            if self._depth == 0:
-                self._open(self._locked(operation))
-            self._depth += 1
-        except BaseException:
-            book.writing.release()
-            raise
+        self._open(self._locked(operation))
+        self.depth = 1
 
     def begin_within(self, seconds: float, operation: str) -> None:
         """As `begin`, for what can be made up for: it waits for other writers no longer than that."""
         deadline = time.monotonic() + seconds
-        while not self.try_begin(operation):
+        while not self._try_begin(operation):
             if time.monotonic() >= deadline:
                 raise ConcurrencyError(f"{self.book.fileset.folder}: somebody else writes just now; try again")
             time.sleep(_PAUSE)
 
-    def try_begin(self, operation: str) -> bool:
+    def _try_begin(self, operation: str) -> bool:
         """As `begin`, but False at once where somebody else writes."""
         book = self.book
-        if not book.writing.acquire(blocking=False):
+        if book.mine() is not None or not book.writing.acquire(blocking=False):
             return False
-        try:
-            left = None if self._depth else book.appender.lock.try_acquire(operation)
-            if left is None:
-                book.writing.release()
-                return False
-            tell(book.place, logging.DEBUG, "lock acquired", operation=operation)
-            self._open(left)
-            self._depth += 1
-        except BaseException:
+        left = book.appender.lock.try_acquire(operation)
+        if left is None:
             book.writing.release()
-            raise
+            return False
+        tell(book.place, logging.DEBUG, "lock acquired", operation=operation)
+        self._open(left)
+        self.depth = 1
         return True
 
     def _locked(self, operation: str) -> LockNote:
@@ -199,8 +203,8 @@ class Writer:
     def save_unsaved(self) -> None:
         """Once more, if there is any."""
         if self.book.reader.unsaved:
-            self.begin("recover")
-            self.end(None)
+            with self.turn("recover"):
+                pass
 
     def _tidy(self) -> None:
         """Write anew what should be. If the disk refuses that, it is done with one of the next writes."""
@@ -254,12 +258,28 @@ class Writer:
         """Write what was staged, or forget it if there was an error. Prepares first, unless that was done."""
         if self._pid != os.getpid():
             return  # a fork in the middle: it is the parent's to finish
-        try:
-            self._depth -= 1
-            if not self._depth:
+        self.depth -= 1
+        if not self.depth:
+            try:
                 self._finish(error)
-        finally:
-            self.book.writing.release()
+            finally:
+                self.book.writing.release()
+
+    def abandon(self, depth: int = 0) -> None:
+        """Let go of what this thread holds beyond that depth, if anything: `begin` or `end` was broken off anywhere.
+
+        What was being written is left to whoever comes next, as if this process had died.
+        """
+        book = self.book
+        if depth:
+            self.depth = depth
+        elif self._pid in (0, os.getpid()) and book.writing.acquire(blocking=False):  # else another thread has it
+            self.depth = 0
+            self._forget_staged()
+            book.appender.let_go()
+            book.writing.release()
+            with suppress(RuntimeError):  # it had not been taken before
+                book.writing.release()
 
     def _finish(self, error: BaseException | None) -> None:
         try:
@@ -364,8 +384,36 @@ class Writer:
             return
         try:
             if book.fileset.exists():
-                self.begin_within(seconds, "touch")
-                self.end(None)
+                with self.turn("touch", seconds):
+                    pass
         except (StoreError, OSError) as error:
             level = logging.WARNING if isinstance(error, ConcurrencyError) else logging.ERROR
             tell(book.place, level, "retrievals not counted yet", problem=str(error))
+
+
+class Turn(Scope["Turn"]):
+    """One thread's turn to write."""
+
+    __slots__ = ("_depth", "_operation", "_seconds", "_writer", "gone")
+
+    def __init__(self, writer: Writer, operation: str, seconds: float | None) -> None:
+        self._writer = writer
+        self._operation = operation
+        self._seconds = seconds
+        self._depth = 0
+        self.gone = False
+        """Whether there is nothing left to write to."""
+
+    def enter(self) -> Turn:
+        self._depth = self._writer.depth if self._writer.book.mine() is not None else 0
+        if self._seconds is None:
+            self._writer.begin(self._operation)
+        else:
+            self._writer.begin_within(self._seconds, self._operation)
+        return self
+
+    def leave(self, error: BaseException | None) -> None:
+        self._writer.end(GoneError() if self.gone else error)
+
+    def abandon(self) -> None:
+        self._writer.abandon(self._depth)

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -30,6 +30,7 @@ from recollect.errors import (
     StoreError,
     UnavailableError,
 )
+from recollect.stores.scope import Scope
 
 
 class Connection(Protocol):
@@ -39,6 +40,8 @@ class Connection(Protocol):
     prepare_threshold: int | None
     answer: float | None
     slot: Any
+    lent: bool
+    """Whether somebody has it."""
     url: str
     pgconn: Any
     info: Any
@@ -154,18 +157,15 @@ class Connections:
         _abandoned.extend(connection for connection, _ in self._idle)
         self._begin_anew()
 
-    @contextmanager
-    def lent(self, patience: float = PATIENCE) -> Generator[Connection]:
-        """One for a transaction. It is given back in any case, and closed if the transaction is not over."""
-        connection = self._take(patience)
-        try:
-            yield connection
-        finally:
-            self.give_back(connection)
+    def lent(self, patience: float = PATIENCE) -> Lent:
+        """One for a block. It is given back in any case, and closed if a transaction in it is not over."""
+        return Lent(self, patience)
 
     def take(self, patience: float = PATIENCE) -> Connection:
         """One that whoever takes it must give back."""
-        return self._take(patience)
+        connection = self._take(patience)
+        connection.lent = True
+        return connection
 
     def _take(self, patience: float) -> Connection:
         until = time.monotonic() + patience
@@ -205,6 +205,7 @@ class Connections:
             self._free.notify()
 
     def give_back(self, connection: Connection) -> None:
+        """Once more is no harm: the first time may have been broken off."""
         broken = connection.closed
         if broken or connection.pgconn.transaction_status or connection.pgconn.pipeline_status:  # not at rest
             _close(connection)
@@ -212,9 +213,12 @@ class Connections:
             if broken:  # what ended it has mostly ended the others as well, and each would cost a call its patience
                 self.close()
             return
+        rested = connection, time.monotonic()
         with self._lock:
-            self._idle.append((connection, time.monotonic()))
-            self._free.notify()
+            if connection.lent:
+                connection.lent = False
+                self._idle.append(rested)
+                self._free.notify()
 
     def _connect(self, until: float, slot: _Slot) -> Connection:
         """Once more after a while where the server was there before: it may be starting again, or be full.
@@ -267,6 +271,28 @@ class Connections:
             _close(connection)
 
 
+class Lent(Scope[Connection]):
+    """A connection for a block."""
+
+    __slots__ = ("_connection", "_connections", "_patience")
+
+    def __init__(self, connections: Connections, patience: float) -> None:
+        self._connections = connections
+        self._patience = patience
+        self._connection: Connection | None = None
+
+    def enter(self) -> Connection:
+        self._connection = self._connections.take(self._patience)
+        return self._connection
+
+    def leave(self, error: BaseException | None) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        if self._connection is not None:
+            self._connections.give_back(self._connection)
+
+
 class _Slot:
     """One of as many connections as there may be, for as long as somebody has it: an interrupt anywhere frees it."""
 
@@ -283,6 +309,7 @@ def _quiet() -> Any:
 
     class Quiet(psycopg.Connection):
         slot: _Slot | None = None
+        lent = False
         answer: float | None = None
         """Seconds within which the server must go on answering, where it may be left for another."""
         url = ""

@@ -176,6 +176,10 @@ class Servers:
     def end(self, work: Work, error: BaseException | None) -> None:
         work.sessions.end(work, error)
 
+    def abandon(self) -> None:
+        for sessions in self.named.values():
+            sessions.abandon()
+
     def close(self) -> None:
         for sessions in self.named.values():
             sessions.close()

@@ -44,6 +44,7 @@ class Runner(Protocol):
     def writing(self, places: Sequence[Place], steps: int = 2, seconds: float = PATIENCE) -> Writing: ...
     def begin(self, places: Sequence[Place], seconds: float) -> Work: ...
     def end(self, work: Work, error: BaseException | None) -> None: ...
+    def abandon(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -158,14 +159,12 @@ class Sessions:
         """Run what may be run again: once more where the connection was lost before it answered."""
         until, pause = time.monotonic() + PATIENCE, _PAUSE
         while True:
-            connection = self.connections.take(until - time.monotonic())
             try:
-                return run(connection)
+                with self.connections.lent(until - time.monotonic()) as connection:
+                    return run(connection)
             except driver().Error as error:
                 if not lost(error) or time.monotonic() + pause > until:
                     raise translated(error, self.location) from error
-            finally:
-                self.connections.give_back(connection)
             time.sleep(pause)
             pause *= 2
 
@@ -203,44 +202,43 @@ class Sessions:
                 time.sleep(_BLINK)
 
     def start(self, places: Sequence[Place], seconds: float) -> Work:
-        """FrozenError or MovedError, with nothing done, if the tenant cannot be written here."""
-        self._thread.work = self._begun(places, seconds)
-        return self._thread.work
+        """With the locks of the places. FrozenError or MovedError, with nothing done, if they cannot be written here.
 
-    def _begun(self, places: Sequence[Place], seconds: float) -> Work:
-        """With the locks of the places. Nothing was done before, so a lost connection is no reason to give up."""
+        Nothing was done before, so a lost connection is no reason to give up.
+        """
         _ = self.facts  # which takes a connection: whoever held one already would wait for all who do the same
         until, pause = time.monotonic() + PATIENCE, _PAUSE
         while True:
-            connection = self.connections.take(until - time.monotonic())
-            work = Work(self, connection)
+            work = self._thread.work = Work(self, self.connections.take(until - time.monotonic()))
             try:
                 work.lock(places, seconds)
                 return work
             except (FrozenError, MovedError):
                 work.roll_back()
-                self.connections.give_back(connection)
+                self.abandon()
                 raise
             except driver().Error as error:
-                self.connections.give_back(connection)
+                self.abandon()
                 again = lost(error) or error.sqlstate in ("40P01", "40001")
                 if not again or time.monotonic() + pause > until:
                     raise translated(error, self.location) from error
-            except BaseException:
-                self.connections.give_back(connection)
-                raise
             time.sleep(pause)
             pause *= 2
 
     def end(self, work: Work, error: BaseException | None) -> None:
-        self._thread.work = None
         try:
             if error is None:
                 work.commit()
             else:
                 work.roll_back()
         finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of this thread's transaction, which is taken back if it is not over."""
+        if (work := self._thread.work) is not None:
             self.connections.give_back(work.connection)
+            self._thread.work = None
 
     def committed(self, work: Work) -> None:
         """Whether a transaction was committed whose answer was lost: an error if it was not, or nobody can tell."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,8 @@ from recollect.stores.postgres.servers import Servers
 from recollect.stores.postgres.sessions import Runner, Sessions
 from recollect.stores.postgres.shelves import ShelfTable
 from recollect.stores.postgres.statements import place_of, workspace_of
-from recollect.stores.postgres.work import Work
+from recollect.stores.postgres.work import Work, Writing
+from recollect.stores.scope import Scope
 from recollect.stores.shelves import Thing
 from recollect.stores.touches import Touched
 
@@ -56,26 +57,11 @@ class Postgres:
 
     # Memories
 
-    @contextmanager
-    def transaction(self, *places: Place) -> Generator[object]:
-        with self._writing(*places) as work:
-            yield work
+    def transaction(self, *places: Place) -> Counting:
+        return self._writing(*places)
 
-    @contextmanager
-    def _writing(self, *places: Place, steps: int = 2, seconds: float = PATIENCE) -> Generator[Work]:
-        """Counted retrievals are written along, before anything else changes what they count."""
-        opening = self._sessions.work is None
-        taken: dict[Place, Mapping[str, Touched]] = {}
-        try:
-            with self._sessions.writing(places, steps, seconds) as work:
-                if opening and work is not None:  # pyright: ignore[reportUnnecessaryComparison]
-                    for place in places:
-                        taken[place] = self._memories.write_touches(work, place)
-                yield work
-        except BaseException:
-            for place, touched in taken.items():
-                self._memories.touches(place).put_back(touched)
-            raise
+    def _writing(self, *places: Place, steps: int = 2, seconds: float = PATIENCE) -> Counting:
+        return Counting(self._memories, self._sessions.writing(places, steps, seconds), places)
 
     def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
         with self._writing(place, steps=1) as work:
@@ -217,6 +203,39 @@ class Postgres:
     def close(self) -> None:
         self._memories.settle_all()
         self._sessions.close()
+
+
+class Counting(Scope[Work]):
+    """A transaction. Counted retrievals are written along, before anything else changes what they count."""
+
+    __slots__ = ("_memories", "_places", "_taken", "_writing")
+
+    def __init__(self, memories: Memories, writing: Writing, places: Sequence[Place]) -> None:
+        self._memories = memories
+        self._places = places
+        self._writing = writing
+        self._taken: dict[Place, Mapping[str, Touched]] = {}
+
+    def enter(self) -> Work:
+        work = self._writing.enter()
+        if self._writing.opened:
+            for place in self._places:
+                self._taken[place] = self._memories.write_touches(work, place)
+        return work
+
+    def leave(self, error: BaseException | None) -> None:
+        self._writing.leave(error)
+        if error is not None:
+            self._put_back()
+
+    def abandon(self) -> None:
+        self._writing.abandon()
+        self._put_back()
+
+    def _put_back(self) -> None:
+        while self._taken:
+            place, touched = self._taken.popitem()
+            self._memories.touches(place).put_back(touched)
 
 
 def _others(servers: Mapping[str, str]) -> dict[str, Sessions]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.errors import StoreError
@@ -12,6 +11,7 @@ from recollect.stores.port import Place, in_order
 from recollect.stores.postgres.connections import Connection, driver, lost, translated
 from recollect.stores.postgres.placement import LOG, MOVES, FrozenError, Movement, What, encoded, lock_key, moved
 from recollect.stores.postgres.statements import DURABLE, Statement, literal, place_of, rows_of, whose, workspace_of
+from recollect.stores.scope import Scope
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.sessions import Runner, Sessions
@@ -154,18 +154,24 @@ class Work:
             self.transaction = transaction
             self.heads[place_of(tenant, workspace)] = Head(memories, things, entries, sealed or GENESIS)
 
+    @property
+    def depth(self) -> int:
+        """How many savepoints there are."""
+        return len(self._savepoints)
+
     def savepoint(self) -> None:
-        self.execute(f"SAVEPOINT s{len(self._savepoints)}")
+        self.execute(f"SAVEPOINT s{self.depth}")
         self._savepoints.append((dict(self.heads), self._tenant))
 
     def release(self, error: BaseException | None) -> None:
         """Keep what was written since the last savepoint, or take it back."""
-        heads, tenant = self._savepoints.pop()
-        name = f"s{len(self._savepoints)}"
+        heads, tenant = self._savepoints[-1]
+        name = f"s{self.depth - 1}"
         if error is None:
             # By itself: after a pipeline the server does not count for how long a transaction is idle, and whoever has
             # opened this one may take a while now.
             self.execute(f"RELEASE {name}")
+            del self._savepoints[-1]
             return
         self._waiting = []
         self.heads, self._tenant = heads, tenant  # the setting is taken back, too
@@ -173,6 +179,7 @@ class Work:
             self.connection.execute(f"ROLLBACK TO {name}; RELEASE {name}", prepare=False)
         except driver().Error:  # all of it is lost; the error that led here is the one to tell
             self.connection.close()
+        del self._savepoints[-1]
 
     def commit(self) -> None:
         """An error means that nothing was written, or says that this is not known."""
@@ -220,23 +227,27 @@ class Work:
                 self.connection.close()
 
 
-class Writing:
+class Writing(Scope[Work]):
     """The transaction of some places: opened if this thread has none, else joined.
 
     Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
     """
 
-    __slots__ = ("_opened", "_places", "_seconds", "_sessions", "_steps")
+    __slots__ = ("_depth", "_places", "_seconds", "_sessions", "_steps", "opened")
 
     def __init__(self, sessions: Runner, places: Sequence[Place], steps: int, seconds: float) -> None:
         self._sessions = sessions
         self._places = places if len(places) == 1 else in_order(places)
         self._steps = steps
         self._seconds = seconds
+        self._depth = 0
+        self.opened: bool | None = None
+        """Whether this is the one that has opened it: not known before it is entered."""
 
-    def __enter__(self) -> Work:
+    def enter(self) -> Work:
         work = self._sessions.work
-        self._opened = work is None
+        self._depth = 0 if work is None else work.depth
+        self.opened = work is None
         if not self._places:
             return None  # pyright: ignore[reportReturnType] - nobody has a place to write to
         if work is None:
@@ -249,11 +260,21 @@ class Writing:
         work.become(self._places[0].tenant)
         return work
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+    def leave(self, error: BaseException | None) -> None:
         work = self._sessions.work
         if work is None:
             return
-        if self._opened:
+        if self.opened:
             self._sessions.end(work, error)
         elif self._steps > 1:
             work.release(error)
+
+    def abandon(self) -> None:
+        work = self._sessions.work
+        if work is None:
+            return
+        if self.opened:
+            self._sessions.abandon()
+        elif self.opened is False:
+            while work.depth > self._depth:
+                work.release(KeyboardInterrupt())

@@ -22,6 +22,7 @@ from recollect.errors import (
     RecollectError,
     SchemaError,
 )
+from recollect.stores.scope import Scope
 from recollect.stores.sqlite.opening import (
     ADVICE,
     APPLICATION_ID,
@@ -339,9 +340,10 @@ class Database:
             self._durable = True
             self.ended(kept)
         finally:
-            self._leave()
+            self.leave()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """It is the next one's turn to write."""
         with self._lock:
             self._owner = 0
             if self._closing:
@@ -362,35 +364,49 @@ class Database:
     def ended(self, kept: bool) -> None:
         """Called last in every transaction, with whether it was committed."""
 
-    def savepoint(self) -> None:
+    def abandon(self) -> None:
+        """Let go of what this thread holds, if it holds anything: `begin` or `end` was broken off anywhere."""
+        if self.lock.acquire(blocking=False):  # else another thread has it
+            writer, self._writer = self._writer, None
+            if writer is not None:  # the traceback may keep a statement of it running, and so all from committing
+                self.dispose(writer)
+            self._end(kept=False)
+            with suppress(RuntimeError):  # it had not been taken before
+                self.lock.release()
+
+    def savepoint(self, depth: int) -> None:
         """A transaction inside the open one."""
         with self._translated():
-            self.writer.execute("SAVEPOINT inner")
+            self.writer.execute(f"SAVEPOINT s{depth}")
 
-    def release(self, error: BaseException | None) -> None:
-        """Keep what was written since the last savepoint, or take it back if there was an error."""
+    def release(self, depth: int, error: BaseException | None) -> None:
+        """Keep what was written since the savepoint, or take it back if there was an error."""
         with self._translated():
             if self.writer.in_transaction:  # else SQLite has rolled back everything already
-                self.writer.execute("RELEASE inner" if error is None else "ROLLBACK TO inner; RELEASE inner")
+                back = "" if error is None else f"ROLLBACK TO s{depth}; "
+                self.writer.execute(f"{back}RELEASE s{depth}")
         if isinstance(error, apsw.Error):
             raise self.problem(error) from error
 
-    @contextmanager
-    def alone(self) -> Generator[Any]:
+    def take_back(self, depth: int) -> None:
+        """What was written since the savepoint, if that is there."""
+        with suppress(apsw.Error):
+            self.writer.execute(f"ROLLBACK TO s{depth}; RELEASE s{depth}")
+
+    def alone(self) -> Alone:
         """The writer's connection outside any transaction, for what SQLite does not do inside one."""
+        return Alone(self)
+
+    def take_alone(self) -> Any:
         if not self.lock.acquire(timeout=BUSY_SECONDS):
             raise ConcurrencyError(f"{self.path} was written by another thread for too long; trying again is safe")
-        try:
-            with self._translated():
-                with self._lock:
-                    if self._identity is None:
-                        raise self._moved()
-                    self._owner = get_ident()
-                if self._writer is None:
-                    self._writer = self._connect_writer() if self.writable else self.connect()
-                yield self._writer
-        finally:
-            self._leave()
+        with self._lock:
+            if self._identity is None:
+                raise self._moved()
+            self._owner = get_ident()
+        if self._writer is None:
+            self._writer = self._connect_writer() if self.writable else self.connect()
+        return self._writer
 
     def checkpoint(self) -> None:
         """Move everything into the main file and empty the log."""
@@ -459,6 +475,45 @@ class Database:
             )
         if not self.writable and version < SCHEMA:
             raise ReadOnlyError(f"{self.path} has the older schema {version} and cannot be upgraded: it is read-only")
+
+
+class Alone(Scope[Any]):
+    """The turn of a thread to write, without a transaction."""
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def enter(self) -> Any:
+        return self._database.take_alone()
+
+    def leave(self, error: BaseException | None) -> None:
+        self._database.leave()
+        if isinstance(error, apsw.Error):
+            raise self._database.problem(error) from error
+
+    def abandon(self) -> None:
+        self._database.abandon()
+
+
+class Settling(Scope[None]):
+    """A transaction of nothing but what was put off: it need not be durable, and waits for others only so long."""
+
+    __slots__ = ("_database", "_seconds")
+
+    def __init__(self, database: Database, seconds: float) -> None:
+        self._database = database
+        self._seconds = seconds
+
+    def enter(self) -> None:
+        self._database.begin(seconds=self._seconds, durable=False)
+
+    def leave(self, error: BaseException | None) -> None:
+        self._database.end(error)
+
+    def abandon(self) -> None:
+        self._database.abandon()
 
 
 def _fold_has(text: Any, folded: str) -> bool:

@@ -68,7 +68,8 @@ class SqliteFolder:
         self._alive: weakref.WeakSet[Memories] = weakref.WeakSet()
         self._may_open = threading.Event()
         self._may_open.set()
-        self._thread = _Thread()
+        self.thread = _Thread()
+        """What is open in each."""
 
     def after_fork(self) -> None:
         """In a forked child: what could not be closed before must not be used there, nor closed."""
@@ -86,7 +87,7 @@ class SqliteFolder:
 
     def inside(self) -> dict[Place, Memories]:
         """The places in which this thread has a transaction open."""
-        return self._thread.places
+        return self.thread.places
 
     def discard(self, place: Place, handle: Memories) -> None:
         with self._lock:
@@ -174,7 +175,7 @@ class SqliteFolder:
 
     def get(self, place: Place, ids: Sequence[str]) -> list[Record]:
         handle = self._handles.get(place)
-        if handle is not None and handle.fresh() and not self._thread.places:  # what `_read` does, for most calls
+        if handle is not None and handle.fresh() and not self.thread.places:  # what `_read` does, for most calls
             with suppress(MovedError):
                 return handle.get(ids)
         return self._read(place, lambda handle: handle.get(ids), [])
@@ -454,6 +455,7 @@ class SqliteFolder:
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.places: dict[Place, Memories] = {}
+        self.depth = 0
 
 
 _T = TypeVar("_T")

@@ -6,9 +6,8 @@ import errno
 import os
 import threading
 import time
-from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from recollect.errors import (
 )
 from recollect.record import new_id
 from recollect.stores.rows import text_key
+from recollect.stores.scope import Scope
 
 BUSY_SECONDS = 10.0
 APPLICATION_ID = 0x7265636C  # "recl"
@@ -139,39 +139,67 @@ class Moves:
         forking.watch(self)
 
     def after_fork(self) -> None:
-        self._changed = threading.Condition()
-        self._staying: Counter[str] = Counter()
-        self._moving: set[str] = set()
+        # Taken by itself, not by way of the condition: that is Python, and an interrupt in it would leave it locked.
+        self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.connecting: defaultdict[str, set[object]] = defaultdict(set)
+        """By path: who opens or closes a connection just now."""
+        self.moving_away: set[str] = set()
 
-    @contextmanager
-    def staying(self, path: str) -> Generator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: path not in self._moving)
-            self._staying[path] += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._staying[path] -= 1
-                if not self._staying[path]:
-                    del self._staying[path]
-                self._changed.notify_all()
+    def staying(self, path: str) -> _Staying:
+        return _Staying(self, path)
 
-    @contextmanager
-    def moving(self, path: str) -> Generator[None]:
-        with self._changed:
-            free = self._changed.wait_for(
-                lambda: path not in self._moving and not self._staying[path], timeout=BUSY_SECONDS
+    def moving(self, path: str) -> _Moving:
+        return _Moving(self, path)
+
+
+class _Staying(Scope[None]):
+    def __init__(self, moves: Moves, path: str) -> None:
+        self._moves = moves
+        self._path = path
+
+    def enter(self) -> None:
+        moves, path = self._moves, self._path
+        with moves.lock:
+            moves.changed.wait_for(lambda: path not in moves.moving_away)
+            moves.connecting[path].add(self)
+
+    def leave(self, error: BaseException | None) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        moves, path = self._moves, self._path
+        with moves.lock:
+            moves.connecting[path].discard(self)
+            if not moves.connecting[path]:
+                del moves.connecting[path]
+            moves.changed.notify_all()
+
+
+class _Moving(Scope[None]):
+    def __init__(self, moves: Moves, path: str) -> None:
+        self._moves = moves
+        self._path = path
+        self._free = False
+
+    def enter(self) -> None:
+        moves, path = self._moves, self._path
+        with moves.lock:
+            self._free = moves.changed.wait_for(
+                lambda: path not in moves.moving_away and path not in moves.connecting, timeout=BUSY_SECONDS
             )
-            if not free:
+            if not self._free:
                 raise ConcurrencyError(f"{path} is being opened by other threads; trying again is safe")
-            self._moving.add(path)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._moving.discard(path)
-                self._changed.notify_all()
+            moves.moving_away.add(path)
+
+    def leave(self, error: BaseException | None) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        if self._free:
+            with self._moves.lock:
+                self._moves.moving_away.discard(self._path)
+                self._moves.changed.notify_all()
 
 
 moves = Moves()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreError
 from recollect.stores.port import Place, in_order
+from recollect.stores.scope import Scope
 from recollect.stores.sqlite.memories import Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from recollect.stores.sqlite.folder import SqliteFolder
 
 
-class Writing:
+class Writing(Scope[Memories]):
     """The transaction of some places: opened if this thread has none, else joined.
 
     Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
     """
 
-    __slots__ = ("_durable", "_folder", "_opened", "_places", "_seconds", "_steps")
+    __slots__ = ("_depth", "_durable", "_folder", "_opened", "_places", "_seconds", "_steps")
 
     def __init__(
         self,
@@ -36,10 +36,13 @@ class Writing:
         self._steps = steps
         self._durable = durable
         self._seconds = seconds
+        self._depth = 0
+        self._opened: bool | None = None
+        """Not known before it is entered."""
 
-    def __enter__(self) -> Memories:
+    def enter(self) -> Memories:
         """The handle of the first place."""
-        inside = self._folder.inside()
+        inside, self._depth = self._folder.inside(), self._folder.thread.depth
         self._opened = not inside
         if not self._places:
             return None  # pyright: ignore[reportReturnType] - nobody has a place to write to
@@ -50,40 +53,48 @@ class Writing:
                 if place not in inside:
                     raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
             if self._steps > 1:
+                self._folder.thread.depth = self._depth + 1
                 for place in self._places:
-                    inside[place].savepoint()
+                    inside[place].savepoint(self._depth)
         return inside[self._places[0]]
 
     def _open(self, inside: dict[Place, Memories]) -> None:
-        try:
-            for place in self._places:
-                while place not in inside:
-                    handle = self._folder.creating(place)
-                    try:
-                        handle.begin(seconds=self._seconds, durable=self._durable)
-                    except MovedError:
-                        self._folder.discard(place, handle)
-                        continue
-                    inside[place] = handle
-        except BaseException as error:
-            self._close(inside, error)
-            raise
+        for place in self._places:
+            while place not in inside:
+                handle = inside[place] = self._folder.creating(place)
+                try:
+                    handle.begin(seconds=self._seconds, durable=self._durable)
+                except MovedError:
+                    del inside[place]
+                    self._folder.discard(place, handle)
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+    def leave(self, error: BaseException | None) -> None:
         inside = self._folder.inside()
-        if self._opened and inside:
+        if self._opened:
             self._close(inside, error)
         elif self._steps > 1:
             for place in self._places:
-                inside[place].release(error)
+                inside[place].release(self._depth, error)
+            self._folder.thread.depth = self._depth
 
     def _close(self, inside: dict[Place, Memories], error: BaseException | None) -> None:
         """Each is ended, whatever happens to the others."""
         problem: BaseException | None = None
         for place in list(inside):
             try:
-                inside.pop(place).end(error or problem)
+                inside[place].end(error or problem)
+                del inside[place]
             except BaseException as failure:
                 problem = problem or failure
         if problem is not None:
             raise problem
+
+    def abandon(self) -> None:
+        inside = self._folder.inside()
+        for place in self._places:
+            if place in inside and self._opened:
+                inside[place].abandon()
+                del inside[place]
+            elif place in inside and self._opened is False and self._steps > 1:
+                inside[place].take_back(self._depth)
+                self._folder.thread.depth = self._depth

@@ -1,0 +1,137 @@
+"""An interrupt (Ctrl-C) at any point of a verb: nothing that was acknowledged is lost, and all goes on.
+
+The error is kept, as an interactive Python keeps it: with its traceback, and all that the frames in that hold.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.common import LONG
+from support.interrupts import Interrupt
+from support.stores import STORES, located
+from support.watchdog import together
+
+from recollect import Memory, UnavailableError
+from recollect.stores.port import Place
+from recollect.stores.scope import Scope
+
+Verb = Callable[[Memory, str], object]
+_interrupts: list[BaseException] = []
+
+
+def _oldest(memory: Memory) -> str:
+    return memory.list(limit=1000)[-1].id
+
+
+def _both(memory: Memory, name: str) -> None:
+    place = Place.of(memory.list(limit=1)[0])
+    with memory._view.store.transaction(place):
+        memory.remember(f"{name} a")
+        memory.remember(f"{name} b")
+
+
+def _inner(memory: Memory, name: str) -> None:
+    """The outer transaction goes on after an interrupt in the inner one."""
+    place = Place.of(memory.list(limit=1)[0])
+    with memory._view.store.transaction(place):
+        try:
+            _both(memory, name)
+        except KeyboardInterrupt as error:
+            _interrupts.append(error)
+        memory.remember(f"{name} outer")
+
+
+WRITES: dict[str, Verb] = {
+    "remember": lambda memory, name: memory.remember(f"{name} a"),
+    "remember many": lambda memory, name: memory.remember_many([f"{name} a", f"{name} b"]),
+    "two in a transaction": _both,
+    "two in a transaction in another": _inner,
+    "recall": lambda memory, name: memory.recall("first"),
+    "compact": lambda memory, name: memory.compact(),
+    "forget a workspace": lambda memory, name: memory.at(workspace="other").forget(workspace="other"),
+}
+CHANGES: dict[str, Verb] = {
+    "revise": lambda memory, name: memory.revise(_oldest(memory), content=f"{name} a"),
+    "forget": lambda memory, name: memory.forget(_oldest(memory)),
+    "erase": lambda memory, name: memory.forget(_oldest(memory), erase=True),
+    "undo": lambda memory, name: memory.undo(),
+}
+"""Each takes one memory away."""
+VERBS = WRITES | CHANGES
+
+
+def _texts(memory: Memory) -> set[str]:
+    return {record.text for record in memory.list(limit=1000)}
+
+
+def _interrupted(url: str, memory: Memory, verb: Verb, interrupt: Interrupt, name: str) -> Interrupt:
+    """One interrupt, and a look at everything after it."""
+    memory.remember(f"{name} before")
+    memory.at(workspace="other").remember("elsewhere")
+    acknowledged = _texts(memory)
+    error = interrupt.run(lambda: verb(memory, name))
+    where = interrupt.where
+    _interrupts[:] = [*_interrupts[-3:], *([error] if error else [])]
+    # psycopg tells of a lost connection where an interrupt has come as it put things in order.
+    assert error is None or isinstance(error, (KeyboardInterrupt, UnavailableError)), f"{error!r} after {where}"
+    found = _texts(memory)
+    gone = len(acknowledged - found)
+    assert gone in ((0, 1) if verb in CHANGES.values() else (0,)), f"{acknowledged - found} lost after {where}"
+    assert len(found & {f"{name} a", f"{name} b"}) in ((0, 1) if verb in _single else (0, 2)), f"half, after {where}"
+    assert error or verb is not _inner or f"{name} outer" in found, f"the rest of the transaction, after {where}"
+    memory.remember(f"{name} after")
+    together(lambda: memory.remember(f"{name} beside"))
+    with Memory(url, embedder="none") as other:
+        assert _texts(other) == {*found, f"{name} after", f"{name} beside"}, f"not for others, after {where}"
+        assert all(log.ok for log in other.audit.verify()), f"the log is broken after {where}"
+    return interrupt
+
+
+_single = (WRITES["remember"], CHANGES["revise"])
+
+
+def _every(kind: str, folder: Path, verb: Verb, first: int, step: int, within: str = "stores", fresh: int = 20) -> int:
+    """Interrupt it at the first point, at the one so many steps later, and so on. How many there are."""
+    at = first
+    while True:
+        url = located(kind, folder / f"from-{at}")
+        with Memory(url, embedder="none") as memory:
+            memory.remember("first")
+            memory.recall("first")  # what is imported late is imported now
+            for trial in range(fresh):
+                interrupt = _interrupted(url, memory, verb, Interrupt(at, within), f"{trial}")
+                if not interrupt.where:
+                    return interrupt.points
+                at += step
+
+
+@pytest.fixture(autouse=True)
+def untold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Python tells of what an interrupt has left open. But letting go must not fail where nobody sees it."""
+    failed: list[BaseException | None] = []
+
+    def note(told: sys.UnraisableHookArgs) -> None:
+        if getattr(told.object, "__func__", None) is Scope._over:
+            failed.append(told.exc_value)
+
+    monkeypatch.setattr(sys, "unraisablehook", note)
+    yield
+    assert failed == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("kind", STORES)
+def test_an_interrupt_at_the_edge_of_a_transaction(kind: str, verb: str, tmp_path: Path) -> None:
+    _every(kind, tmp_path, VERBS[verb], 1, 1, "stores/scope.py")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("kind", STORES)
+def test_an_interrupt_anywhere(kind: str, verb: str, tmp_path: Path) -> None:
+    step = 1 if LONG else 211
+    assert _every(kind, tmp_path, VERBS[verb], random.randint(1, step), step) > 10

@@ -1,0 +1,48 @@
+"""Interrupts at every point where Python may raise one: when a function begins, and after a call into C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import recollect
+
+_OURS = str(Path(recollect.__file__).parent)
+
+
+class Interrupt:
+    """Interrupts the nth time that code of ours, in this folder or file, comes to such a point."""
+
+    def __init__(self, at: int, within: str) -> None:
+        self.points = 0
+        self.where = ""
+        """The point, if it came to that."""
+        self._at = at
+        self._within = f"{_OURS}/{within}"
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(self._within):
+            return
+        self.points += 1
+        if self.points == self._at:
+            called = f" after {arg.__name__}" if event == "c_return" else ""
+            file = frame.f_code.co_filename.removeprefix(_OURS + "/")
+            self.where = f"{file}:{frame.f_lineno} {frame.f_code.co_name}{called}"
+            sys.setprofile(None)
+            del arg  # it is bound to something that a real interrupt does not keep
+            raise KeyboardInterrupt
+
+    def run(self, work: Callable[[], object]) -> BaseException | None:
+        """The error that the work ended with, and with it all that its frames hold."""
+        before = sys.getprofile()
+        sys.setprofile(self)
+        try:
+            work()
+        except BaseException as error:
+            return error
+        finally:
+            sys.setprofile(before)
+        return None
