@@ -267,6 +267,18 @@ def test_a_limit_is_a_whole_number_in_its_range(memory: Memory, limit: Any) -> N
         memory.recall("build", limit=limit)
 
 
+@pytest.mark.parametrize("zone", ["Nope/X", "Europe/Vienna", 2, timedelta(hours=2)], ids=repr)
+def test_a_zone_is_a_time_zone(memory: Memory, zone: Any) -> None:
+    talk = [{"role": "user", "content": "the build"}]
+    for ask in (
+        lambda: memory.recall("build", zone=zone),
+        lambda: memory.context(talk, zone=zone),
+        lambda: memory.orient("build", zone=zone),
+    ):
+        with pytest.raises(InputError, match=r"^zone: .*must be a time zone"):
+            ask()
+
+
 @pytest.mark.parametrize(
     ("condition", "problem"),
     [

@@ -6,6 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from typing import Any, get_args
 
 import msgspec
@@ -169,6 +170,12 @@ def flag(value: Any, field: str) -> bool:
     if isinstance(value, bool):
         return value
     raise InputError(field, f"{_shown(value)} must be True or False")
+
+
+def zone(value: Any) -> tzinfo:
+    if isinstance(value, tzinfo):
+        return value
+    raise InputError("zone", f'{_shown(value)} must be a time zone, such as zoneinfo.ZoneInfo("Europe/Vienna")')
 
 
 def _text(value: str, field: str, limit: int) -> None:

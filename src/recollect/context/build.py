@@ -63,7 +63,7 @@ def context(
         style.system_messages
         if system_messages is None
         else validation.choice(system_messages, "system_messages", SystemMessages),
-        zone,
+        validation.zone(zone),
         tuple(validation.label(name, "participants") for name in validation.sequence(participants, "participants")),
         tuple(validation.label(name, "skills") for name in validation.sequence(skills, "skills")),
         talk.asked if query is None else query,

@@ -93,6 +93,7 @@ def orient(
 ) -> OrientationDocument:
     """Made without a model, save for the one that may take lines out; if that fails or is late, nothing changes."""
     about, budget = validation.query(about), validation.count(budget, "budget", high=1_000_000)
+    zone = validation.zone(zone)
     # The skills are sorted while the memories are looked for.
     skills: list[Skill] = []
     if view.skills.all:

@@ -350,6 +350,7 @@ def recall(
 ) -> Hits:
     """The verb: from what a caller asks of a view to hits."""
     limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
+    zone = None if zone is None else validation.zone(zone)
     then = None if as_of is None else point(as_of, "as_of", view.now(), zone)
     where = view.narrowed("live" if then is None else None, conditions, zone)
     if then is not None:

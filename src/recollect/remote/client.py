@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from recollect import forking
+from recollect import forking, validation
 from recollect.errors import AccessError, InputError, StoreError, UnavailableError
 from recollect.remote import wire
 from recollect.remote.operations import OPERATIONS, Operation, Signature
@@ -175,9 +175,11 @@ def _address(url: str) -> str:
 
 def _body(given: Mapping[str, Any], signature: Signature) -> bytes:
     listed = {one.name for one in signature.takes if one.listed}
+    zones = {one.name for one in signature.takes if one.zone}
     parts: list[bytes] = []
     for name, value in given.items():
-        ready = wire.sendable(name, value, name in listed)
+        is_zone = name in zones and value is not None
+        ready = validation.zone(value) if is_zone else wire.sendable(name, value, name in listed)
         try:
             parts.append(msgspec.json.encode(name) + b":" + wire.encoded(ready))
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
