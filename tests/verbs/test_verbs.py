@@ -208,6 +208,7 @@ def test_a_list_does_not_go_on_behind_what_its_view_does_not_see(memory: Memory)
 
 def test_stats_count_every_state_and_kind(zoo: Memory) -> None:
     stats = zoo.stats()
+    assert {type(counts) for counts in (stats.states, stats.kinds, stats.tiers, stats.agents)} == {dict}
     assert stats.total == 7
     assert stats.states == {"live": 4, "expired": 1, "archived": 1, "superseded": 1}
     assert stats.kinds == {"finding": 1, "fact": 6}

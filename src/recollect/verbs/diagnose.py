@@ -149,7 +149,17 @@ def stats(view: View, days: int = 0) -> StoreStats:
             counter[value] += number
     size = sum(view.on_disk.size(place) for place in view.places) if view.on_disk and view.whole else 0
     total = sum(states.values())
-    return StoreStats(total, states, kinds, tiers, agents, embedded["yes"], size, view.unsaved, _daily(view, days))
+    return StoreStats(
+        total,
+        dict(states),  # and not as a Counter: a server gives a dict, too
+        dict(kinds),
+        dict(tiers),
+        dict(agents),
+        embedded["yes"],
+        size,
+        view.unsaved,
+        _daily(view, days),
+    )
 
 
 class Finding(msgspec.Struct, frozen=True):
