@@ -6,6 +6,8 @@ import json
 
 from support.command_line import recollect, store
 
+from recollect import Memory
+
 
 def test_entries_show_which_memories_and_a_few_words_of_them() -> None:
     kept, gone = store("Alice prefers tabs", "Bob is allergic to nuts")
@@ -25,3 +27,12 @@ def test_entries_show_which_memories_and_a_few_words_of_them() -> None:
     refused = recollect("audit", "--action", "For get", "--json")
     assert refused.returncode == 1
     assert json.loads(refused.stdout)["error"]["field"] == "action"
+
+
+def test_the_log_of_the_documents_is_called_by_its_name() -> None:
+    with Memory("./memory") as memory:
+        memory.remember("tea")
+        memory.knowledge.add("We drink tea.", title="Tea")
+    shown = recollect("audit", "verify").stdout
+    assert "default/default" in shown
+    assert "default (knowledge)" in shown

@@ -111,6 +111,8 @@ def _print_logs(logs: list[Verified]) -> None:
         output.say("There are no entries yet.")
     for log in logs:
         name = f"{log.tenant}/{log.workspace}" if log.workspace else f"{log.tenant} (what its accounts share)"
+        if log.workspace and log.workspace.startswith(" "):  # the engine's own, such as that of documents
+            name = f"{log.tenant} ({log.workspace.strip()})"
         verdict = ("intact", GOOD) if log.ok else ("BROKEN", BAD)
         output.say(verdict, "  ", (name, STRONG), f"  {text.count(log.entries, 'entry', 'entries')}")
         output.say((f"head {log.head}", QUIET), indent=8)
