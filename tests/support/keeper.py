@@ -40,9 +40,12 @@ def processes(pid_file: Path, mark: Path) -> list[psutil.Process]:
 
 def end(folder: Path) -> None:
     """Stop the server, or the pooler, that has this folder, and delete the folder."""
-    for pid_file, mark in ((folder / "data/postmaster.pid", folder / "data"), (folder / "pgbouncer.pid", folder)):
-        _stop(processes(pid_file, mark))
-        release(pid_file)
+    for pooler in processes(folder / "pgbouncer.pid", folder):  # which has nothing to put in order
+        with suppress(psutil.NoSuchProcess):
+            pooler.kill()
+    pid_file = folder / "data/postmaster.pid"
+    _stop(processes(pid_file, folder / "data"))
+    release(pid_file)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -141,14 +141,14 @@ def killed(killer: Script, source: str, target: str, at: int, after: bool) -> li
 
 
 def points(calls: list[str]) -> Iterator[tuple[int, bool]]:
-    """Before which calls a copy is killed: the first and the last of those that follow on the same, and after the end.
+    """Before which calls a copy is killed: the first of those that follow on the same (or all), and after the end.
 
     What was written after one is what was written before the next.
     """
     alike = dict[tuple[str, str], list[int]]()
     for number, (before, name) in enumerate(zip(["", *calls], calls, strict=False), 1):
         alike.setdefault((before, name), []).append(number)
-    chosen = {number for numbers in alike.values() for number in (numbers if LONG else (numbers[0], numbers[-1]))}
+    chosen = {number for numbers in alike.values() for number in (numbers if LONG else numbers[:1])}
     yield from ((number, False) for number in sorted(chosen))
     yield len(calls), True
 
@@ -163,7 +163,7 @@ def test_killed_at_each_write_it_goes_on_where_it_was(
     calls = killed(killer, source, located(other, tmp_path / "whole"), 0, after=False)
     assert calls is not None
     chosen = list(points(calls))
-    assert len(chosen) > 20
+    assert len(chosen) > 10
     for number, after in chosen:
         target = located(other, tmp_path / f"copy-{number}-{after}")
         assert killed(killer, source, target, number, after) is None
