@@ -76,29 +76,32 @@ class Gate:
         watch(self)
 
     def after_fork(self) -> None:
-        self._change = threading.Condition(threading.Lock())
-        self._inside = 0
+        # Taken by itself, not by way of the condition: that is Python, and an interrupt in it would leave it locked.
+        self._lock = threading.Lock()
+        self._change = threading.Condition(self._lock)
+        self._inside: set[int] = set()
+        """Threads. One that an interrupt kept from leaving is here until it comes again: it does not wait for itself."""
         self._shut = False
 
     def __enter__(self) -> None:
-        with self._change:
+        with self._lock:
             while self._shut:
                 self._change.wait()
-            self._inside += 1
+            self._inside.add(threading.get_ident())
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        with self._change:
-            self._inside -= 1
+        with self._lock:
+            self._inside.discard(threading.get_ident())
             if self._shut:
                 self._change.notify_all()
 
     def before_fork(self) -> None:
-        with self._change:
+        with self._lock:
             self._shut = True
-            self._change.wait_for(lambda: not self._inside, _PATIENCE)
+            self._change.wait_for(lambda: self._inside <= {threading.get_ident()}, _PATIENCE)
 
     def resume(self) -> None:
-        with self._change:
+        with self._lock:
             self._shut = False
             self._change.notify_all()
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from recollect import forking
+from recollect import imports
 from recollect.recall.sources import Found, Source
 from recollect.record import Address
 from recollect.view import View
@@ -23,8 +23,9 @@ class WorkflowSource(msgspec.Struct, frozen=True):
         return replace(self, view=replace(self.view, address=address))
 
     def search(self, query: str, limit: int) -> Sequence[Found]:
-        with forking.importing:
-            from recollect.facets.workflows import found
+        imports.load("recollect.facets.workflows")
+        from recollect.facets.workflows import found
+
         return found(self.view, query, limit)
 
 
@@ -38,8 +39,9 @@ class KnowledgeSource(msgspec.Struct, frozen=True):
         return replace(self, view=replace(self.view, address=address))
 
     def search(self, query: str, limit: int) -> Sequence[Found]:
-        with forking.importing:
-            from recollect.facets.knowledge.searching import found
+        imports.load("recollect.facets.knowledge.searching")
+        from recollect.facets.knowledge.searching import found
+
         return found(self.view, query, limit)
 
 

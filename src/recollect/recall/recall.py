@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect import forking, validation
+from recollect import imports, validation
 from recollect.errors import ModelError
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
@@ -66,6 +66,10 @@ class Question(msgspec.Struct, frozen=True):
         return self.wheres[0].now
 
 
+_LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct", "freshness")]
+"""What needs numpy."""
+
+
 class Asking:
     """One question of a view. `hits` answers it; `absence` says what kept a memory out."""
 
@@ -93,6 +97,7 @@ class Asking:
             hits = Hits()
             hits.report = "nothing relevant: nothing was asked"
             return hits
+        imports.load(*_LATE)
         hits = Hits(self._relevant(self._distinct(self._reranked(self._rank()))[: self._question.limit]))
         hits.pending, hits.report = self._pending, "; ".join(self._notes)
         return hits
@@ -136,9 +141,8 @@ class Asking:
         return vector.astype("<f4").tobytes()
 
     def _pool(self, vector: bytes | None) -> Pool:
-        with forking.importing:
-            from recollect.recall.pool import Pool
-            from recollect.stores.shortlist import Ask
+        from recollect.recall.pool import Pool
+        from recollect.stores.shortlist import Ask
 
         question = self._question
         each = max(_EACH, self._rules.fetch(question.limit))
@@ -189,10 +193,9 @@ class Asking:
     def _calibrated(
         self, pool: Pool, weights: Calibrated, text: Floats, cosine: Floats | None, named: set[str]
     ) -> list[Hit]:
-        with forking.importing:
-            import numpy as np
+        import numpy as np
 
-            from recollect.recall.calibrated import score
+        from recollect.recall.calibrated import score
 
         question = self._question
         when = asked_time(question.text, question.now, question.zone)
@@ -442,8 +445,7 @@ def _best(values: Floats, count: int) -> list[int]:
 
 def _freshened(query: str, found: list[Hit], positions: dict[str, int], model: str | None) -> list[Hit]:
     """Newer facts before older ones that they replace. The score says so, and stays the order."""
-    with forking.importing:
-        from recollect.recall.freshness import freshen
+    from recollect.recall.freshness import freshen
 
     ranked = list(range(len(found)))
     order, moved = freshen(

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from recollect import forking, validation
+from recollect import imports, validation
 from recollect.errors import AccessError, InputError, StoreError, UnavailableError
 from recollect.remote import wire
 from recollect.remote.operations import OPERATIONS, Operation, Signature
@@ -129,8 +129,9 @@ class Client:
 
     def _http(self) -> httpx.Client:
         """One for each process: a connection cannot be shared with a child."""
-        with forking.importing:
-            import httpx
+        imports.load("httpx")
+        import httpx
+
         with self._lock:
             if self._opened is None or self._opened[0] != os.getpid():
                 headers = {"authorization": f"Bearer {self._key}"} if self._key else {}

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect import forking, validation
+from recollect import forking, imports, validation
 from recollect.errors import InputError, ModelError
 from recollect.models.embedders import manifest
 from recollect.models.embedders.base import Scale, listed, normalized
@@ -102,6 +102,7 @@ class LocalEmbedder:
         return self._dimensions
 
     def embed_documents(self, texts: Sequence[str]) -> Floats:
+        imports.load("numpy")
         import numpy as np
 
         given = listed(texts)
@@ -215,6 +216,7 @@ def _mean(output: Any, mask: NDArray[np.int64]) -> Any:
 def _session(path: Path, threads: int) -> Any:
     # ONNX Runtime reports to its maker unless it is told not to before it is imported.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    imports.load("onnxruntime")
     import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
 
     runtime: Any = onnxruntime

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect import validation
+from recollect import imports, validation
 from recollect.errors import InputError
 from recollect.models.embedders.base import Scale, listed, normalized
 from recollect.models.endpoint import Endpoint, Service
@@ -89,6 +89,7 @@ class RemoteEmbedder:
         return self._dimensions or self.embed_query("how many?").shape[0]
 
     def embed_documents(self, texts: Sequence[str]) -> Floats:
+        imports.load("numpy")
         import numpy as np
 
         given = [self._document_prefix + self._cut(text) for text in listed(texts)]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from recollect import forking
+from recollect import forking, imports
 from recollect.errors import StoreError
 from recollect.filters import Filter
 from recollect.record import Record, new_id, utc_now
@@ -230,8 +230,8 @@ class FileFolder:
 
     def _ask(self, book: Book, what: Callable[[Resident], T]) -> T:
         """What the copy of a book answers. In a transaction, one that is made for the question."""
-        with forking.importing:  # numpy takes longer to import than all of this package
-            from recollect.stores.files.resident import Resident
+        imports.load("recollect.stores.files.resident")
+        from recollect.stores.files.resident import Resident
 
         if book.mine() is not None:
             return book.read(lambda: what(Resident(book)))

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from recollect import forking
+from recollect import forking, imports
 from recollect.errors import (
     AccessError,
     ConcurrencyError,
@@ -116,8 +116,8 @@ def _split(location: str) -> SplitResult:
 def driver() -> Any:
     """psycopg, which is an extra."""
     try:
-        with forking.importing:
-            import psycopg
+        imports.load("psycopg")
+        import psycopg
     except ImportError as error:
         advice = "PostgreSQL needs psycopg: pip install 'recollect[postgres]'"
         raise StoreError(f"{advice} ({error})") from error

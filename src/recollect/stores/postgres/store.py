@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from recollect import forking
+from recollect import forking, imports
 from recollect.errors import InputError, StoreError
 from recollect.filters import Filter
 from recollect.record import Record
@@ -103,8 +103,8 @@ class Postgres:
         return self._memories.count(where, by)
 
     def search(self, ask: Ask) -> list[Shortlist]:
-        with forking.importing:
-            from recollect.stores.postgres.search import search
+        imports.load("recollect.stores.postgres.search")
+        from recollect.stores.postgres.search import search
 
         return search(self._sessions, ask)
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from recollect import forking
+from recollect import forking, imports
 from recollect.errors import CorruptionError, StoreError
 from recollect.filters import Filter
 from recollect.record import Record, new_id
@@ -250,8 +250,8 @@ class SqliteFolder:
 
     def _resident(self, place: Place, ask: Callable[[Resident], _T], nothing: _T) -> _T:
         """What the copy of a place answers."""
-        with forking.importing:  # numpy takes longer to import than all of this package
-            from recollect.stores.sqlite.resident import Resident
+        imports.load("recollect.stores.sqlite.resident")
+        from recollect.stores.sqlite.resident import Resident
 
         def read(handle: Memories) -> _T:
             if handle.inside:

@@ -1,0 +1,53 @@
+"""Imports that are put off until they are needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recollect import imports
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from recollect import Memory
+memory = Memory(sys.argv[1], embedder="none")
+memory.remember("a heron in the reeds")
+assert "numpy" not in sys.modules
+
+def interrupt():
+    while "numpy" not in sys.modules:
+        time.sleep(0.0001)
+    time.sleep(float(sys.argv[2]))
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
+try:
+    memory.recall("heron")
+    time.sleep(1)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+assert [hit.memory.text for hit in memory.recall("heron")] == ["a heron in the reeds"]
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.03])
+def test_an_interrupt_while_numpy_is_imported_breaks_nothing(tmp_path: Path, seconds: float) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, f"sqlite:{tmp_path}/memory", str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "interrupted\n"
+
+
+def test_what_cannot_be_imported_is_an_error_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="nothing_like_that"):
+            imports.load("nothing_like_that")
+
+
+def test_what_is_there_is_not_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "_load", lambda name: pytest.fail(name))
+    imports.load("sys", "recollect", "recollect.memory")
