@@ -80,7 +80,7 @@ class Gate:
         self._lock = threading.Lock()
         self._change = threading.Condition(self._lock)
         self._inside: set[int] = set()
-        """Threads. One that an interrupt kept from leaving is here until it comes again: it does not wait for itself."""
+        """Threads. One that an interrupt kept from leaving stays here until it comes again."""
         self._shut = False
 
     def __enter__(self) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from recollect import defaults, validation
 from recollect.audit import AuditLog
-from recollect.errors import AccessError, InputError
+from recollect.errors import InputError
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.facets.sources import own_sources
@@ -534,10 +534,7 @@ class Memory:
 
     def verify(self) -> builtins.list[Damage]:
         """Read everything on disk again and compare it with its checksums. `audit.verify` does so for the log."""
-        view = self._whole
-        if not view.whole:
-            raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
-        return [] if view.on_disk is None else [one for place in view.places for one in view.on_disk.damage(place)]
+        return diagnose.verify(self._whole)
 
     def maintain(
         self,

@@ -56,7 +56,7 @@ def test_what_fails_is_abandoned(step: str) -> None:
 
 
 def test_an_interrupt_as_the_end_is_called_ends_it_while_the_traceback_is_kept() -> None:
-    for at in range(1, 20):
+    for at in range(1, 100):
         notes: list[str] = []
 
         def nested(notes: list[str] = notes) -> None:

@@ -14,14 +14,20 @@ _OURS = str(Path(recollect.__file__).parent)
 
 
 class Interrupt:
-    """Interrupts the nth time that code of ours, in this folder or file, comes to such a point."""
+    """Interrupts the nth time that code of ours, in this folder or file, comes to such a point.
 
-    def __init__(self, at: int, within: str) -> None:
+    `again` is after how many more functions that begin there a second one comes.
+    """
+
+    def __init__(self, at: int, within: str, again: int = 0, error: type[BaseException] = KeyboardInterrupt) -> None:
         self.points = 0
         self.where = ""
         """The point, if it came to that."""
         self._at = at
         self._within = f"{_OURS}/{within}"
+        self.twice = again > 0
+        self._again = again
+        self._error = error
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(self._within):
@@ -32,8 +38,18 @@ class Interrupt:
             file = frame.f_code.co_filename.removeprefix(_OURS + "/")
             self.where = f"{file}:{frame.f_lineno} {frame.f_code.co_name}{called}"
             sys.setprofile(None)
+            if self._again:
+                sys.settrace(self._second)  # Python ends a profile that raises, and so does it end this one
             del arg  # it is bound to something that a real interrupt does not keep
-            raise KeyboardInterrupt
+            raise self._error
+
+    def _second(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(f"{_OURS}/stores"):
+            self._again -= 1
+            if not self._again:
+                sys.settrace(None)
+                self.where += f", then {frame.f_code.co_filename.removeprefix(_OURS)} {frame.f_code.co_name}"
+                raise self._error
 
     def run(self, work: Callable[[], object]) -> BaseException | None:
         """The error that the work ended with, and with it all that its frames hold."""
@@ -44,5 +60,6 @@ class Interrupt:
         except BaseException as error:
             return error
         finally:
+            sys.settrace(None)
             sys.setprofile(before)
         return None

@@ -293,7 +293,16 @@ class Store(Memories, Audit, Shelves, Protocol):
 
 
 @runtime_checkable
-class OnDisk(Protocol):
+class Checked(Protocol):
+    """A store that can have lost something without its memories telling."""
+
+    def damage(self, place: Place) -> list[Damage]:
+        """What is missing, or does not belong together."""
+        ...
+
+
+@runtime_checkable
+class OnDisk(Checked, Protocol):
     """A store of files, which can be damaged, grow full and hold traces of what was deleted."""
 
     def settings(self, place: Place) -> Settings:
@@ -321,7 +330,7 @@ class OnDisk(Protocol):
         ...
 
     def damage(self, place: Place) -> list[Damage]:
-        """Look at everything on disk."""
+        """Look at everything on disk, and so at every memory's checksum, too."""
         ...
 
     def copy(self, place: Place, folder: str) -> None:

@@ -7,6 +7,7 @@ nobody else: once it is gone, the block is over, however it was left.
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -22,7 +23,8 @@ T = TypeVar("T", covariant=True)
 class Scope(Generic[T]):
     """What a thread holds for as long as a block runs."""
 
-    __slots__ = ("_watch",)
+    __slots__ = ("_abandoning", "_failed", "_watch")
+    _watch: ref[partial[None]] | None
 
     def enter(self) -> T:
         """Take it."""
@@ -37,6 +39,10 @@ class Scope(Generic[T]):
         raise NotImplementedError
 
     def __enter__(self) -> T:
+        end_left()
+        if not hasattr(self, "_watch"):  # what enters it is no `with`, but an ExitStack
+            self._watch, self._abandoning, self._failed = None, False, 0
+        _thread.entered.append(self)
         return self.enter()
 
     if TYPE_CHECKING:
@@ -46,24 +52,63 @@ class Scope(Generic[T]):
     def end(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         self.leave(error)
         self._watch = None
+        end_left()
 
     def ending(self) -> partial[None]:
         """What `with` is to call. It is no bound method of ours: the frame of one would keep it."""
+        self._abandoning, self._failed = False, 0
         ending = partial(self.end)
-        self._watch = ref(ending, self._over)
+        self._watch = ref(ending, self.break_off)
         return ending
 
-    def _over(self, _: ref[partial[None]]) -> None:
+    @property
+    def left(self) -> bool:
+        """Whether its block is over, and nobody is about to end it."""
+        return not self._abandoning and (self._watch is None or self._watch() is None)
+
+    def break_off(self, _: object = None) -> None:
         """The block is over and was not ended."""
-        while self._watch is not None:
+        for attempt in range(1, _TRIES + 1):
+            self._abandoning = True
             try:
-                self.abandon()
-                self._watch = None
-            except KeyboardInterrupt:  # there is one on its way to the caller already
-                continue
-            except BaseException:
-                self._watch = None
-                raise
+                if self._watch is not None:
+                    self.abandon()
+                    self._watch = None
+                return
+            except BaseException:  # a further interrupt: one is on its way to the caller already
+                self._failed += 1
+                if self._failed == _MOST:
+                    self._watch = None
+                if attempt == _TRIES:
+                    raise
+            finally:
+                self._abandoning = False
+
+
+_TRIES, _MOST = 3, 12
+"""How often letting go is tried again at once, and in all."""
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.entered: list[Scope[object]] = []
+
+
+_thread = _Thread()
+"""Of each thread, what it has entered and not left."""
+
+
+def end_left() -> None:
+    """End what a second interrupt has kept from ending: it may come in the very moment in which that is done."""
+    entered = _thread.entered
+    while entered and entered[-1].left:
+        last = entered[-1]
+        del entered[-1]
+        try:
+            last.break_off()
+        except BaseException:
+            entered.append(last)
+            raise
 
 
 class Attempt(Scope[bool]):
@@ -84,10 +129,14 @@ class Attempt(Scope[bool]):
             self._lock.release()
 
     def abandon(self) -> None:
-        if self._lock.acquire(blocking=False):  # else another thread has it
-            self._lock.release()
-            with suppress(RuntimeError):  # it had not been taken before
-                self._lock.release()
+        let_go(self._lock)
+
+
+def let_go(lock: RLock) -> None:
+    """However often this thread has taken it, or not at all."""
+    with suppress(RuntimeError):
+        while True:
+            lock.release()
 
 
 class _Exit:

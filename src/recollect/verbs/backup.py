@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from recollect.defaults import FILE
 from recollect.errors import AccessError, InputError, StoreError
-from recollect.filters import Filter
-from recollect.record import Address, Tier, new_id, utc_now
+from recollect.record import new_id
 from recollect.stores.audit import check
-from recollect.stores.port import Administered, Damage, OnDisk, Place, Store
+from recollect.stores.port import Administered, Damage, Place, Store
+from recollect.verbs.diagnose import damaged
 from recollect.view import View
 
 
@@ -84,20 +84,12 @@ def damage_in(store: Store, place: Place) -> list[Damage]:
     """Of the files of a place and of its audit log."""
     found: list[Damage] = []
     try:
-        found += store.damage(place) if isinstance(store, OnDisk) else _changed(store, place)
+        found += damaged(store, place)
         found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), store.written(place))]
     except StoreError as error:
         if not found:
             found.append(Damage("files", str(error)))
     return found
-
-
-def _changed(store: Store, place: Place) -> Iterator[Damage]:
-    """Memories that are not as they were written, where only the store itself knows how it keeps them."""
-    tiers: tuple[Tier, ...] = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
-    for record in store.scan(Filter(Address(*place), utc_now(), None, tiers)):
-        if record.digest() != record.checksum:
-            yield Damage(record.id, "does not match its checksum: it was changed outside recollect")
 
 
 def _verified(copy: Store, partial: str, path: str) -> tuple[Damage, ...]:

@@ -11,13 +11,14 @@ import msgspec
 
 from recollect import validation
 from recollect.audit import AuditLog
-from recollect.errors import CorruptionError
+from recollect.errors import AccessError, CorruptionError
+from recollect.filters import Filter
 from recollect.policies.decay import strength
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
-from recollect.record import Record, State, moved, render
+from recollect.record import Address, Record, State, Tier, moved, render, utc_now
 from recollect.stores.audit import Entry
-from recollect.stores.port import Advised
+from recollect.stores.port import Advised, Checked, Damage, OnDisk, Place, Store
 from recollect.verbs import deduplicate
 from recollect.verbs.revise import successors
 from recollect.view import View
@@ -210,6 +211,34 @@ def _breaks(view: View) -> list[str]:
         return [str(error)]
 
 
+def verify(view: View) -> list[Damage]:
+    """What is not as it was written."""
+    if not view.whole:
+        raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
+    return [one for place in view.places for one in damaged(view.store, place)]
+
+
+def damaged(store: Store, place: Place) -> list[Damage]:
+    """Of what a store has of a place, but for its audit log."""
+    found = store.damage(place) if isinstance(store, Checked) else []
+    return found if isinstance(store, OnDisk) else [*found, *_changed(store, place)]
+
+
+def _changed(store: Store, place: Place) -> Iterator[Damage]:
+    """Memories that are not as they were written, where only the store itself knows how it keeps them."""
+    tiers: tuple[Tier, ...] = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
+    for record in store.scan(Filter(Address(*place), utc_now(), None, tiers)):
+        if record.digest() != record.checksum:
+            yield Damage(record.id, "does not match its checksum: it was changed outside recollect")
+
+
+def _damage(view: View) -> list[Damage]:
+    try:
+        return verify(view)
+    except CorruptionError as error:
+        return [Damage("store", str(error))]
+
+
 def doctor(view: View) -> Health:
     """Look at everything this view can see; what concerns the files only if it sees the whole workspace."""
     found: dict[str, list[str]] = {problem: [] for problem in _ADVICE}
@@ -218,7 +247,7 @@ def doctor(view: View) -> Health:
     count = 0
     for record in _readable(view, found["corrupt"]):
         count += 1
-        if view.on_disk is None and record.digest() != record.checksum:
+        if not view.whole and view.on_disk is None and record.digest() != record.checksum:
             found["corrupt"].append(f"{record.id}: does not match its checksum")
         if any(find(text, view.preset.secrets) for text in texts_of(record)):
             found["secrets"].append(record.id)
@@ -238,9 +267,8 @@ def doctor(view: View) -> Health:
     found["duplicates"] = [
         other.id for group in deduplicate.find(statements, view.preset.remember.max_tags) for other in group.others
     ]
-    if view.whole and view.on_disk is not None:
-        found["corrupt"] = [f"{d.where}: {d.problem}" for place in view.places for d in view.on_disk.damage(place)]
     if view.whole:
+        found["corrupt"] = [f"{one.where}: {one.problem}" for one in _damage(view)] or found["corrupt"]
         found["audit log broken"] = _breaks(view)
         found["set-up"] = view.store.remarks() if isinstance(view.store, Advised) else []
     found["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved

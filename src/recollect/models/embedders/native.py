@@ -22,26 +22,29 @@ class _Native:
         atexit.register(self._end)
 
     def after_fork(self) -> None:
-        self._idle = threading.Condition()
-        self._calls = 0
+        # Taken by itself, not by way of the condition: that is Python, and an interrupt in it would leave it locked.
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._inside: set[int] = set()
+        """Threads. One that an interrupt kept from leaving stays here until it comes again."""
 
     def __enter__(self) -> None:
-        with self._idle:
+        with self._lock:
             if self._ending:
                 raise ModelError("the interpreter is ending, so no model can be used any more")
-            self._calls += 1
+            self._inside.add(threading.get_ident())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._idle:
-            self._calls -= 1
+        with self._lock:
+            self._inside.discard(threading.get_ident())
             self._idle.notify_all()
 
     def _end(self) -> None:
-        with self._idle:
+        with self._lock:
             self._ending = True
-            self._idle.wait_for(lambda: not self._calls)
+            self._idle.wait_for(lambda: self._inside <= {threading.get_ident()})
 
 
 native = _Native()

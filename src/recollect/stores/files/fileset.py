@@ -81,7 +81,7 @@ class Appender:
         self.lock = Lock(fileset.lock_path, patience)
         self._files = {name: AppendOnly(path) for name, path in fileset.paths.items()}
         self.uncut: dict[str, int] = {}
-        """What a failed write left behind and could not be taken back yet: the sizes before it."""
+        """While something is written, and if that failed until it is taken back: the sizes before it."""
 
     def file(self, name: str) -> AppendOnly:
         return self._files[name]
@@ -89,8 +89,13 @@ class Appender:
     def recover(self, left: LockNote) -> str:
         """What was done about what a killed process was writing: `taken back`, `unlogged` if it is all there but not
         in the audit log, or nothing."""
-        if self.uncut and left.pid == os.getpid():
-            return ""  # this process's own: the next write takes it back first
+        if self.uncut and left.pid == os.getpid():  # this process's own
+            try:
+                self.cut()
+            except OSError:
+                return ""  # the next write tries again
+            self.lock.settle()
+            return "taken back"
         self.uncut = {}
         now = {name: self._fileset.identity(name) for name in left.began if name in self._files}
         same = {name for name, (inode, _) in left.began.items() if name in now and now[name].inode == inode}
@@ -131,15 +136,16 @@ class Appender:
             parts.get(name, b"").count(b"\n") > 1 for name in (self._fileset.main, SHELVES)
         )
         ends = {name: starts[name] + len(data) for name, data in parts.items()}
+        before = {name: size for name, (_, size) in began.items()}
         self.lock.announce(began, ends, durable=several and durable)
+        self.uncut, self.lock.unsettled = before, True
         try:
             for name, data in parts.items():
                 self._files[name].append(data if starts[name] == began[name][1] else b"\n" + data)
             for name in _synced(parts) if durable else ():
                 self._files[name].sync()
+            self.uncut, self.lock.unsettled = {}, False
         except BaseException:
-            self.uncut = {name: size for name, (_, size) in began.items()}
-            self.lock.unsettled = True
             self.cut()
             raise
 

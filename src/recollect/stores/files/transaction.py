@@ -14,7 +14,7 @@ from recollect.stores.files.reader import tell
 from recollect.stores.files.staging import Mark
 from recollect.stores.files.writer import Writer
 from recollect.stores.port import Place, in_order
-from recollect.stores.scope import Scope
+from recollect.stores.scope import Scope, end_left
 
 
 class Opened:
@@ -56,7 +56,12 @@ class Inside(threading.local):
     """The places in which a thread has a transaction open."""
 
     def __init__(self) -> None:
-        self.places: dict[Place, Opened] = {}
+        self._places: dict[Place, Opened] = {}
+
+    @property
+    def places(self) -> dict[Place, Opened]:
+        end_left()
+        return self._places
 
 
 class Transaction(Scope[Mapping[Place, Opened]]):
@@ -110,8 +115,8 @@ class Transaction(Scope[Mapping[Place, Opened]]):
 
     def _end(self, error: BaseException | None) -> None:
         """Whether there is room is known of all places before any is written. Each is ended, whatever happens."""
-        problem = error
-        if problem is None:
+        problem: BaseException | None = None
+        if error is None:
             try:
                 for opened in self._mine.values():
                     opened.writer.prepare()
@@ -119,12 +124,12 @@ class Transaction(Scope[Mapping[Place, Opened]]):
                 problem = failure
         for place, opened in list(self._mine.items()):
             try:
-                opened.writer.end(problem)
+                opened.writer.end(error or problem)
                 self._inside.places.pop(place, None)
                 del self._mine[place]
             except BaseException as failure:
                 problem = problem or failure
-        if problem is not None and problem is not error:
+        if problem is not None:
             raise problem
 
     def abandon(self) -> None:
@@ -133,7 +138,8 @@ class Transaction(Scope[Mapping[Place, Opened]]):
             self._inside.places.pop(place, None)
             del self._mine[place]
         for writer, mark in self._marks:
-            writer.take_back(mark)
+            if writer.book.mine() is not None:  # else all of it was taken back
+                writer.take_back(mark)
 
 
 class Changing(Scope[Changes]):

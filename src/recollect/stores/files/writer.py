@@ -8,7 +8,6 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 
 from recollect.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
@@ -24,7 +23,7 @@ from recollect.stores.files.reader import Parts, tell, tell_failure
 from recollect.stores.files.rewriting import rewrite
 from recollect.stores.files.staging import Mark, Staged
 from recollect.stores.files.state import FOREVER
-from recollect.stores.scope import Scope
+from recollect.stores.scope import Scope, let_go
 from recollect.stores.touches import Touched
 
 _TRIES = 50
@@ -277,9 +276,7 @@ class Writer:
             self.depth = 0
             self._forget_staged()
             book.appender.let_go()
-            book.writing.release()
-            with suppress(RuntimeError):  # it had not been taken before
-                book.writing.release()
+            let_go(book.writing)
 
     def _finish(self, error: BaseException | None) -> None:
         try:
@@ -338,6 +335,8 @@ class Writer:
                 book.meter.took(WRITE, started)
                 return
             except OSError as error:
+                if error.errno is None:  # a TimeoutError that somebody's handler of signals has raised
+                    raise
                 problem = files.problem(error, book.fileset.folder)
                 if isinstance(problem, ReadOnlyError):
                     raise tell_failure(book.place, problem) from error

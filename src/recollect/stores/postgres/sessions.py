@@ -20,6 +20,7 @@ from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.setup import ADMIN, Facts, ready
 from recollect.stores.postgres.statements import Rows, Statement, rows_of, whose, workspace_of
 from recollect.stores.postgres.work import Work, Writing
+from recollect.stores.scope import end_left
 
 T = TypeVar("T")
 _PAUSE = 0.05
@@ -84,6 +85,7 @@ class Sessions:
     @property
     def work(self) -> Work | None:
         """This thread's transaction."""
+        end_left()
         return self._thread.work
 
     def sql(self, statement: str) -> str:
@@ -108,7 +110,7 @@ class Sessions:
 
     def read(self, tenant: str, statements: Sequence[Statement], binary: bool = False) -> list[Rows]:
         """Joins this thread's transaction; else one of its own, begun again where the connection was lost."""
-        if (work := self._thread.work) is not None:
+        if (work := self.work) is not None:
             work.become(tenant)
             return [rows_of(work.execute(sql, values, binary, prepare)) for sql, values, prepare in statements]
         answer = self.ask(tenant, statements, binary)

@@ -22,7 +22,7 @@ from recollect.errors import (
     RecollectError,
     SchemaError,
 )
-from recollect.stores.scope import Scope
+from recollect.stores.scope import Scope, let_go
 from recollect.stores.sqlite.opening import (
     ADVICE,
     APPLICATION_ID,
@@ -55,6 +55,7 @@ class Database:
         self.path = path
         self.lock = threading.RLock()
         """Held by the thread that writes, for a whole transaction. The guard is only ever taken after it."""
+        # Taken by itself, not by way of the condition: that is Python, and an interrupt in it would leave it locked.
         self._lock = threading.Lock()
         self._guard = threading.Condition(self._lock)
         self._closing = False
@@ -65,8 +66,8 @@ class Database:
         self._idle: list[Any] = []
         self._reading = 0
         """Connections that threads have taken to read."""
-        self._open = 0
-        """Connections there are, whoever has them. One counts until it is closed, from before it is opened."""
+        self._open: set[object] = set()
+        """Connections there are, whoever has them, and for each that is being opened something that stands for it."""
         self.writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
         # SQLite must write beside a file to read it while others write. Where it cannot, they must not: the file is
         # read as it stands, and opened anew once it or its log has changed.
@@ -74,7 +75,7 @@ class Database:
         # Before opening: if the path names the same file afterwards, that is the file which was opened.
         self._identity = identity(path, self._still)
         first = connect(path, self.writable, self._still)
-        self._open = 1
+        self._open.add(first)
         try:
             self._prepare(first)
         except BaseException:
@@ -158,30 +159,34 @@ class Database:
         with self._lock:
             if self._identity is None:
                 raise self._moved()
-            self._open += 1
+            coming = object()
+            self._open.add(coming)
         connection: Any = None
         try:
             with self._translated():
                 connection = connect(self.path, self.writable, self._still)
+                with self._lock:
+                    self._open.add(connection)
+                    self._open.discard(coming)
                 self._equip(connection)
                 for pragma in pragmas if self.writable else ():
                     connection.execute(f"PRAGMA {pragma}")
             if not self.current():
                 raise MovedError
         except BaseException:
-            self.dispose(connection)
+            self.dispose(coming if connection is None else connection)
             raise
         return connection
 
     def dispose(self, connection: Any) -> None:
-        """Close a connection; None for one that never came to be."""
+        """Close a connection, or forget what stands for one that never came to be. Once more is no harm."""
         try:
-            if connection is not None:
+            if isinstance(connection, apsw.Connection):
                 with moves.staying(self.path):
                     connection.close()
         finally:
             with self._lock:
-                self._open -= 1
+                self._open.discard(connection)
                 if self._closing:
                     self._guard.notify_all()
 
@@ -320,6 +325,8 @@ class Database:
             if error is None:
                 self._writer.execute("COMMIT")
                 kept = True
+            elif not isinstance(error, RecollectError | apsw.Error):
+                self._drop_writer()
         except apsw.Error as failure:
             raise self.problem(failure) from failure
         finally:
@@ -367,12 +374,15 @@ class Database:
     def abandon(self) -> None:
         """Let go of what this thread holds, if it holds anything: `begin` or `end` was broken off anywhere."""
         if self.lock.acquire(blocking=False):  # else another thread has it
-            writer, self._writer = self._writer, None
-            if writer is not None:  # the traceback may keep a statement of it running, and so all from committing
-                self.dispose(writer)
+            self._drop_writer()
             self._end(kept=False)
-            with suppress(RuntimeError):  # it had not been taken before
-                self.lock.release()
+            let_go(self.lock)
+
+    def _drop_writer(self) -> None:
+        """After an interrupt: its traceback may keep a statement of it running, and so the next one from committing."""
+        if self._writer is not None:
+            self.dispose(self._writer)
+            self._writer = None
 
     def savepoint(self, depth: int) -> None:
         """A transaction inside the open one."""
@@ -417,7 +427,7 @@ class Database:
             raise ConcurrencyError(f"{self.path}: another process is still reading older data; try again")
 
     def _close_idle(self) -> None:
-        with self._guard:
+        with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             self.dispose(connection)
@@ -431,12 +441,12 @@ class Database:
             self._identity, self._looked, self._closing = None, -math.inf, True
         self._close_idle()
         self._close_writer()
-        with self._guard:
+        with self._lock:
             return self._guard.wait_for(lambda: not self._open, seconds)
 
     def _close_writer(self) -> None:
         """Unless somebody writes, who then closes it at the end."""
-        with self._guard:
+        with self._lock:
             if self._owner:
                 return
             writer, self._writer = self._writer, None
@@ -489,6 +499,9 @@ class Alone(Scope[Any]):
         return self._database.take_alone()
 
     def leave(self, error: BaseException | None) -> None:
+        if error is not None and not isinstance(error, RecollectError | apsw.Error):
+            self.abandon()
+            return
         self._database.leave()
         if isinstance(error, apsw.Error):
             raise self._database.problem(error) from error

@@ -34,6 +34,7 @@ from recollect.stores.folders import (
 )
 from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
 from recollect.stores.rows import Edge, edges
+from recollect.stores.scope import end_left
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create, moves
@@ -87,6 +88,7 @@ class SqliteFolder:
 
     def inside(self) -> dict[Place, Memories]:
         """The places in which this thread has a transaction open."""
+        end_left()
         return self.thread.places
 
     def discard(self, place: Place, handle: Memories) -> None:
@@ -106,7 +108,7 @@ class SqliteFolder:
         """The open file for a place, or None where nothing was ever stored. A new one is still empty."""
         if handle := self.inside().get(place):
             return handle
-        if not self.inside():
+        if not self._may_open.is_set() and not self.inside():
             self._may_open.wait()
         going: list[Memories] = []
         try:
