@@ -179,7 +179,7 @@ def test_no_server_is_told_at_once(server: Server) -> None:
         open_store(server.url("nothing_of_the_kind")).places("default")
 
 
-@pytest.mark.parametrize("name", ["", "Upper", "a b", "x" * 41, "a;b", "1a", "é"])
+@pytest.mark.parametrize("name", ["", "Upper", "a b", "x" * 41, "a;b", "1a", "é", "information_schema", "a&schema=b"])
 def test_a_schema_must_have_a_plain_name(name: str) -> None:
     with pytest.raises(InputError, match="schema"):
         Location.of(f"postgresql://localhost/x?schema={name}")
@@ -212,12 +212,17 @@ def test_the_commands_print_one_json_document(server: Server, database: str) -> 
 
 @pytest.mark.parametrize(
     "url",
-    ["u:s3c/ret@h/d", "u:s3c@ret@h/d", "u:s3c#ret?x@h/d", "u:s3cr%ZZet@h/d", "h:port/d"],
-)
+    [
+        "u:s3c/ret@h/d", "u:s3c@ret@h/d", "u:s3c#ret?x@h/d", "u:s3cr%ZZet@h/d", "u:p[s3cret]@h/d", "u:s3c[ret@h/d",
+        "h:port/d", "h:99999/d", "u@h:5432:1/d", "[::1/d", "h℀/d",
+    ],
+)  # fmt: skip
 def test_a_url_that_is_none_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(InputError, match="%40") as error:
+    with pytest.raises(InputError, match=r"USER@HOST:PORT/DATABASE, with a PORT .*%40") as error:
         open_store(f"postgresql://{url}")
     assert "s3c" not in str(error.value)
+    with pytest.raises(InputError, match="%40"):
+        open_store("postgresql://h/d", servers={"b": f"postgresql://{url}"})
 
 
 def test_a_parameter_that_libpq_does_not_know_is_the_urls_fault(server: Server) -> None:

@@ -65,7 +65,7 @@ _WATCHED = {"keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count":
 """For the kernel to notice a peer that is gone, where the URL says nothing about that."""
 
 
-_SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,39}")
+_SCHEMA = re.compile(r"(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}")
 
 
 class Location(NamedTuple):
@@ -79,7 +79,10 @@ class Location(NamedTuple):
         """From `postgresql://user@host/database?schema=name`. What else the URL says is for libpq."""
         split = _split(location)
         given = parse_qsl(split.query, keep_blank_values=True)
-        schema = next((value for key, value in given if key == "schema"), "recollect")
+        named = [value for key, value in given if key == "schema"]
+        if len(named) > 1:
+            raise InputError("schema", "is given twice")
+        schema = named[0] if named else "recollect"
         if not _SCHEMA.fullmatch(schema):
             raise InputError("schema", f"{schema[:48]!r} must be 1 to 40 of a-z, 0-9 and '_', not beginning with pg_")
         # libpq takes a plus for a plus.
@@ -99,18 +102,25 @@ class Location(NamedTuple):
 
 def _split(location: str) -> SplitResult:
     """InputError for what is no URL. It is not repeated: there may be a password in it."""
-    split = urlsplit(location)
     try:
+        split = urlsplit(location)
         plain = split.port is None or split.port > 0
     except ValueError:
-        plain = False
+        raise _no_url() from None
     whole = (
         plain and "://" in location and not split.fragment and "@" not in split.path and split.netloc.count("@") <= 1
     )
     if not whole or re.search("%(?![0-9A-Fa-f]{2})", location):
-        advice = "in a user or password write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
-        raise InputError("store", f"is not a URL as postgresql://user:password@host:port/database; {advice}")
+        raise _no_url()
     return split
+
+
+def _no_url() -> InputError:
+    return InputError(
+        "store",
+        "is not a URL as postgresql://USER@HOST:PORT/DATABASE, with a PORT from 1 to 65535; in a user or password "
+        "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23, [ as %5B, ] as %5D and % as %25",
+    )
 
 
 def driver() -> Any:

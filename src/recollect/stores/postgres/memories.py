@@ -15,7 +15,7 @@ from recollect.filters import Filter
 from recollect.record import Record, to_micros
 from recollect.stores.fields import FIELDS
 from recollect.stores.folders import merged
-from recollect.stores.port import After, By, Order, Place
+from recollect.stores.port import After, By, Damage, Order, Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import Rows, Statement, rows_of, workspace_of
@@ -309,6 +309,15 @@ class Memories:
         rows = self._sessions.rows(place.tenant, _LACKING, (*where, known, *where, known, *where, min(limit, 1 << 62)))
         return [ident for (ident,) in rows]
 
+    def damage(self, place: Place) -> list[Damage]:
+        """Rows without those that belong to them, as after a restore of some tables only."""
+        where = place.tenant, workspace_of(place)
+        asked = [Statement(sql, where) for sql in (_UNPLACED, _WITHOUT_CONTENT, _WITHOUT_WORDS)]
+        unplaced, lost, unindexed = self._sessions.read(place.tenant, asked)
+        found = [Damage(f"{place.tenant}/{workspace_of(place)}", "has memories, but no row in places")] * len(unplaced)
+        found += [Damage(ident, "has lost its content: its row in contents is missing") for (ident,) in lost]
+        return found + [Damage(ident, "is missing from the text index") for (ident,) in unindexed]
+
     # Retrievals
 
     def touches(self, place: Place) -> Touches:
@@ -460,6 +469,12 @@ _TOUCH = """UPDATE {s}.memories m
     SET access_count = m.access_count + x.times, accessed_at = greatest(m.accessed_at, x.at)
     FROM json_to_recordset(%s::json) AS x (id text, times bigint, at bigint)
     WHERE m.tenant = %s AND m.workspace = %s AND m.id = x.id RETURNING m.seq"""
+_UNPLACED = """SELECT 1 FROM {s}.memories m WHERE m.tenant = %s AND m.workspace = %s AND NOT EXISTS (
+    SELECT FROM {s}.places p WHERE p.tenant = m.tenant AND p.workspace = m.workspace) LIMIT 1"""
+_WITHOUT_CONTENT = """SELECT m.id FROM {s}.memories m LEFT JOIN {s}.contents c USING (tenant, workspace, seq)
+    WHERE m.tenant = %s AND m.workspace = %s AND c.seq IS NULL ORDER BY m.seq"""
+_WITHOUT_WORDS = """SELECT m.id FROM {s}.memories m LEFT JOIN {s}.search c USING (tenant, workspace, seq)
+    WHERE m.tenant = %s AND m.workspace = %s AND c.seq IS NULL ORDER BY m.seq"""
 # By the index: those before it, those behind it, and those without.
 _LACKING = """SELECT id FROM (
     SELECT id, seq FROM {s}.memories WHERE tenant = %s AND workspace = %s AND embedded < %s AND superseded_by IS NULL

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import InputError, MovedError, StoreError
+from recollect.errors import AccessError, InputError, MovedError, StoreError
 from recollect.stores.port import Place
 from recollect.stores.postgres.connections import PATIENCE
 from recollect.stores.postgres.placement import (
@@ -50,7 +50,7 @@ class Listed(msgspec.Struct, frozen=True):
     tenant: str
     server: str
     memories: int | None
-    """None where it cannot be counted, on a server that was not named."""
+    """None where it cannot be counted: on a server that was not named, or by a role that may not."""
     moving_to: str | None = None
 
 
@@ -104,7 +104,11 @@ class Servers:
                 if self.look(tenant).server != name:
                     continue  # a copy that is not finished, or not cleared away
                 asked = [Statement(_MEMORIES, (tenant,)), Statement(MOVES, (tenant,))]
-                ((count,),), moves = sessions.ask(tenant, asked, primary=True)
+                try:
+                    ((count,),), moves = sessions.ask(tenant, asked, primary=True)
+                except AccessError:  # an administrator of tenants who may see nothing that is theirs
+                    found.append(Listed(tenant, name, None))
+                    continue
                 leaves = [Movement(*row).server for row in moves if row[0] in ("copying", "frozen")]
                 found.append(Listed(tenant, name, count, leaves[0] if leaves else None))
         found += [Listed(tenant, server, None) for tenant, server in self.away().items()]

@@ -12,7 +12,7 @@ from recollect.errors import InputError, StoreError
 from recollect.filters import Filter
 from recollect.record import Record
 from recollect.stores.audit import Entry
-from recollect.stores.port import After, Before, By, Order, Place
+from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.postgres.audit import AuditTable
 from recollect.stores.postgres.connections import PATIENCE, Location
 from recollect.stores.postgres.memories import Memories, tables
@@ -146,6 +146,9 @@ class Postgres:
         from recollect.stores.postgres.status import remarks
 
         return remarks(self._sessions.facts)
+
+    def damage(self, place: Place) -> list[Damage]:
+        return self._memories.damage(place)
 
     # The audit log
 
