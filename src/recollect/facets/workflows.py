@@ -114,6 +114,7 @@ class Workflows:
         with view.refusing("workflow"):
             view.screen_address()
             ident, label = validation.memory_id(workflow, "workflow"), self._name(name, "name")
+        self._thing(WORKFLOW, ident)
         now = view.now()
         with view.store.transaction(self._place):
             parent = self._changeable(self._thing(WORKFLOW, ident))
@@ -134,6 +135,7 @@ class Workflows:
             limit = validation.MAX_CONTENT_BYTES
             value = validation.metadata({"output": output}, "output", limit)["output"]
             screen(view.preset.secrets, "output", render({"output": value}))
+        self._thing(STEP, ident)
         with view.store.transaction(self._place):
             kept = self._end(STEP, ident, "completed")
             if value is not None:
@@ -147,6 +149,7 @@ class Workflows:
         """End a step that did not succeed."""
         with self._view.refusing("workflow"):
             ident, why = validation.memory_id(step, "step"), self._text(error, "error")
+        self._thing(STEP, ident)
         with self._view.store.transaction(self._place):
             kept = self._end(STEP, ident, "failed", error=why)
             self._view.log(self._place, "workflow", "a step failed", workflow=kept.parent, step=ident)
@@ -157,6 +160,7 @@ class Workflows:
         view = self._view
         with view.refusing("workflow"):
             ident, why = validation.memory_id(workflow, "workflow"), self._text(error, "error")
+        self._thing(WORKFLOW, ident)
         with view.store.transaction(self._place):
             self._changeable(self._thing(WORKFLOW, ident))
             for step in view.store.shelf(self._place, STEP, parent=ident):
@@ -172,6 +176,7 @@ class Workflows:
         with view.refusing("workflow"):
             why = None if reason is None else checked_reason(view, reason)
             ident = validation.memory_id(workflow, "workflow")
+        self._thing(WORKFLOW, ident)
         with view.store.transaction(place):
             self._changeable(self._thing(WORKFLOW, ident))
             steps = [thing.key for thing in view.store.shelf(place, STEP, parent=ident)]
@@ -244,6 +249,7 @@ class Workflows:
                 yield thing
 
     def _thing(self, shelf: str, ident: str) -> Thing:
+        """Looked for before a transaction, too: that would begin a place for what is not there."""
         account = self._view.address.account
         for thing in self._view.store.find(self._place, shelf, [ident]):
             if account is None or thing.account in (None, account):

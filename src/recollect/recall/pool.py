@@ -89,8 +89,8 @@ class Pool:
         return shares[0] if len(shares) == 1 else np.concatenate(shares)
 
     def cosines(self) -> Floats | None:
-        """NaN where a memory has no vector; None if none has."""
-        if all(shortlist.cosine is None for shortlist in self._shortlists):
+        """NaN where a memory has no vector; None if none has of all that can be seen."""
+        if not any(shortlist.whole.compared for shortlist in self._shortlists):
             return None
         return np.concatenate(
             [

@@ -147,6 +147,7 @@ class Knowledge:
         with self._writing():
             why = None if reason is None else checked_reason(self._view, reason)
             ident = validation.memory_id(id)
+        thing_of(view, place, ident)  # before a transaction, which would begin a place for what is not there
         with view.store.transaction(place):
             ids = passages_of(view, place, thing_of(view, place, ident))
             if ids:

@@ -174,6 +174,8 @@ class Postgres:
         return self._audit.before(place, seq)
 
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
+        if place not in self.places(place.tenant):
+            return 0
         with self._writing(place) as work:
             return self._audit.forget_before(work, place, until, about)
 

@@ -28,7 +28,8 @@ from recollect.text.speakers import HEAD
 
 # The text itself stays where it is: its beginning tells who speaks, and its length how much a neighbour may lend.
 _ROWS = f"""SELECT seq, id, created_at, coalesce(expires_at, {NEVER}), importance, archived_at IS NOT NULL,
-    superseded_by, length(text), kind, role, source, lifetime, tags, substr(text, 1, {HEAD}),
+    superseded_by, CASE WHEN instr(text, char(0)) THEN letters(text, 0) ELSE length(text) END,
+    kind, role, source, lifetime, tags, substr(text, 1, {HEAD}),
     CASE WHEN instr(metadata, '"speaker"') THEN metadata END,
     tier, account, channel, conversation, agent FROM memories WHERE"""
 _NEW = f"{_ROWS} seq > ? ORDER BY seq LIMIT ?"
