@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from _thread import start_new_thread
 from importlib import import_module
 
 from recollect import forking
@@ -27,6 +28,7 @@ def _there(name: str) -> bool:
 
 def _load(name: str) -> None:
     problems: list[BaseException] = []
+    done = threading.Lock()
 
     def work() -> None:
         try:
@@ -34,11 +36,14 @@ def _load(name: str) -> None:
                 import_module(name)
         except BaseException as problem:
             problems.append(problem)
+        finally:
+            done.release()
 
+    done.acquire()
     if threading.current_thread() is threading.main_thread():
-        thread = threading.Thread(target=work, name=f"importing {name}")
-        thread.start()
-        thread.join()
+        start_new_thread(work, ())  # a Thread waits for its start in Python, where an interrupt would leave it hanging
+        with done:
+            pass
     else:
         work()
     if problems:
