@@ -1,8 +1,8 @@
 # Everything runs in .venv, which the first target that needs it makes. Only Python 3.11+ is assumed.
 PYTHON ?= python3
 BIN := .venv/bin
-# How many tests at a time: as many as there are cores.
-JOBS ?= auto
+# How many tests at a time: one more than there are cores, since some only wait.
+JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 1) + 1)
 
 .PHONY: demo test test-long lint types clauses bench screenshots clean
 
