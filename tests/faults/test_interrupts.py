@@ -5,6 +5,7 @@ The error is kept, as an interactive Python keeps it: with its traceback, and al
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -151,6 +152,8 @@ def untold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(sys, "unraisablehook", note)
     yield
+    _interrupts.clear()
+    gc.collect()  # now, and not in a test that knows nothing of it
     assert failed == []
 
 

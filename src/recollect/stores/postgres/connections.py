@@ -404,11 +404,26 @@ _REFUSALS = ("authentication", "no password supplied", "pg_hba.conf", "role ", "
 
 def lost(error: BaseException) -> bool:
     """Whether it was the connection that failed, so that the server has rolled back what was not committed."""
+    _heed_interrupt(error)
     state = getattr(error, "sqlstate", None)
     if state is None:
         psycopg = driver()
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return state in ("57P01", "57P02", "57P03", "25P03", "57P05") or state.startswith("08")
+
+
+def _heed_interrupt(error: BaseException) -> None:
+    """Raise the interrupt that psycopg was putting things in order after when it came to this error.
+
+    One that the caller has caught before is in the chain of errors, too, but was not raised first in psycopg.
+    """
+    before = error.__context__
+    while before is not None:
+        trace = before.__traceback__
+        within = trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("psycopg")
+        if within and not isinstance(before, Exception):
+            raise before
+        before = before.__context__
 
 
 _AGAIN = "trying again is safe"
