@@ -31,6 +31,7 @@ class AlarmError(Exception):
 
 
 ERRORS = (KeyboardInterrupt, AlarmError)
+_OTHERS = (UnavailableError, TypeError)
 
 
 def _oldest(memory: Memory) -> str:
@@ -93,9 +94,10 @@ def _interrupted(url: str, memory: Memory, verb: Verb, interrupt: Interrupt, nam
     error = interrupt.run(lambda: verb(memory, name))
     where = interrupt.where
     _interrupts[:] = [*_interrupts[-3:], *([error] if error else [])]
-    # psycopg tells of a lost connection where an interrupt has come as it put things in order.
-    told = (*ERRORS, UnavailableError, TypeError) if interrupt.twice else (*ERRORS, UnavailableError)
-    assert error is None or isinstance(error, told), f"{error!r} after {where}"  # a TypeError is Python's own tracing's
+    # psycopg tells of a lost connection where an error has come as it put things in order, and Python's tracing, too,
+    # has one of its own.
+    told = ERRORS if interrupt.error is KeyboardInterrupt and not interrupt.twice else (*ERRORS, *_OTHERS)
+    assert error is None or isinstance(error, told), f"{error!r} after {where}"
     found = _texts(memory)
     gone = len(acknowledged - found)
     assert gone in ((0, 1) if verb in CHANGES.values() else (0,)), f"{acknowledged - found} lost after {where}"

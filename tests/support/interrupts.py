@@ -27,7 +27,7 @@ class Interrupt:
         self._within = f"{_OURS}/{within}"
         self.twice = again > 0
         self._again = again
-        self._error = error
+        self.error = error
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(self._within):
@@ -41,7 +41,7 @@ class Interrupt:
             if self._again:
                 sys.settrace(self._second)  # Python ends a profile that raises, and so does it end this one
             del arg  # it is bound to something that a real interrupt does not keep
-            raise self._error
+            raise self.error
 
     def _second(self, frame: FrameType, event: str, arg: Any) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(f"{_OURS}/stores"):
@@ -49,7 +49,7 @@ class Interrupt:
             if not self._again:
                 sys.settrace(None)
                 self.where += f", then {frame.f_code.co_filename.removeprefix(_OURS)} {frame.f_code.co_name}"
-                raise self._error
+                raise self.error
 
     def run(self, work: Callable[[], object]) -> BaseException | None:
         """The error that the work ended with, and with it all that its frames hold."""
