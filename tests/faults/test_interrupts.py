@@ -8,8 +8,9 @@ from __future__ import annotations
 import gc
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from support.interrupts import Interrupt
 from support.stores import STORES, located
 from support.watchdog import together
 
-from recollect import ConflictError, Memory, UnavailableError
+from recollect import ConflictError, Memory, UnavailableError, forking
+from recollect.models.backlog import Backlog
+from recollect.models.embedders.native import native
 from recollect.stores.port import Place
 from recollect.stores.scope import Scope
 
@@ -180,3 +183,36 @@ def test_an_interrupt_anywhere(kind: str, verb: str, tmp_path: Path) -> None:
 def test_a_second_interrupt_while_the_first_is_told(kind: str, verb: str, again: int, tmp_path: Path) -> None:
     step = 1 if LONG else 97
     _every(kind, tmp_path, VERBS[verb], random.randint(1, step), step, again=again, kinds=ERRORS)
+
+
+@pytest.mark.parametrize("verb", ["remember", "recall", "a change that is refused", "compact", "forget a workspace"])
+@pytest.mark.parametrize("kind", STORES)
+def test_an_interrupt_in_a_lock_that_is_python_code(kind: str, verb: str, tmp_path: Path) -> None:
+    """Conditions and events take their locks in Python, where an interrupt can leave them taken."""
+    _every(kind, tmp_path, VERBS[verb], 1, 1, within=threading.__file__)
+
+
+def _entered(gate: AbstractContextManager[None]) -> None:
+    with gate:
+        pass
+
+
+LOCKS: dict[str, Callable[[], object]] = {
+    "the gate before forks": lambda: _entered(forking.importing),
+    "the gate of models": lambda: _entered(native),
+    "those who wait for vectors": lambda: backlog.wait_for(Place("t", "w"), 0.0),
+    "the worker's wish": lambda: backlog.stir(),
+}
+backlog = Backlog()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("within", [threading.__file__, "forking.py", "models"])
+def test_an_interrupt_leaves_no_lock_that_all_threads_share(lock: str, within: str) -> None:
+    for at in range(1, 100):
+        interrupt = Interrupt(at, within)
+        interrupt.run(LOCKS[lock])
+        together(LOCKS[lock], LOCKS[lock])
+        if not interrupt.where:
+            return
+    pytest.fail("no end of points")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,7 @@ class Interrupt:
         self.where = ""
         """The point, if it came to that."""
         self._at = at
-        self._within = f"{_OURS}/{within}"
+        self._within = os.path.join(_OURS, within)
         self.twice = again > 0
         self._again = again
         self.error = error

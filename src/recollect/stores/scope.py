@@ -8,6 +8,7 @@ nobody else: once it is gone, the block is over, however it was left.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
 T = TypeVar("T", covariant=True)
 
 
-class Scope(Generic[T]):
+class Scope(ABC, Generic[T]):
     """What a thread holds for as long as a block runs."""
 
     __slots__ = ("_abandoning", "_failed", "_watch")
     _watch: ref[partial[None]] | None
 
+    @abstractmethod
     def enter(self) -> T:
         """Take it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leave(self, error: BaseException | None) -> None:
         """The block has come to its end, or to an error."""
-        raise NotImplementedError
 
+    @abstractmethod
     def abandon(self) -> None:
         """Let go of whatever is held still, which may be nothing: `enter` or `leave` was broken off anywhere."""
-        raise NotImplementedError
 
     def __enter__(self) -> T:
         end_left()

@@ -232,11 +232,11 @@ def _changed(store: Store, place: Place) -> Iterator[Damage]:
             yield Damage(record.id, "does not match its checksum: it was changed outside recollect")
 
 
-def _damage(view: View) -> list[Damage]:
-    try:
-        return verify(view)
-    except CorruptionError as error:
-        return [Damage("store", str(error))]
+def _missing(view: View) -> Iterator[Damage]:
+    """What a store finds by itself: where it is one of files, that is all there is to find."""
+    if isinstance(view.store, Checked):
+        for place in view.places:
+            yield from view.store.damage(place)
 
 
 def doctor(view: View) -> Health:
@@ -247,7 +247,7 @@ def doctor(view: View) -> Health:
     count = 0
     for record in _readable(view, found["corrupt"]):
         count += 1
-        if not view.whole and view.on_disk is None and record.digest() != record.checksum:
+        if view.on_disk is None and record.digest() != record.checksum:
             found["corrupt"].append(f"{record.id}: does not match its checksum")
         if any(find(text, view.preset.secrets) for text in texts_of(record)):
             found["secrets"].append(record.id)
@@ -268,7 +268,8 @@ def doctor(view: View) -> Health:
         other.id for group in deduplicate.find(statements, view.preset.remember.max_tags) for other in group.others
     ]
     if view.whole:
-        found["corrupt"] = [f"{one.where}: {one.problem}" for one in _damage(view)] or found["corrupt"]
+        lost = [f"{one.where}: {one.problem}" for one in _missing(view)]
+        found["corrupt"] = lost if view.on_disk is not None else found["corrupt"] + lost
         found["audit log broken"] = _breaks(view)
         found["set-up"] = view.store.remarks() if isinstance(view.store, Advised) else []
     found["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved

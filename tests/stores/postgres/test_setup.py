@@ -250,6 +250,15 @@ def test_a_role_that_may_not_see_the_tenants_is_not_told_that_there_are_none(ser
     assert recollect("verify", "--tenant", "acme", "--store", url).returncode == 0
 
 
+def test_who_may_only_see_the_tenants_sees_them_and_counts_nothing(server: Server, database: str) -> None:
+    with Memory(server.url(database)) as memory:
+        memory.at(tenant="acme").remember("Alice prefers tabs")
+    server.psql(f"CREATE ROLE {database} LOGIN IN ROLE recollect_admin")
+    done = recollect("tenants", "--json", "--store", server.url(database, user=database))
+    assert done.returncode == 0, done.stderr
+    assert [(one["tenant"], one["memories"]) for one in json.loads(done.stdout)] == [("acme", None)]
+
+
 def test_an_application_copies_the_tenant_that_it_names(server: Server, database: str, tmp_path: Path) -> None:
     """Which it needs no list of tenants for."""
     with Memory(server.url(database)) as memory:

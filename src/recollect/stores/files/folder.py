@@ -21,7 +21,7 @@ from recollect.stores.files.book import Book
 from recollect.stores.files.copying import copy
 from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
-from recollect.stores.files.transaction import Changing, Inside, Opened, Transaction
+from recollect.stores.files.transaction import Inside, Opened, Transaction
 from recollect.stores.files.writer import SOON
 from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed, there
 from recollect.stores.port import After, Before, By, Damage, Order, Place
@@ -130,9 +130,6 @@ class FileFolder:
     def transaction(self, *places: Place) -> Transaction:
         return Transaction(self._inside, self.opened, self._layout.starting, places)
 
-    def _in(self, place: Place) -> Changing:
-        return Changing(self.transaction(place), place)
-
     def _exists(self, place: Place) -> bool:
         return place in self._inside.places or self.book(place).fileset.exists()
 
@@ -141,8 +138,8 @@ class FileFolder:
     def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
         if not records:
             return []
-        with self._in(place) as changes:
-            return changes.put(records)
+        with self.transaction(place) as opened:
+            return opened[place].changes.put(records)
 
     def get(self, place: Place, ids: Sequence[str]) -> list[Record]:
         book, wanted = self.book(place), dict.fromkeys(ids)
@@ -158,12 +155,12 @@ class FileFolder:
         return book.read(lambda: book.with_texts(frozenset(texts)))
 
     def update(self, place: Place, records: Sequence[Record]) -> None:
-        with self._in(place) as changes:
-            changes.update(records)
+        with self.transaction(place) as opened:
+            opened[place].changes.update(records)
 
     def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
-        with self._in(place) as changes:
-            changes.delete(ids, reason)
+        with self.transaction(place) as opened:
+            opened[place].changes.delete(ids, reason)
 
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
         with suppress(StoreError, OSError):
@@ -277,8 +274,8 @@ class FileFolder:
     # The audit log
 
     def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
-        with self._in(place) as changes:
-            return changes.append(entry, before, things)
+        with self.transaction(place) as opened:
+            return opened[place].changes.append(entry, before, things)
 
     def entries(
         self,
@@ -303,14 +300,14 @@ class FileFolder:
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
         if not self._exists(place):
             return 0
-        with self._in(place) as changes:
-            return changes.forget_before(until, about)
+        with self.transaction(place) as opened:
+            return opened[place].changes.forget_before(until, about)
 
     # Shelves
 
     def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
-        with self._in(place) as changes:
-            return changes.keep(thing, expect, exact)
+        with self.transaction(place) as opened:
+            return opened[place].changes.keep(thing, expect, exact)
 
     def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
         book = self.book(place)
@@ -333,8 +330,8 @@ class FileFolder:
     def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
         if not self._exists(place):
             return 0
-        with self._in(place) as changes:
-            return changes.remove(shelf, keys)
+        with self.transaction(place) as opened:
+            return opened[place].changes.remove(shelf, keys)
 
     # On disk
 

@@ -140,22 +140,3 @@ class Transaction(Scope[Mapping[Place, Opened]]):
         for writer, mark in self._marks:
             if writer.book.mine() is not None:  # else all of it was taken back
                 writer.take_back(mark)
-
-
-class Changing(Scope[Changes]):
-    """The transaction of one place, and what changes it."""
-
-    __slots__ = ("_place", "_transaction")
-
-    def __init__(self, transaction: Transaction, place: Place) -> None:
-        self._transaction = transaction
-        self._place = place
-
-    def enter(self) -> Changes:
-        return self._transaction.enter()[self._place].changes
-
-    def leave(self, error: BaseException | None) -> None:
-        self._transaction.leave(error)
-
-    def abandon(self) -> None:
-        self._transaction.abandon()

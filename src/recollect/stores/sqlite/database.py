@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import threading
 import time
 from collections.abc import Generator
@@ -22,7 +21,8 @@ from recollect.errors import (
     RecollectError,
     SchemaError,
 )
-from recollect.stores.scope import Scope, let_go
+from recollect.stores.scope import let_go
+from recollect.stores.sqlite.functions import FUNCTIONS
 from recollect.stores.sqlite.opening import (
     ADVICE,
     APPLICATION_ID,
@@ -37,7 +37,7 @@ from recollect.stores.sqlite.opening import (
     schema_of,
     translate,
 )
-from recollect.text.segment import fold
+from recollect.stores.sqlite.turns import Alone
 
 _TAKEN_AWAY = (apsw.IOError, apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError)
 """What SQLite says of files that were moved away while it had them open; and of others."""
@@ -374,7 +374,8 @@ class Database:
     def abandon(self) -> None:
         """Let go of what this thread holds, if it holds anything: `begin` or `end` was broken off anywhere."""
         if self.lock.acquire(blocking=False):  # else another thread has it
-            self._drop_writer()
+            if self.inside or (self._writer is not None and self._writer.in_transaction):
+                self._drop_writer()
             self._end(kept=False)
             let_go(self.lock)
 
@@ -485,66 +486,6 @@ class Database:
             )
         if not self.writable and version < SCHEMA:
             raise ReadOnlyError(f"{self.path} has the older schema {version} and cannot be upgraded: it is read-only")
-
-
-class Alone(Scope[Any]):
-    """The turn of a thread to write, without a transaction."""
-
-    __slots__ = ("_database",)
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def enter(self) -> Any:
-        return self._database.take_alone()
-
-    def leave(self, error: BaseException | None) -> None:
-        if error is not None and not isinstance(error, RecollectError | apsw.Error):
-            self.abandon()
-            return
-        self._database.leave()
-        if isinstance(error, apsw.Error):
-            raise self._database.problem(error) from error
-
-    def abandon(self) -> None:
-        self._database.abandon()
-
-
-class Settling(Scope[None]):
-    """A transaction of nothing but what was put off: it need not be durable, and waits for others only so long."""
-
-    __slots__ = ("_database", "_seconds")
-
-    def __init__(self, database: Database, seconds: float) -> None:
-        self._database = database
-        self._seconds = seconds
-
-    def enter(self) -> None:
-        self._database.begin(seconds=self._seconds, durable=False)
-
-    def leave(self, error: BaseException | None) -> None:
-        self._database.end(error)
-
-    def abandon(self) -> None:
-        self._database.abandon()
-
-
-def _fold_has(text: Any, folded: str) -> bool:
-    """Case-insensitive in every script; SQLite's own LIKE folds ASCII only."""
-    return folded in text.casefold()
-
-
-def _word_like(pattern: Any, text: Any) -> bool:
-    return re.search(pattern, fold(text)) is not None
-
-
-def _letters(text: Any, _: int) -> int:
-    """SQLite's own length ends at a NUL."""
-    return len(text)
-
-
-FUNCTIONS = {"fold_has": _fold_has, "word_like": _word_like, "letters": _letters}
-"""What SQL here may call."""
 
 
 _ANY_TABLE = "SELECT 1 FROM sqlite_schema LIMIT 1"

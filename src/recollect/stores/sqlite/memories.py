@@ -15,10 +15,11 @@ from recollect.record import Record, to_micros
 from recollect.stores.port import By, Damage, Order, Place
 from recollect.stores.rows import GROUPS, ORDERS, Edge, behind, text_key, to_changes, to_record
 from recollect.stores.sqlite.audit import AuditTable
-from recollect.stores.sqlite.database import UNREADABLE, Database, Settling
+from recollect.stores.sqlite.database import UNREADABLE, Database
 from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_row
 from recollect.stores.sqlite.shelves import ShelfTable
+from recollect.stores.sqlite.turns import Settling
 from recollect.stores.touches import Touched, Touches
 
 _PAGE = 500
