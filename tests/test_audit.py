@@ -378,7 +378,9 @@ def test_the_log_is_the_organisations_and_ids_and_reasons_are_their_owners(tmp_p
         ada.forget(kept[0].id, reason="a private matter")
         ada.audit.record("delegate", "sent the invoice to the client", {"to": "bob"})
         assert str(ada.audit.search("private matter"))
-        for other in (memory.at(agent="bob", workspace="lab"), memory.at(agent="bob", workspace="shop")):
+        lab = memory.at(agent="bob", workspace="lab")
+        assert lab.audit.search(limit=100) == [], "a view that is bound to a workspace looks in no other"
+        for other in (memory.at(agent="bob"), memory.at(agent="bob", workspace="shop")):
             entries = other.audit.search(limit=100)
             assert [entry.action for entry in entries] == ["delegate", "forget", "remember", "remember", "remember"]
             assert entries[0].message == "sent the invoice to the client"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
 from itertools import islice
 from typing import Any
 
@@ -10,12 +11,16 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import validation
+from recollect.filters import may_see
 from recollect.policies.secrets import screen
 from recollect.record import render
-from recollect.stores.audit import GENESIS, Break, Entry, check
+from recollect.stores.audit import GENESIS, TEXTS, Break, Entry, Text, check
 from recollect.stores.port import Place
+from recollect.stores.shelves import Thing
 from recollect.view import INSIDE, View
 
+NOTE = "recorded a note"
+"""What the log itself says of words that somebody recorded."""
 _AGAIN = 5
 _NAMING = ("created", "changed", "deleted", "removed", "restored")
 _NAMED = 100
@@ -26,6 +31,20 @@ def _few_words(text: str) -> str:
     words = text.split(maxsplit=_WORDS)
     few = " ".join(words[:_WORDS])[:80]
     return few if len(words) <= _WORDS and few == " ".join(words) else f"{few.rstrip()}…"
+
+
+def _text(thing: Thing) -> Text:
+    return msgspec.convert(thing.body, Text)
+
+
+def _with_text(entry: Entry, text: Text) -> Entry:
+    """An entry as it is shown: with the words that stand beside it, in place of their hash."""
+    meta = {key: value for key, value in entry.meta.items() if key != "text"}
+    return replace(entry, message=text.message, meta=meta if text.details is None else meta | {"details": text.details})
+
+
+def _in_json(text: str) -> str:
+    return msgspec.json.encode(text).decode()[1:-1]
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -61,7 +80,10 @@ class AuditLog:
             details = validation.metadata(meta, "meta")
             screen(view.preset.secrets, "message", text)
             screen(view.preset.secrets, "meta", render(details))
-        return view.log(view.place, action, text, details=details)
+        with view.store.transaction(view.place):
+            about = [value for value in details.values() if isinstance(value, str)]  # such as a memory's id
+            entry = view.log_text(view.place, action, NOTE, Text.of(text, details), about=about)
+        return _with_text(entry, Text.of(text, details))
 
     def search(self, text: str = "", *, action: str = "", about: str = "", limit: int = 10) -> list[Entry]:
         """Entries whose message has the text, whatever its case, newest first.
@@ -85,30 +107,51 @@ class AuditLog:
 
     def matching(self, texts: Sequence[str], about: str = "", limit: int = 10, action: str = "") -> list[Entry]:
         """Entries whose message has one of the texts, newest first."""
-        entries: list[Entry] = []
+        entries: dict[str, Entry] = {}
         for place in self._places(everywhere=self._view.address.agent is not None):
             # Of what is not the view's own, more may have to be passed over.
-            stored = self._view.store.entries(place, contains=texts, about=about, newest_first=True)
-            done = (entry for entry in stored if action in ("", entry.action))
-            shown = (seen for entry in done if (seen := self._seen(place, entry, texts, about)) is not None)
-            entries += islice(shown, limit)
-        return sorted(entries, key=lambda entry: entry.id, reverse=True)[:limit]
+            stored = (entry for entry in self._stored(place, texts, about) if action in ("", entry.action))
+            shown = (seen for entry in stored if (seen := self._seen(place, entry, texts, about)) is not None)
+            entries |= {entry.id: entry for entry in islice(shown, limit)}
+        return [entries[ident] for ident in sorted(entries, reverse=True)[:limit]]
+
+    def _stored(self, place: Place, texts: Sequence[str], about: str) -> Iterator[Entry]:
+        """Entries that have one of the texts in the log or beside it, the newest first."""
+        store = self._view.store
+        in_log = store.entries(place, contains=texts, about=about, newest_first=True)
+        if not texts:
+            return in_log
+        beside = {thing.key: thing for text in texts for thing in store.shelf(place, TEXTS, contains=_in_json(text))}
+        # By the hash that an entry has of its text: of those beside the log few are found.
+        newest = (beside[key] for key in sorted(beside, reverse=True))
+        named = (entry for thing in newest for entry in store.entries(place, about=_text(thing).hash, limit=1))
+        fitting = (entry for entry in named if not about or about in msgspec.json.encode(entry.meta).decode())
+        return merge(in_log, fitting, key=lambda entry: entry.id, reverse=True)
 
     def _seen(self, place: Place, entry: Entry, texts: Sequence[str], about: str) -> Entry | None:
-        """The log is the organisation's: all see what was done; to which memories, and why, who may see them."""
+        """The log is the organisation's: all see what was done; to which memories, and why, who may see them.
+
+        What somebody recorded is seen as a memory is, by the same account only, but by all agents.
+        """
         view = self._view
         inside = view.bound & INSIDE
-        if place in view.places and (view.whole or (not inside and entry.actor == view.address.agent)):
-            return entry
-        if about:
+        own = place in view.places and (view.whole or (not inside and entry.actor == view.address.agent))
+        if about and not own:
             return None
-        details = entry.meta.get("details")
-        if details is None:
-            message = entry.message.partition(": ")[0]
-            if texts and not any(text.casefold() in message.casefold() for text in texts):
-                return None
-            return replace(entry, message=message, meta={})
-        return replace(entry, meta={"details": details})
+        thing = next(iter(view.store.find(place, TEXTS, [entry.id])), None) if "text" in entry.meta else None
+        recorded = entry.message == NOTE or "details" in entry.meta
+        if recorded and thing is None and "account" in view.bound:
+            return None  # it was recorded before its account was, or is erased
+        if thing is not None and not may_see(view.address, thing.account, None):
+            return None if recorded else replace(entry, meta={})
+        if thing is not None and (own or recorded):
+            entry = _with_text(entry, _text(thing))
+        elif not own and not recorded:
+            entry = replace(entry, message=entry.message.partition(": ")[0])
+        if texts and not any(text.casefold() in entry.message.casefold() for text in texts):
+            return None
+        details = {"details": entry.meta["details"]} if "details" in entry.meta else {}
+        return entry if own else replace(entry, meta=details)
 
     def verify(self) -> list[Verified]:
         """Check each log that this view can see, entry by entry."""
@@ -132,15 +175,16 @@ class AuditLog:
                 count, head = count + 1, entry.hash
                 yield entry
 
-        breaks = check(counted(), store.written(place))
+        texts = {thing.key: _text(thing).hash for thing in store.shelf(place, TEXTS)}
+        breaks = check(counted(), store.written(place), texts)
         if not count and not breaks:
             return None
         return Verified(place.tenant, place.workspace, count, head, tuple(breaks))
 
     def _places(self, everywhere: bool = False) -> list[Place]:
-        """The view's workspace and what its tenant shares; all workspaces where none was chosen, and for agents."""
+        """The view's workspace and what its tenant shares; of a view of no workspace all, and for agents."""
         view, tenant = self._view, self._view.address.tenant
-        if view.bound - {"tenant"} and not everywhere:
+        if "workspace" in view.bound or (view.bound - {"tenant"} and not everywhere):
             return list(view.places)
         others = [place for place in view.store.places(tenant) if not place.hidden]
         return list(dict.fromkeys([*view.places, *others]))

@@ -38,6 +38,7 @@ class Filter(msgspec.Struct, frozen=True):
     conversation: str | None = None
     channel: str | None = None
     agent: str | None = None
+    account: str | None = None
     superseded_by: tuple[str, ...] = ()
 
     def matches(self, record: Record) -> bool:
@@ -107,8 +108,11 @@ ANY_OF = {
     "superseded_by": "superseded_by",
 }
 """Conditions that name several values, one of which a field must have."""
-SAME = ("conversation", "channel", "agent")
+SAME = ("conversation", "channel", "agent", "account")
 """Conditions that are parts of the address."""
+
+WALLED: tuple[Tier, ...] = ("channel", "conversation")
+"""Tiers that another channel does not see."""
 
 V = TypeVar("V", bound=Hashable)
 
@@ -130,6 +134,18 @@ def has_tag(tags: tuple[str, ...], wanted: str) -> bool:
     return any(tag == wanted or tag.startswith(wanted + ".") for tag in tags)
 
 
+def may_see(view: Address, account: str | None, agent: str | None) -> bool:
+    """Whether a view sees what belongs to this account and agent: its own, and what belongs to nobody."""
+    return (view.agent is None or agent is None or agent == view.agent) and (
+        view.account is None or account is None or account == view.account
+    )
+
+
+def belongs_to(view: Address, account: str | None, agent: str | None) -> bool:
+    """Whether it is the view's own. What belongs to nobody is not: a view that forgets by conditions leaves it."""
+    return view.agent in (None, agent) and view.account in (None, account)
+
+
 def visible(view: Address, record: Record) -> bool:
     return visible_at(view, record.address, record.tier)
 
@@ -138,12 +154,12 @@ def visible_at(view: Address, address: Address, tier: Tier) -> bool:
     """Whether a view may see memories of this address and tier: the isolation rule, in one place.
 
     A part of the address that the view leaves open sees all; a bound agent or account sees its own and what is shared.
+    A channel is a wall: a bound one sees the channel and conversation tiers of that channel only.
     """
     return (
         address.tenant == view.tenant
         and (tier == "account" or address.workspace == view.workspace)
-        and (view.agent is None or address.agent is None or address.agent == view.agent)
-        and (view.account is None or address.account is None or address.account == view.account)
-        and (tier != "channel" or view.channel is None or address.channel == view.channel)
+        and may_see(view, address.account, address.agent)
+        and (tier not in WALLED or view.channel is None or address.channel == view.channel)
         and (tier != "conversation" or view.conversation is None or address.conversation == view.conversation)
     )

@@ -484,18 +484,21 @@ class Memory:
         conversation: str | None = None,
         workspace: str | None = None,
         agent: str | None = None,
+        account: str | None = None,
         shared: bool = False,
         reason: str | None = None,
         erase: bool = False,
     ) -> Receipt:
         """Forget one memory, several, or all that meet the conditions, with their earlier versions.
 
-        From a view of an agent, conditions mean its own memories, and what is shared only with `shared=True`. From the
-        owner's view, `agent` forgets all that an agent has here; the audit log stays.
-        `undo` brings them back until `compact`; `erase=True` removes them from the disk at once and for good.
+        From a view of an agent or account, conditions mean its own memories, and shared ones only with `shared=True`.
+        `agent` or `account` alone forgets everything of an agent or a person: its memories in all workspaces (or in
+        the one that this view is bound to), conversations, scratchpads, cases and workflows; the audit log stays.
+        `undo` brings them back until `compact`; `erase=True` removes them from the disk at once and for good, with
+        what they were derived from and is no longer live. The receipt names what was not erased.
         `workspace` must repeat this view's workspace, and removes its folder.
         """
-        wish = Forget(id, tag, since, until, conversation, workspace, agent, shared, reason, erase)
+        wish = Forget(id, tag, since, until, conversation, workspace, agent, account, shared, reason, erase)
         return forget.forget(self._view, wish)
 
     def history(self, id: str) -> builtins.list[Record]:

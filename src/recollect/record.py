@@ -70,6 +70,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """Little-endian float32 values; `floats` unpacks them."""
     embedding_model: str | None = None
     checksum: str = ""
+    derived_from: tuple[str, ...] = ()
+    """Ids of the memories whose words it was made of, such as the turns that a fact was taken from."""
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -94,6 +96,14 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     def digest(self) -> str:
         """The checksum that `checksum` must equal: SHA-256 over canonical JSON of what never changes."""
         return digest(self.id, self.tier, self.kind, self.role, self.content, self.created_at)
+
+
+MAX_SOURCES = 1024
+
+
+def joined_sources(*lineages: tuple[str, ...]) -> tuple[str, ...]:
+    """One lineage of several, without the oldest where they are too many."""
+    return tuple(dict.fromkeys(source for lineage in lineages for source in lineage))[-MAX_SOURCES:]
 
 
 class UnsavedRecord(Record, frozen=True, gc=False):

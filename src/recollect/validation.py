@@ -12,7 +12,7 @@ from typing import Any, get_args
 import msgspec
 
 from recollect.errors import InputError, shown
-from recollect.record import pack
+from recollect.record import MAX_SOURCES, pack
 
 MAX_CONTENT_BYTES = 1_048_576
 MAX_METADATA_BYTES = 65_536
@@ -121,13 +121,18 @@ def any_tags(values: Iterable[str] | None) -> tuple[str, ...]:
     return tags(values, rule=any_tag)
 
 
-def references(values: Iterable[str] | None) -> tuple[str, ...]:
+def references(values: Iterable[str] | None, field: str = "references", limit: int = MAX_REFERENCES) -> tuple[str, ...]:
     if values is None or values == [] or values == ():
         return ()
-    found = tuple(dict.fromkeys(memory_id(value, "references") for value in sequence(values, "references")))
-    if len(found) > MAX_REFERENCES:
-        raise InputError("references", f"{len(found)} references are over the limit of {MAX_REFERENCES}")
-    return found
+    ids = tuple(dict.fromkeys(memory_id(value, field) for value in sequence(values, field)))
+    if len(ids) > limit:
+        raise InputError(field, f"{len(ids)} {field} are over the limit of {limit}")
+    return ids
+
+
+def sources(values: Iterable[str] | None) -> tuple[str, ...]:
+    """The ids of what a memory was derived from."""
+    return references(values, "derived_from", MAX_SOURCES)
 
 
 def label(value: Any, field: str, limit: int = 64) -> str:

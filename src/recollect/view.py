@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -13,14 +13,14 @@ from msgspec.structs import astuple
 
 from recollect import validation
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
-from recollect.filters import Filter, visible
+from recollect.filters import Filter, may_see, visible
 from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
 from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 from recollect.skills import Skills
-from recollect.stores.audit import Entry
+from recollect.stores.audit import TEXTS, Entry, Text
 from recollect.stores.port import NO_SETTINGS, OnDisk, Place, Settings, Store, by_place
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
@@ -33,6 +33,8 @@ _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
 INSIDE = frozenset(("account", "channel", "conversation"))
 """Parts of an address that the audit log does not name."""
+CONVERSATIONS = "conversations"
+"""The shelf of conversations that were started, each in a channel."""
 CHANGES = ("created", "changed", "deleted", "things_changed")
 """Details of an audit entry that name what was changed."""
 
@@ -87,6 +89,10 @@ class View(msgspec.Struct, frozen=True):
     """What is consulted besides the memories and the audit log."""
     counts: bool = True
     """Whether what is recalled counts as retrieved. Not where somebody only looks at what a model would see."""
+    change: str | None = None
+    """What several changes have in common that are one to the user: they are undone together."""
+    acting: View | None = None
+    """Who makes the change, where it is made in the name of somebody else."""
 
     def at(self, **parts: str | None) -> View:
         """A view of less. Raises AccessError where it would be a view of something else."""
@@ -184,6 +190,10 @@ class View(msgspec.Struct, frozen=True):
         """Everywhere this view can see memories."""
         return self.place, Place(self.address.tenant, None)
 
+    def as_one_change(self) -> View:
+        """This view, with all that it changes from now on undone together."""
+        return self if self.change else msgspec.structs.replace(self, change=new_id())
+
     def workspaces(self) -> list[str]:
         """All of the tenant's that hold something."""
         places = self.store.places(self.address.tenant)
@@ -221,14 +231,25 @@ class View(msgspec.Struct, frozen=True):
         records = {record.id: record for record in self.get(wanted)}
         for ident in wanted:
             if ident not in records:
-                raise _unseen(ident)
+                raise NotFoundError(unseen(ident))
         return [records[ident] for ident in wanted]
 
     def one(self, ident: str, field: str = "id") -> Record:
         records = self.get((validation.memory_id(ident, field),))
         if not records:
-            raise _unseen(ident)
+            raise NotFoundError(unseen(ident))
         return records[0]
+
+    def sees(self, thing: Thing) -> bool:
+        """Whether this view sees something on a shelf: by its owner, and by its channel where it is in one."""
+        channel = self.address.channel
+        in_channel = channel is None or thing.body.get("channel") in (None, channel)
+        return in_channel and may_see(self.address, thing.account, thing.agent)
+
+    def sees_conversation(self, conversation: str) -> bool:
+        """Whether it is in this view's channel. One that was never started is in none."""
+        rooms = {thing.body["channel"] for thing in self.store.shelf(self.place, CONVERSATIONS, parent=conversation)}
+        return not rooms or self.address.channel in (None, *rooms)
 
     def touch(self, records: Sequence[Record]) -> None:
         """Count these as retrieved now."""
@@ -245,19 +266,50 @@ class View(msgspec.Struct, frozen=True):
         message: str,
         before: Sequence[Record] = (),
         things: Sequence[Thing] = (),
+        reason: str | None = None,
         **meta: Any,
     ) -> Entry:
-        """Add an entry to the place's audit log; a detail that is None is left out."""
-        given, ident = {key: value for key, value in meta.items() if value is not None}, new_id()
-        if any(given.get(key) for key in CHANGES):
-            given |= self._circumstances(place, ident)
-        entry = Entry(0, ident, self.now(), action, message, self._actor(), given)
+        """Add an entry to the place's audit log; a detail that is None is left out.
+
+        A `reason` is a person's own words: it stands beside the log, which has its hash. Give it in a transaction.
+        """
+        text = None if reason is None else Text.of(f"{message}: {reason}")
+        return self.log_text(place, action, message, text, before, things, **meta)
+
+    def log_text(
+        self,
+        place: Place,
+        action: str,
+        message: str,
+        text: Text | None,
+        before: Sequence[Record] = (),
+        things: Sequence[Thing] = (),
+        about: Iterable[str] = (),
+        **meta: Any,
+    ) -> Entry:
+        """Add an entry with words of a person, called in a transaction. `about` are ids that the words are about."""
+        meta["part_of"] = meta.get("part_of") or self.change
+        details, ident = {key: value for key, value in meta.items() if value is not None}, new_id()
+        if any(details.get(key) for key in ("final", "part_of", *CHANGES)):
+            details |= self._circumstances(place, ident)
+        if text is not None:
+            ids = [*about, *(name for key in CHANGES for name in details.get(key, ()))]
+            owner = None, self.address.account, self.address.agent
+            thing = Thing(TEXTS, ident, text.body(ids), *owner, created_at=self.now(), changed_at=self.now())
+            self.store.keep(place, thing)
+            details["text"] = text.hash
+        entry = Entry(0, ident, self.now(), action, message, (self.acting or self)._actor(), details)
         return self.store.append(place, entry, before, things)
+
+    def forget_texts(self, place: Place, ids: Set[str]) -> None:
+        """Remove the words beside entries of the audit log that name these memories. Called in a transaction."""
+        things = [thing.key for thing in self.store.shelf(place, TEXTS) if not ids.isdisjoint(thing.body["ids"])]
+        self.store.remove(place, TEXTS, things)
 
     def _circumstances(self, place: Place, ident: str) -> dict[str, Any]:
         """What it takes to undo a change later: whose it is, and after what of the account it was made."""
         found: dict[str, Any] = {}
-        if mark := self.mark(ident):
+        if mark := (self.acting or self).mark(ident):
             found["by"] = mark
         account = Place(place.tenant, None)
         with suppress(StoreError):  # of a place that is none of this change
@@ -315,5 +367,5 @@ class View(msgspec.Struct, frozen=True):
         return next((place for place in self.places if place in kept), None)
 
 
-def _unseen(ident: str) -> NotFoundError:
-    return NotFoundError(f"there is no memory {ident} that this view can see")
+def unseen(ident: str) -> str:
+    return f"there is no memory {ident} that this view can see"

@@ -154,10 +154,13 @@ def test_an_agents_notes_are_its_own_and_come_before_the_shared_ones(memory: Mem
         ada.read("own")
 
 
-def test_a_channel_is_not_part_of_whose_note_it_is(memory: Memory, talk: Memory) -> None:
+def test_a_note_written_in_a_channel_is_one_of_its_own(memory: Memory, talk: Memory) -> None:
     talk.scratchpad.write("plan", 1)
-    memory.at(channel="ops", conversation="c1").scratchpad.write("plan", 2)
-    assert [note.value for note in talk.scratchpad.list()] == [2]
+    ops = memory.at(channel="ops", conversation="c1").scratchpad
+    assert ops.read("plan") == 1
+    ops.write("plan", 2)
+    assert ops.clear() == 2
+    assert talk.scratchpad.list() == []
 
 
 def test_nothing_brings_it_up_by_itself(memory: Memory, talk: Memory) -> None:

@@ -201,7 +201,7 @@ def test_a_store_made_before_knows_its_texts(tmp_path: Path) -> None:
         memory.remember("tea at four")
     (file,) = (tmp_path / "m").rglob("memory.db")
     connection = apsw.Connection(str(file))
-    connection.execute("DROP TABLE texts; PRAGMA user_version = 4")
+    connection.execute("DROP TABLE texts; ALTER TABLE memories DROP COLUMN derived_from; PRAGMA user_version = 4")
     connection.close()
     with Memory(f"sqlite:{tmp_path / 'm'}", embedder="none") as memory:
         assert memory.remember("tea at four").access_count == 1

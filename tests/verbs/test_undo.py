@@ -334,7 +334,7 @@ def test_the_change_that_happened_last_is_undone_whatever_the_clock_says(
 
 
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize(("call", "undone"), [("transaction", "alpha"), ("entries", "a mole")])
+@pytest.mark.parametrize(("call", "undone"), [("transaction", "alpha"), ("entries", "alpha")])
 def test_undo_beside_a_workspace_that_is_begun_takes_back_one_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, call: str, undone: str
 ) -> None:

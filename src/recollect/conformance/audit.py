@@ -159,12 +159,16 @@ class AuditClaims:
         assert store.before(PLACE, old) is None
         assert store.before(PLACE, now) is not None
 
-    def test_forget_before_about_memories_leaves_the_others(self, store: Store) -> None:
+    def test_forget_before_of_some_entries_leaves_the_others(self, store: Store) -> None:
         erased, other = sample("erased"), sample("other")
-        seqs = [store.append(PLACE, entry(), before=records).seq for records in ([erased], [other, erased], [other])]
-        assert store.forget_before(PLACE, about=[erased.id]) == 2
+        groups = [erased], [other, erased], [other]
+        seqs = [store.append(PLACE, entry(), before=records).seq for records in groups]
+        assert list(store.undos(PLACE)) == [(seq, Before(group, [])) for seq, group in zip(seqs, groups, strict=True)]
+        assert store.forget_before(PLACE, seqs=seqs[:2]) == 2
         assert [store.before(PLACE, seq) for seq in seqs] == [None, None, Before([other], [])]
-        assert store.forget_before(PLACE, about=[]) == 0
+        assert [seq for seq, _ in store.undos(PLACE)] == seqs[2:]
+        assert store.forget_before(PLACE, seqs=[]) == 0
+        assert list(store.undos(Place("nobody", "nowhere"))) == []
 
     def test_forget_before_is_of_one_place_only(self, store: Store) -> None:
         here, there = (store.append(place, entry(), before=[sample()]).seq for place in (PLACE, SHARED))

@@ -124,6 +124,7 @@ CONDITIONS: dict[str, tuple[Fields, list[Fields], list[Fields]]] = {
         [{}, {"channel": "Ops"}],
     ),
     "an agent, its own only": ({"agent": "atlas"}, [{"agent": "atlas"}], [{}, {"agent": "argus"}]),
+    "an account, its own only": ({"account": "ann"}, [{"account": "ann"}], [{}, {"account": "bob"}]),
     "what these superseded": (
         {"superseded_by": (_F,)},
         [{"superseded_by": _F}],
@@ -165,16 +166,20 @@ VIEWS: dict[str, tuple[Fields, list[Fields], list[Fields]]] = {
         [{"account": "alice"}, {}, {"tier": "account", "account": "alice"}],
         [{"account": "bob"}, {"tier": "account", "account": "bob"}],
     ),
-    "a channel sees its own channel tier and all of the other tiers": (
+    "a channel sees its own channel and conversation tiers, and what is wider": (
         {"channel": "ops"},
         [
             {"tier": "channel", "channel": "ops"},
             {},
             {"channel": "dev"},
             {"tier": "account"},
-            {"tier": "conversation", "conversation": "c-1", "channel": "dev"},
+            {"tier": "conversation", "conversation": "c-1", "channel": "ops"},
         ],
-        [{"tier": "channel", "channel": "dev"}],
+        [
+            {"tier": "channel", "channel": "dev"},
+            {"tier": "conversation", "conversation": "c-1", "channel": "dev"},
+            {"tier": "conversation", "conversation": "c-1"},
+        ],
     ),
     "a conversation sees its own conversation tier and all of the other tiers": (
         {"conversation": "c-1"},

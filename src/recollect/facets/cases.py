@@ -92,13 +92,7 @@ class Cases:
         return len(things)
 
     def _things(self) -> builtins.list[Thing]:
-        address = self._view.address
-        return [
-            thing
-            for thing in self._view.store.shelf(self._view.place, SHELF)
-            if (address.account is None or thing.account in (None, address.account))
-            and (address.agent is None or thing.agent in (None, address.agent))
-        ]
+        return list(filter(self._view.sees, self._view.store.shelf(self._view.place, SHELF)))
 
 
 def _case(thing: Thing) -> Case:

@@ -49,8 +49,9 @@ class Channels:
         with view.store.transaction(place):
             if name == DEFAULT or view.store.find(place, SHELF, [name]):
                 raise ConflictError(f"there is a channel {name} already")
-            keep_default(view)
-            return _keep(view, name, new_id(), description)
+            together = view.as_one_change()
+            keep_default(together)
+            return _keep(together, name, new_id(), description)
 
     def list(self) -> builtins.list[Channel]:
         """All of them, the default first."""
@@ -85,7 +86,8 @@ def _keep(view: View, name: str, ident: str, description: str) -> Channel:
 def _thing(view: View, name: str, ident: str, description: str) -> Thing:
     now, workspace = view.now(), view.address.workspace
     body = {"id": ident, "workspace": workspace, "name": name, "description": description}
-    return Thing(SHELF, name, body, created_at=now, changed_at=now)
+    author = (view.address.account, view.address.agent) if description else (None, None)
+    return Thing(SHELF, name, body, None, *author, created_at=now, changed_at=now)
 
 
 def _default_id(view: View) -> str:

@@ -23,9 +23,9 @@ from recollect.verbs.archive import memories_text
 from recollect.verbs.forget import REF_CODES
 from recollect.verbs.persist import TURN, persist, placed, said
 from recollect.verbs.remember import remember
+from recollect.view import CONVERSATIONS as SHELF
 from recollect.view import View
 
-SHELF = "conversations"
 Status = Literal["active", "idle", "archived"]
 Speaker = Literal["user", "assistant"]
 _NEXT: dict[Status, tuple[Status, ...]] = {"active": ("idle", "archived"), "idle": ("archived",), "archived": ()}
@@ -61,7 +61,7 @@ class Conversations:
 
         Where the view is bound to a conversation, that is the one that is started.
         """
-        view, place, address = self._view, self._view.place, self._view.address
+        view, place, address = self._view.as_one_change(), self._view.place, self._view.address
         with view.refusing("conversations"):
             view.screen_address()
             if title:
@@ -77,7 +77,7 @@ class Conversations:
             ref = next(code for code in _ref_codes() if not view.store.find(place, REF_CODES, [code]))
             things = [
                 Thing(SHELF, key, {**body, "ref_code": ref}, *owner, created_at=now, changed_at=now),
-                Thing(REF_CODES, ref, {"conversation": ident, "key": key}, *owner, created_at=now, changed_at=now),
+                Thing(REF_CODES, ref, _reference(ident, key, room.name), *owner, created_at=now, changed_at=now),
             ]
             if view.store.find(place, SHELF, [key]):
                 raise ConflictError(f"conversation {ident} was started already")
@@ -157,7 +157,7 @@ class Conversations:
         return remember(outside, items, once=True)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:
-        view, place = self._view, self._view.place
+        view, place = self._view.as_one_change(), self._view.place
         known = self.get(id)
         _check(known, status)
         persisted: set[str] = set()
@@ -168,23 +168,11 @@ class Conversations:
                 turns = _its_own(said(_whole(view), known.id), known) if thing.body["status"] == "active" else []
                 new = [turn for turn in turns if turn.id not in persisted]
                 if not new:
-                    return self._ended(thing, status)
+                    return _end(view, thing, status)
             # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
             for speaker, theirs in _by_speaker(new).items():
                 persist(_in(view, known, *speaker), known.id, theirs)
             persisted.update(turn.id for turn in new)
-
-    def _ended(self, thing: Thing, status: Status) -> Conversation:
-        """In a transaction."""
-        view, place, now = self._view, self._view.place, self._view.now()
-        cleared = _of_it_alone(view, _conversation(thing)) if thing.body["status"] == "active" else []
-        view.store.delete(place, [record.id for record in cleared], "the conversation has ended")
-        body = {**thing.body, "status": status, "ended_at": thing.body["ended_at"] or now}
-        kept = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
-        message = f"a conversation is {status}" + (f"; cleared {memories_text(len(cleared))}" if cleared else "")
-        deleted = [record.id for record in cleared] or None
-        view.log(place, "conversation", message, cleared, [thing], deleted=deleted, things_changed=names([thing]))
-        return _conversation(kept)
 
     def _thing(self, id: str) -> Thing:
         view, given = self._view, validation.name(id, "conversation")
@@ -200,13 +188,25 @@ class Conversations:
         raise NotFoundError(f"there is no conversation {given} that this view can see")
 
     def _sees(self, thing: Thing) -> bool:
-        address, bound = self._view.address, self._view.bound
-        return (
-            (address.agent is None or thing.agent in (None, address.agent))
-            and (address.account is None or thing.account in (None, address.account))
-            and ("conversation" not in bound or address.conversation == thing.parent)
-            and ("channel" not in bound or address.channel == thing.body["channel"])
-        )
+        return self._view.sees(thing) and self._view.address.conversation in (None, thing.parent)
+
+
+def _end(view: View, thing: Thing, status: Status) -> Conversation:
+    """In a transaction."""
+    place, now = view.place, view.now()
+    cleared = _of_it_alone(view, _conversation(thing)) if thing.body["status"] == "active" else []
+    view.store.delete(place, [record.id for record in cleared], "the conversation has ended")
+    body = {**thing.body, "status": status, "ended_at": thing.body["ended_at"] or now}
+    kept = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
+    message = f"a conversation is {status}" + (f"; cleared {memories_text(len(cleared))}" if cleared else "")
+    deleted = [record.id for record in cleared] or None
+    view.log(place, "conversation", message, cleared, [thing], deleted=deleted, things_changed=names([thing]))
+    return _conversation(kept)
+
+
+def _reference(conversation: str, key: str, channel: str) -> dict[str, str]:
+    """The body of a ref code."""
+    return {"conversation": conversation, "key": key, "channel": channel}
 
 
 def _by_speaker(turns: Iterable[Record]) -> dict[tuple[str | None, str | None], builtins.list[Record]]:
@@ -220,7 +220,8 @@ def _by_speaker(turns: Iterable[Record]) -> dict[tuple[str | None, str | None], 
 def _in(view: View, known: Conversation, agent: str | None, account: str | None) -> View:
     """Where what stays of a conversation belongs: to whom said it, in its channel."""
     address = replace(view.address, channel=known.channel, agent=agent, account=account)
-    return replace(view, address=address, bound=view.bound - {"conversation", "agent", "account"})
+    bound = view.bound - {"conversation", "agent", "account"}
+    return replace(view, address=address, bound=bound, acting=view)
 
 
 def _whole(view: View) -> View:

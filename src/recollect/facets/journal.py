@@ -131,6 +131,7 @@ class Journal:
                 "tier": "workspace",
                 "source": _CONSOLIDATED,
                 "references": [record.id for record in group],
+                "derived_from": [record.id for record in group],
             }
             # Condensing may take a model its time: somebody else may have done it meanwhile.
             made += remember(view, [memory], unless=partial(self._consolidated, {record.id for record in group}))

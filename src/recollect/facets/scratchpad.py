@@ -13,7 +13,7 @@ from recollect.errors import InputError, NotFoundError
 from recollect.policies.secrets import screen
 from recollect.record import render
 from recollect.stores.shelves import Thing, names
-from recollect.view import View
+from recollect.view import CONVERSATIONS, View
 
 SHELF = "scratchpad"
 _LONGEST_KEY = 100
@@ -43,6 +43,12 @@ class Scratchpad:
         if view.address.conversation is None or view.address.workspace is None:
             raise InputError("conversation", 'must be chosen first: memory.at(conversation="…").scratchpad')
         self._view = view
+        conversation = view.address.conversation
+        if not view.sees_conversation(conversation):
+            raise NotFoundError(f"there is no conversation {conversation} that this view can see")
+        started = next(iter(view.store.shelf(view.place, CONVERSATIONS, parent=conversation, limit=1)), None)
+        self._channel = view.address.channel if started is None else None
+        """Tells conversations of one name apart that were never started, and so are in no channel."""
 
     def write(self, key: str, value: Any) -> Note:
         """Put a value under a key, in place of the one that is there."""
@@ -94,9 +100,10 @@ class Scratchpad:
 
     def _thing(self, key: str, value: Any) -> Thing:
         address, now = self._view.address, self._view.now()
-        path = msgspec.json.encode((address.conversation, address.account, address.agent, key)).decode()
         owner = address.conversation, address.account, address.agent
-        return Thing(SHELF, path, {"key": key, "value": value}, *owner, created_at=now, changed_at=now)
+        path = msgspec.json.encode((*owner, key, *filter(None, [self._channel]))).decode()
+        body = {"key": key, "value": value} | ({"channel": self._channel} if self._channel else {})
+        return Thing(SHELF, path, body, *owner, created_at=now, changed_at=now)
 
     def _things(self, key: str | None = None) -> builtins.list[Thing]:
         """Notes that this view sees, its own first, then those written last."""
@@ -105,9 +112,7 @@ class Scratchpad:
         seen = [
             thing
             for thing in self._view.store.shelf(self._view.place, SHELF, parent=address.conversation)
-            if key in (None, thing.body["key"])
-            and (address.account is None or thing.account in (None, address.account))
-            and (address.agent is None or thing.agent in (None, address.agent))
+            if key in (None, thing.body["key"]) and self._view.sees(thing)
         ]
         seen.sort(key=lambda thing: thing.changed_at, reverse=True)
         return sorted(seen, key=lambda thing: (thing.account, thing.agent) != owner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,14 +12,16 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import AccessError, ConflictError, InputError, NotFoundError
+from recollect.filters import may_see
 from recollect.policies.secrets import screen, screen_name
 from recollect.recall.sources import Found
 from recollect.record import new_id, render
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import Thing, names
 from recollect.text.reading import read
 from recollect.verbs.archive import checked_reason
 from recollect.verbs.forget import Receipt, scrub
+from recollect.verbs.lineage import drop_undos
 from recollect.view import View
 
 WORKFLOW, STEP, OUTPUT = "workflow", "workflow.step", "workflow.output"
@@ -105,7 +107,7 @@ class Workflows:
         thing = Thing(WORKFLOW, new_id(), body, None, address.account, address.agent, created_at=now, changed_at=now)
         with view.store.transaction(self._place):
             kept = view.store.keep(self._place, thing, expect=0)
-            view.log(self._place, "workflow", "started a workflow", workflow=kept.key)
+            self._log("started a workflow", [thing], workflow=kept.key)
         return _workflow(kept)
 
     def step(self, workflow: str, name: str) -> Step:
@@ -121,10 +123,9 @@ class Workflows:
             _check(parent, "running")
             owner = parent.key, parent.account, parent.agent
             body = {"name": label, "workflow": parent.body["name"], "status": "running"}
-            kept = view.store.keep(
-                self._place, Thing(STEP, new_id(), body, *owner, created_at=now, changed_at=now), expect=0
-            )
-            view.log(self._place, "workflow", "began a step", workflow=parent.key, step=kept.key)
+            step = Thing(STEP, new_id(), body, *owner, created_at=now, changed_at=now)
+            kept = view.store.keep(self._place, step, expect=0)
+            self._log("began a step", [step], workflow=parent.key, step=kept.key)
         return _step(kept)
 
     def complete(self, step: str, *, output: Any = None) -> Step:
@@ -137,12 +138,14 @@ class Workflows:
             screen(view.preset.secrets, "output", render({"output": value}))
         self._thing(STEP, ident)
         with view.store.transaction(self._place):
-            kept = self._end(STEP, ident, "completed")
+            before, kept = self._end(STEP, ident, "completed")
+            changed = [before]
             if value is not None:
                 body = {"workflow": kept.body["workflow"], "step": kept.body["name"], "output": value}
                 owner, at = (kept.parent, kept.account, kept.agent), kept.changed_at
-                view.store.keep(self._place, Thing(OUTPUT, ident, body, *owner, created_at=at, changed_at=at), expect=0)
-            view.log(self._place, "workflow", "completed a step", workflow=kept.parent, step=ident)
+                changed.append(Thing(OUTPUT, ident, body, *owner, created_at=at, changed_at=at))
+                view.store.keep(self._place, changed[-1], expect=0)
+            self._log("completed a step", changed, workflow=kept.parent, step=ident)
         return _step(kept, value)
 
     def fail(self, step: str, *, error: str) -> Step:
@@ -151,8 +154,8 @@ class Workflows:
             ident, why = validation.memory_id(step, "step"), self._text(error, "error")
         self._thing(STEP, ident)
         with self._view.store.transaction(self._place):
-            kept = self._end(STEP, ident, "failed", error=why)
-            self._view.log(self._place, "workflow", "a step failed", workflow=kept.parent, step=ident)
+            before, kept = self._end(STEP, ident, "failed", error=why)
+            self._log("a step failed", [before], workflow=kept.parent, step=ident)
         return _step(kept)
 
     def finish(self, workflow: str, *, error: str | None = None) -> Workflow:
@@ -166,8 +169,8 @@ class Workflows:
             for step in view.store.shelf(self._place, STEP, parent=ident):
                 if step.body["status"] == "running":
                     raise ConflictError(f"workflow {ident} has a step that is running: {step.key}")
-            kept = self._end(WORKFLOW, ident, "finished" if why is None else "failed", error=why)
-            view.log(self._place, "workflow", "ended a workflow", workflow=ident)
+            before, kept = self._end(WORKFLOW, ident, "finished" if why is None else "failed", error=why)
+            self._log("ended a workflow", [before], workflow=ident)
         return _workflow(kept)
 
     def remove(self, workflow: str, *, reason: str | None = None) -> Receipt:
@@ -182,7 +185,8 @@ class Workflows:
             steps = [thing.key for thing in view.store.shelf(place, STEP, parent=ident)]
             for shelf, keys in ((OUTPUT, steps), (STEP, steps), (WORKFLOW, [ident])):
                 view.store.remove(place, shelf, keys)
-            entry = view.log(place, "workflow", f"removed a workflow{f': {why}' if why else ''}", workflow=ident)
+            drop_undos(view, place, (), lambda thing: ident in (thing.key, thing.parent))
+            entry = view.log(place, "workflow", "removed a workflow", reason=why, final=True, workflow=ident)
         note = scrub(view, [place])
         return Receipt(view.now(), 1, (ident,), why, note is None, (entry.id,), note)
 
@@ -243,32 +247,35 @@ class Workflows:
 
     def _things(self, shelf: str) -> Iterator[Thing]:
         """Those that this view sees, the newest first."""
-        account = self._view.address.account
-        for thing in self._view.store.shelf(self._place, shelf, newest_first=True):
-            if account is None or thing.account in (None, account):
-                yield thing
+        yield from filter(self._sees, self._view.store.shelf(self._place, shelf, newest_first=True))
 
     def _thing(self, shelf: str, ident: str) -> Thing:
         """Looked for before a transaction, too: that would begin a place for what is not there."""
-        account = self._view.address.account
-        for thing in self._view.store.find(self._place, shelf, [ident]):
-            if account is None or thing.account in (None, account):
-                return thing
+        for thing in filter(self._sees, self._view.store.find(self._place, shelf, [ident])):
+            return thing
         raise NotFoundError(f"there is no {_called(shelf)} {ident} that this view can see")
 
+    def _sees(self, thing: Thing) -> bool:
+        """Agents read each other's workflows."""
+        return may_see(self._view.address, thing.account, None)
+
     def _changeable(self, thing: Thing) -> Thing:
-        agent = self._view.address.agent
-        if agent is not None and thing.agent not in (None, agent):
+        if not may_see(self._view.address, thing.account, thing.agent):
             raise AccessError(f"workflow: {thing.key} is another agent's, which this view only reads")
         return thing
 
-    def _end(self, shelf: str, ident: str, status: str, **more: Any) -> Thing:
-        """In a transaction. The version makes sure that it is still as it was found."""
+    def _log(self, message: str, before: Sequence[Thing], **meta: Any) -> None:
+        """In a transaction. Something new stands in `before` with version 0."""
+        self._view.log(self._place, "workflow", message, (), before, things_changed=names(before), **meta)
+
+    def _end(self, shelf: str, ident: str, status: str, **more: Any) -> tuple[Thing, Thing]:
+        """How it was and how it is now. In a transaction; the version makes sure that it is still as it was found."""
         thing = self._changeable(self._thing(shelf, ident))
         _check(thing, "running")
         now = self._view.now()
         body = {**thing.body, "status": status, "ended_at": now.isoformat(), **more}
-        return self._view.store.keep(self._place, replace(thing, body=body, changed_at=now), expect=thing.version)
+        new = replace(thing, body=body, changed_at=now)
+        return thing, self._view.store.keep(self._place, new, expect=thing.version)
 
     def _name(self, value: Any, field: str) -> str:
         if isinstance(value, str):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +34,34 @@ def seal(entry: Entry, seq: int, previous: str) -> Entry:
     return msgspec.structs.replace(entry, seq=seq, hash=hashlib.sha256(_canonical.encode(body)).hexdigest())
 
 
+TEXTS = "audit_texts"
+"""The shelf of what people wrote into the log, by the ids of its entries."""
+
+
+class Text(msgspec.Struct, frozen=True):
+    """Words that a person gave for an entry. They stand beside the log, so that they can be erased.
+
+    The log has the hash. It is salted: who guesses the words cannot tell from the hash of erased ones whether they
+    were these.
+    """
+
+    message: str
+    details: dict[str, Any] | None
+    salt: str
+
+    @classmethod
+    def of(cls, message: str, details: dict[str, Any] | None = None) -> Text:
+        return cls(message, details, secrets.token_hex(16))
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(_canonical.encode(self)).hexdigest()
+
+    def body(self, ids: Iterable[str]) -> dict[str, Any]:
+        """As it stands on the shelf. `ids` are those of the memories that the entry names."""
+        return {**msgspec.to_builtins(self), "ids": list(ids)}
+
+
 class Break(msgspec.Struct, frozen=True):
     """A place where the log is not what was written."""
 
@@ -40,8 +69,11 @@ class Break(msgspec.Struct, frozen=True):
     problem: str
 
 
-def check(entries: Iterable[Entry], written: int) -> list[Break]:
-    """Every edited, removed or reordered entry. `written` is how many the store has ever appended."""
+def check(entries: Iterable[Entry], written: int, texts: Mapping[str, str] | None = None) -> list[Break]:
+    """Every edited, removed or reordered entry. `written` is how many the store has ever appended.
+
+    `texts` are the hashes of what stands beside entries, by their ids. What does not was erased.
+    """
     breaks: list[Break] = []
     previous, expected = GENESIS, 1
     for entry in entries:
@@ -50,6 +82,8 @@ def check(entries: Iterable[Entry], written: int) -> list[Break]:
             breaks.append(Break(entry.seq, f"{missing} missing"))
         elif seal(entry, entry.seq, previous).hash != entry.hash:
             breaks.append(Break(entry.seq, f"entry {entry.seq} does not match its hash: edited or moved"))
+        elif texts and texts.get(entry.id) not in (None, entry.meta.get("text")):
+            breaks.append(Break(entry.seq, f"the text beside entry {entry.seq} does not match its hash: edited"))
         previous, expected = entry.hash, entry.seq + 1
     if expected <= written:
         breaks.append(Break(expected, f"entries {expected} to {written} missing at the end"))

@@ -52,6 +52,7 @@ FIELDS = (
     Field("superseded_by", str | None, None, changes=True),
     Field("tags", tuple[str, ...], (), "strings", changes=True),
     Field("references", tuple[str, ...], (), "strings", changes=True, column="refs"),
+    Field("derived_from", tuple[str, ...], (), "strings", changes=True),
     Field("metadata", dict[str, Any], {}, "json", changes=True),
     Field("checksum", str),
     Field("schema_version", int),

@@ -6,7 +6,7 @@ returned, nothing of the store is locked, and nobody calls back into it. Every s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 SERVER = " server"
+KNOWLEDGE = " knowledge"
 
 
 class Place(NamedTuple):
@@ -94,10 +95,6 @@ class Before(NamedTuple):
 
     records: list[Record]
     things: list[Thing]
-
-    def names(self, named: Set[str]) -> bool:
-        """Whether it holds one of these memories, or something that is kept for one of these parents."""
-        return any(record.id in named for record in self.records) or any(t.parent in named for t in self.things)
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -240,9 +237,12 @@ class Audit(Protocol):
         """What was there before that entry; None once compaction dropped it."""
         ...
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
-        """Drop what undo needs: of entries older than `until`, of those that name these memories or what is kept for
-        these parents, or of all."""
+    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
+        """All that undo needs: the number of each entry, and what was there before it."""
+        ...
+
+    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
+        """Drop what undo needs: of entries older than `until`, of those with these numbers, or of all."""
         ...
 
 

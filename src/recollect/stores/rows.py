@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.filters import ANY_OF, SAME, Filter
+from recollect.filters import ANY_OF, SAME, WALLED, Filter
 from recollect.record import Address, Record, from_micros, to_micros
 from recollect.stores.fields import FIELDS, Field
 from recollect.stores.port import After, By, Order, Place
@@ -152,7 +152,7 @@ def _visibility(where: Filter, add: Any) -> None:
     if view.account is not None:
         add("(m.account IS NULL OR m.account = ?)", view.account)
     if view.channel is not None:
-        add("(m.tier != 'channel' OR m.channel = ?)", view.channel)
+        add(f"(m.tier NOT IN ({', '.join('?' * len(WALLED))}) OR m.channel = ?)", *WALLED, view.channel)
     if view.conversation is not None:
         add("(m.tier != 'conversation' OR m.conversation = ?)", view.conversation)
 

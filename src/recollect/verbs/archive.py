@@ -15,12 +15,16 @@ from recollect.stores.port import Place, by_place
 from recollect.view import View
 
 
-def archive(view: View, records: Sequence[Record], action: str, message: str) -> list[Record]:
+def archive(
+    view: View, records: Sequence[Record], action: str, message: str, reason: str | None = None
+) -> list[Record]:
     """`action` says why: archive, decay, early or quota."""
-    return _archived(view, records, view.now(), action, message)
+    return _archived(view, records, view.now(), action, message, reason)
 
 
-def _archived(view: View, records: Sequence[Record], at: datetime | None, action: str, message: str) -> list[Record]:
+def _archived(
+    view: View, records: Sequence[Record], at: datetime | None, action: str, message: str, reason: str | None = None
+) -> list[Record]:
     changed: dict[str, Record] = {}
     groups = by_place(records)
     if not groups:
@@ -31,7 +35,8 @@ def _archived(view: View, records: Sequence[Record], at: datetime | None, action
             before = reread(view, place, group)
             after = [replace(record, archived_at=at) for record in before]
             view.store.update(place, after)
-            view.log(place, action, message, before, part_of=whole, changed=[record.id for record in before])
+            ids = [record.id for record in before]
+            view.log(place, action, message, before, reason=reason, part_of=whole, changed=ids)
             changed.update((record.id, record) for record in after)
     return [changed[record.id] for record in records if record.id in changed]
 
@@ -44,16 +49,16 @@ def reread(view: View, place: Place, records: Sequence[Record]) -> list[Record]:
 
 def archive_ids(view: View, ids: str | Sequence[str], reason: str | None) -> list[Record]:
     with view.refusing("archive"):
-        note = "" if reason is None else f": {checked_reason(view, reason)}"
+        checked = None if reason is None else checked_reason(view, reason)
         records = view.find(ids)
         for record in records:
             if record.archived_at is not None:
                 raise ConflictError(f"memory {record.id} is archived already")
-    return archive(view, records, "archive", f"archived {memories_text(len(records))}{note}")
+    return archive(view, records, "archive", f"archived {memories_text(len(records))}", checked)
 
 
 def checked_reason(view: View, reason: str) -> str:
-    """A reason as it may stand in the audit log, from where nothing can be removed."""
+    """A reason as it may stand beside the audit log."""
     reason = validation.label(reason, "reason", 200)
     screen(view.preset.secrets, "reason", reason)
     return reason

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import InputError
-from recollect.record import Record
+from recollect.record import Record, joined_sources
 from recollect.stores.port import Place, by_place
 from recollect.text.words import normal
 from recollect.validation import MAX_REFERENCES, MAX_TAGS
@@ -98,6 +98,7 @@ def joined(keep: Record, others: Sequence[Record]) -> Record:
         keep,
         tags=tuple(dict.fromkeys(tag for record in every for tag in record.tags))[:MAX_TAGS],
         references=tuple(dict.fromkeys(ref for record in every for ref in record.references))[:MAX_REFERENCES],
+        derived_from=joined_sources(*(record.derived_from for record in every)),
         importance=max(record.importance for record in every),
         access_count=sum(record.access_count for record in every),
         accessed_at=max(record.accessed_at for record in every),

@@ -32,6 +32,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "created_at": lambda value: parse_time(value, "created_at"),
     "expires_at": lambda value: parse_time(value, "expires_at"),
     "references": validation.references,
+    "derived_from": validation.sources,
     "metadata": validation.metadata,
     "tier": lambda value: validation.choice(value, "tier", Tier),
     "lifetime": lambda value: validation.choice(value, "lifetime", Lifetime),
@@ -58,7 +59,7 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     screen(preset.secrets, "content", text)
     if metadata:
         screen(preset.secrets, "metadata", render(metadata))
-    for field in ("tags", "references"):  # which may have been given as anything that can be iterated
+    for field in ("tags", "references", "derived_from"):  # which may have been given as anything that can be iterated
         if names := get(field):
             screen(preset.secrets, field, " ".join(names))
     if get("shared"):
@@ -90,11 +91,12 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
         get("embedding"),
         get("embedding_model"),
         digest(ident, tier, kind, role, content, created),
+        derived_from=get("derived_from", ()),
     )
 
 
 _NAMES = ("kind", "channel", "conversation")
-_LABELS = ("source", "embedding_model", "tags", "references")
+_LABELS = ("source", "embedding_model", "tags", "references", "derived_from")
 
 
 def _screen_names(fields: Mapping[str, Any], preset: Preset) -> None:

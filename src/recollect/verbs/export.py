@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import AccessError, ConflictError, InputError
-from recollect.filters import visible
+from recollect.filters import belongs_to, visible
 from recollect.policies.secrets import screen, screen_name
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
+from recollect.stores.audit import TEXTS
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.verbs.archive import memories_text
@@ -70,11 +71,10 @@ def _things(view: View) -> Iterator[Thing]:
     """What is on the shelves and belongs to nobody else than who sees it here."""
     address = view.address
     for thing in view.store.shelf(view.place):
-        if (
-            address.agent in (None, thing.agent)
-            and address.account in (None, thing.account)
-            and address.conversation in (None, thing.parent)
-        ):
+        if thing.shelf == TEXTS:
+            continue  # of the audit log, which stays here
+        own = belongs_to(address, thing.account, thing.agent) and address.conversation in (None, thing.parent)
+        if own and view.sees(thing):
             yield thing
 
 
@@ -229,7 +229,7 @@ def _check(view: View, record: Record, number: int) -> None:
     where, rules = f"memory {number}", view.preset.secrets
     screen(rules, "content", record.text)
     screen(rules, "metadata", render(record.metadata))
-    for field in ("tags", "references"):
+    for field in ("tags", "references", "derived_from"):
         screen(rules, field, " ".join(getattr(record, field)))
     for field in ("source", "embedding_model"):
         screen(rules, field, getattr(record, field) or "")
@@ -265,9 +265,8 @@ def _check_thing(view: View, thing: Thing, number: int) -> None:
                 validation.name(name, part)
     except InputError as error:
         raise InputError("source", f"{where}: {error}") from None
-    address = view.address
-    if address.agent not in (None, thing.agent) or address.account not in (None, thing.account):
-        raise AccessError(f"source: {where} belongs to another agent or account than this view")
+    if not (belongs_to(view.address, thing.account, thing.agent) and view.sees(thing)):
+        raise AccessError(f"source: {where} belongs to another agent, account or channel than this view")
 
 
 def _check_fields(record: Record) -> None:
@@ -279,6 +278,7 @@ def _check_fields(record: Record) -> None:
     validation.metadata(record.metadata)
     validation.tags(record.tags)
     validation.references(record.references)
+    validation.sources(record.derived_from)
     validation.count(record.access_count, "access_count", 0, 1 << 53)
     validation.count(record.schema_version, "schema_version", 1, SCHEMA_VERSION)
     for part in ("account", "channel", "conversation", "agent"):

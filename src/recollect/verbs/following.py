@@ -87,6 +87,7 @@ class Pair:
                 record,
                 id=name(record.id, record.id),
                 references=tuple(name(ident, ident) for ident in record.references),
+                derived_from=tuple(name(ident, ident) for ident in record.derived_from),
                 superseded_by=record.superseded_by and name(record.superseded_by, record.superseded_by),
             )
         return replace(record, checksum=record.digest()) if self._recomputed else record

@@ -1,8 +1,8 @@
-"""Forgetting, and the receipt for it."""
+"""The verb forget, and the receipt for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,19 +10,24 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import validation
-from recollect.errors import AccessError, ConcurrencyError, InputError, StoreError
+from recollect.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
+from recollect.filters import Filter, belongs_to
 from recollect.record import Record, new_id
 from recollect.stores.audit import GENESIS, Entry
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.text.times import point
 from recollect.verbs.archive import checked_reason, memories_text, reread
+from recollect.verbs.lineage import Erasure, plan_erasure
 from recollect.verbs.quota import relieve
 from recollect.verbs.revise import ancestors
 from recollect.view import View
 
 REF_CODES = "ref_codes"
 """The shelf of what conversations are called in links."""
+_TRIES = 50
+_EMPTIED: dict[str, dict[str, Any]] = {"channels": {"description": ""}}
+"""Shelves of what stays when its author goes, and what a person may have written there."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -37,6 +42,12 @@ class Receipt(msgspec.Struct, frozen=True):
     entries: tuple[str, ...]
     """The ids of the audit entries; `undo` takes them."""
     note: str | None = None
+    sources: tuple[str, ...] = ()
+    """Erased with them: what they were derived from and was no longer live, such as the turns of an ended talk."""
+    remaining: tuple[str, ...] = ()
+    """Live memories that they were derived from, or that were derived from them. They are not erased."""
+    unreached: tuple[str, ...] = ()
+    """What else may hold traces, and is not in the reach of this call."""
 
 
 class Forget(msgspec.Struct, frozen=True):
@@ -49,10 +60,34 @@ class Forget(msgspec.Struct, frozen=True):
     conversation: str | None = None
     workspace: str | None = None
     agent: str | None = None
+    account: str | None = None
     shared: bool = False
-    """Whether an agent that forgets by conditions means what is shared, too."""
+    """Whether an agent or account that forgets by conditions means what is shared, too."""
     reason: str | None = None
     erase: bool = False
+
+    @property
+    def whole_owner(self) -> bool:
+        """Whether everything of an agent or account is meant, and not only some of its memories."""
+        narrower = self.tag, self.since, self.until, self.conversation
+        return (self.agent is not None or self.account is not None) and not any(narrower)
+
+
+class Selection(msgspec.Struct):
+    """What is to go, place by place."""
+
+    records: dict[Place, list[Record]]
+    things: dict[Place, list[Thing]]
+    erasure: Erasure | None = None
+
+    @property
+    def every(self) -> list[Record]:
+        return [record for group in self.records.values() for record in group]
+
+    @property
+    def places(self) -> set[Place]:
+        more = self.erasure.places if self.erasure else ()
+        return {*self.records, *self.things, *more}
 
 
 def forget(view: View, wish: Forget) -> Receipt:
@@ -62,96 +97,202 @@ def forget(view: View, wish: Forget) -> Receipt:
             return _forget_workspace(view, wish, reason)
         if wish.conversation is not None:
             wish = replace(wish, conversation=_meant(view, validation.name(wish.conversation, "conversation")))
-        records = _select(view, wish)
-        things = _things(view, wish)
-    groups = by_place(list({record.id: record for record in [*records, *ancestors(view, records)]}.values()))
-    if things or (wish.erase and wish.conversation is not None):  # there may be notes that were cleared before
-        groups.setdefault(view.place, [])
-    whole = new_id() if len(groups) > 1 else None
-    with view.store.transaction(*groups):
-        entries = [
-            _delete(view, place, group, things if place == view.place else [], wish, reason, whole)
-            for place, group in groups.items()
-        ]
+        selected = _select(view, wish)
+    for _ in range(_TRIES):
+        places = selected.places
+        with view.store.transaction(*places):
+            selected = _select(view, wish, places)  # as it is now that nobody else can write there
+            if not selected.places <= places:
+                continue
+            entries = _delete(view, selected, wish, reason)
+        break
+    else:
+        raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
     view.memos.clear()  # this process keeps no copy either
-    note = scrub(view, groups) if wish.erase else None
+    # What was derived may have been in the other place, and have been taken back by undo.
+    traces = {*places, *filter(view.store.written, view.places)}
+    note = scrub(view, traces) if wish.erase else None
     if note is None and view.unsaved:
         note = "not saved yet: the disk refuses it, and it is forgotten in this process only"
-    relieve(view, groups)
-    ids = tuple(ident for entry in entries for ident in entry.meta["deleted"])
-    erased = wish.erase and note is None
-    return Receipt(view.now(), len(ids), ids, reason, erased, tuple(entry.id for entry in entries), note)
+    relieve(view, selected.records)
+    return _receipt(view, wish, reason, selected, entries, note)
+
+
+def _receipt(
+    view: View, wish: Forget, reason: str | None, selected: Selection, entries: Sequence[Entry], note: str | None
+) -> Receipt:
+    ids = [ident for entry in entries for ident in entry.meta["deleted"]]
+    erased, erasure = wish.erase and note is None, selected.erasure
+    audited = tuple(entry.id for entry in entries)
+    if erasure is None:
+        return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note)
+    sources = tuple(sorted(erasure.sources))
+    ids = [ident for ident in dict.fromkeys([*ids, *sorted(erasure.deleted)]) if ident not in erasure.sources]
+    rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, wish)
+    return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note, *rest)
+
+
+def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
+    """What a person should know of who is to be erased whole."""
+    if not wish.whole_owner:
+        return ()
+    parts = ["copies made with backup, copy or export before now"]
+    if wish.agent is not None:
+        parts.append("the agent's name in the audit log, as who made its changes")
+    if wish.account is not None:
+        parts.append("memories that belong to no account, or to another one, and speak of this person")
+        parts.append("logins and keys of a server that are bound to the account: see `recollect people` and `keys`")
+    if "workspace" in view.bound:
+        parts.append("other workspaces: this view is bound to one")
+    return tuple(parts)
 
 
 def _meant(view: View, conversation: str) -> str:
     """The id of a conversation that is named by its ref code."""
-    address = view.address
-    for ref in view.store.find(view.place, REF_CODES, [conversation]):
-        mine = address.agent is None or ref.agent in (None, address.agent)
-        if mine and (address.account is None or ref.account in (None, address.account)):
-            return ref.body["conversation"]
+    for ref in filter(view.sees, view.store.find(view.place, REF_CODES, [conversation])):
+        return ref.body["conversation"]
     return conversation
 
 
-def _select(view: View, wish: Forget) -> list[Record]:
+def _conditions(view: View, wish: Forget) -> dict[str, Any]:
     conditions: dict[str, Any] = {}
     if wish.tag is not None:
         conditions["tags"] = (view.tag_rule(wish.tag, "tag"),)
-    if wish.since is not None:
-        conditions["since"] = point(wish.since, "since", view.now())
-    if wish.until is not None:
-        conditions["until"] = point(wish.until, "until", view.now())
+    for field in ("since", "until"):
+        if (value := getattr(wish, field)) is not None:
+            conditions[field] = point(value, field, view.now())
     if wish.conversation is not None:
         conditions["conversation"] = wish.conversation
-    if wish.agent is not None:
-        conditions["agent"] = validation.name(wish.agent, "agent")
-        if view.address.agent not in (None, wish.agent):
-            raise AccessError(f"agent: this view is bound to {view.address.agent} and cannot forget for another agent")
+    for owner in ("agent", "account"):
+        if (name := getattr(wish, owner)) is not None:
+            conditions[owner] = validation.name(name, owner)
+            bound = getattr(view.address, owner)
+            if bound not in (None, name):
+                raise AccessError(f"{owner}: this view is bound to {bound} and cannot forget for another {owner}")
+    return conditions
+
+
+def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Selection:
+    """`open_places` are looked in whether or not there is something to be seen."""
+    conditions = _conditions(view, wish)
     if wish.id is not None:
         if conditions:
             raise InputError("id", "cannot be combined with other conditions")
-        return view.find(wish.id)
+        wanted = validation.memory_ids(wish.id)
+        records = view.get(wanted) if wish.erase else view.find(wanted)
+        selected = _grouped(view, records, {})
+        if wish.erase:
+            missing = set(wanted) - {record.id for record in records}
+            selected.erasure = plan_erasure(view, selected.every, missing, open_places)
+        return selected
     if not conditions:
-        raise InputError(
-            "id", "or tag, since, until, conversation, agent or workspace must be given: what shall be forgotten?"
-        )
-    records = view.store.scan(view.where(state=None, **conditions))
-    mine = view.address.agent
-    return [record for record in records if mine is None or wish.shared or record.address.agent == mine]
-
-
-def _things(view: View, wish: Forget) -> list[Thing]:
-    """A conversation goes with what is kept for it, as far as this view sees that."""
-    if wish.conversation is None or any((wish.tag, wish.since, wish.until)):
-        return []
-    address = view.address
-    return [
-        thing
-        for thing in view.store.shelf(view.place, parent=wish.conversation)
-        if address.agent in (None, thing.agent) and address.account in (None, thing.account)
-    ]
-
-
-def _delete(
-    view: View,
-    place: Place,
-    group: list[Record],
-    things: list[Thing],
-    wish: Forget,
-    reason: str | None,
-    whole: str | None,
-) -> Entry:
-    """In a transaction."""
-    group = reread(view, place, group)
-    ids = [record.id for record in group]
-    message = f"forgot {memories_text(len(ids))}{f': {reason}' if reason else ''}"
-    view.store.delete(place, ids, reason or "")
-    for thing in things:
-        view.store.remove(place, thing.shelf, [thing.key])
+        choices = "tag, since, until, conversation, agent, account or workspace"
+        raise InputError("id", f"or {choices} must be given: what shall be forgotten?")
+    views = _scope(view, wish)
+    filters = [one.where(state=None, **conditions) for one in views]
+    own = _own(view, wish)
+    found = [record for where in filters for record in view.store.scan(where) if own(record)]
+    selected = _grouped(view, found, _things(view, views, wish))
+    if selected.places and len(views) > 1:  # so that undo finds it from here, whatever workspaces it was in
+        selected.records.setdefault(next(filter(view.store.written, view.places), view.places[1]), [])
     if wish.erase:
-        view.store.forget_before(place, about=[*ids, *filter(None, [wish.conversation])])
-        return view.log(place, "erase", message, part_of=whole, deleted=ids)
-    return view.log(place, "forget", message, group, things, part_of=whole, deleted=ids, things_changed=names(things))
+        places = {*open_places, *selected.things, *(place for one in views for place in one.places)}
+        matchers = _matching(filters, own), _thing_matcher(view, wish)
+        selected.erasure = plan_erasure(view, selected.every, (), places, *matchers)
+    return selected
+
+
+def _own(view: View, wish: Forget) -> Callable[[Record], bool]:
+    """By conditions, a view forgets what is its own. What it shares with others it forgets only where that is said."""
+    address = view.address
+    return lambda record: wish.shared or belongs_to(address, record.address.account, record.address.agent)
+
+
+def _matching(filters: Sequence[Filter], own: Callable[[Record], bool]) -> Callable[[Record], bool]:
+    asks = [where.meets() for where in filters]
+    return lambda record: own(record) and any(ask(record) for ask in asks)
+
+
+def _grouped(view: View, records: Sequence[Record], things: dict[Place, list[Thing]]) -> Selection:
+    """With the earlier versions of each."""
+    every = {record.id: record for record in [*records, *ancestors(view, records)]}
+    return Selection(by_place(list(every.values())), things)
+
+
+def _scope(view: View, wish: Forget) -> list[View]:
+    """This view; for all that belongs to an agent or account one of every workspace, unless it is bound to one."""
+    if not wish.whole_owner or "workspace" in view.bound:
+        return [view]
+    others = [name for name in view.workspaces() if name != view.address.workspace]
+    return [view, *(replace(view, address=replace(view.address, workspace=name)) for name in others)]
+
+
+def _things(view: View, views: Sequence[View], wish: Forget) -> dict[Place, list[Thing]]:
+    """What is on the shelves and goes with it: all of a conversation, or all of an agent or account."""
+    if wish.conversation is not None and not any((wish.tag, wish.since, wish.until)):
+        seen = view.sees_conversation(wish.conversation)
+        things = list(view.store.shelf(view.place, parent=wish.conversation)) if seen else []
+        things = [thing for thing in things if belongs_to(view.address, thing.account, thing.agent)]
+        return {view.place: things} if things else {}
+    if not wish.whole_owner:
+        return {}
+    matches = _thing_matcher(view, wish)
+    places = dict.fromkeys(place for one in views for place in one.places)
+    if view.whole and "workspace" not in view.bound:
+        places |= dict.fromkeys(place for place in view.store.places(view.address.tenant) if not place.hidden)
+    owned = {place: [thing for thing in view.store.shelf(place) if matches(thing)] for place in places}
+    return {place: things for place, things in owned.items() if things}
+
+
+def _thing_matcher(view: View, wish: Forget) -> Callable[[Thing], bool]:
+    """Whether something on a shelf belongs to what is forgotten."""
+
+    def matches(thing: Thing) -> bool:
+        if wish.conversation is not None:
+            return thing.parent == wish.conversation and belongs_to(view.address, thing.account, thing.agent)
+        if not wish.whole_owner or not belongs_to(view.address, thing.account, thing.agent):
+            return False
+        about = thing.key if (thing.account, thing.agent) == (None, None) else thing.agent  # such as what it may search
+        return wish.account in (None, thing.account) and wish.agent in (None, thing.agent, about)
+
+    return matches
+
+
+def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -> list[Entry]:
+    """In a transaction over all places of the selection."""
+    groups = {place: selected.records.get(place, []) for place in sorted(selected.places, key=repr)}
+    if len(groups) > 1:
+        view = replace(view, change=view.change or new_id())
+    if wish.account is not None and wish.erase:  # the reason must not name whose data is gone
+        view = replace(view, address=replace(view.address, account=None), acting=view)
+    entries: list[Entry] = []
+    for place, group in groups.items():
+        things, erasure = selected.things.get(place, []), selected.erasure
+        more = erasure.rows.get(place, []) if erasure else []
+        records = reread(view, place, list({record.id: record for record in [*group, *more]}.values()))
+        ids = [record.id for record in records]
+        message = f"forgot {memories_text(len(ids))}"
+        if ids:
+            view.store.delete(place, ids, reason or "")
+        for thing in things:
+            _remove(view, place, thing)
+        if erasure is None:
+            entries.append(
+                view.log(place, "forget", message, records, things, reason, deleted=ids, things_changed=names(things))
+            )
+            continue
+        view.store.forget_before(place, seqs=erasure.undos.get(place, []))
+        view.forget_texts(place, {*ids, *erasure.deleted, *erasure.sources})
+        entries.append(view.log(place, "erase", message, reason=reason, deleted=ids, things_changed=names(things)))
+    return entries
+
+
+def _remove(view: View, place: Place, thing: Thing) -> None:
+    if thing.shelf in _EMPTIED:  # others go on using it
+        emptied = replace(thing, body=thing.body | _EMPTIED[thing.shelf], account=None, agent=None)
+        view.store.keep(place, emptied)
+    else:
+        view.store.remove(place, thing.shelf, [thing.key])
 
 
 def scrub(view: View, places: Iterable[Place]) -> str | None:
@@ -179,20 +320,24 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
         raise AccessError(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
     if not view.whole:
         raise AccessError("workspace: only a view of the whole workspace can forget it, not one bound inside it")
-    if wish.id or wish.tag or wish.since or wish.until or wish.conversation or wish.agent:
+    if wish.id or wish.tag or wish.since or wish.until or wish.conversation or wish.agent or wish.account:
         raise InputError("workspace", "cannot be combined with other conditions")
     where = view.where(state=None, tiers=("workspace", "channel", "conversation"))
     memories = view.store.count(where).get((), 0)
     head = next(view.store.entries(view.place, newest_first=True, limit=1), None)
-    entry = view.log(
-        Place(view.address.tenant, None),
-        "forget_workspace",
-        f"forgot the workspace {workspace}{f': {reason}' if reason else ''}",
-        workspace=workspace,
-        memories=memories,
-        audit_entries=head.seq if head else 0,
-        audit_head=head.hash if head else GENESIS,
-    )
+    account = Place(view.address.tenant, None)
+    with view.store.transaction(account):
+        entry = view.log(
+            account,
+            "forget_workspace",
+            f"forgot the workspace {workspace}",
+            reason=reason,
+            final=True,
+            workspace=workspace,
+            memories=memories,
+            audit_entries=head.seq if head else 0,
+            audit_head=head.hash if head else GENESIS,
+        )
     view.store.drop(view.place)
     view.memos.clear()
     return Receipt(view.now(), memories, (), reason, True, (entry.id,))

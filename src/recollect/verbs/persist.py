@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from recollect.errors import InputError
 from recollect.policies.extraction import Extracted, Said, extract
 from recollect.policies.importance import assess
-from recollect.record import Record, Tier
+from recollect.record import MAX_SOURCES, Record, Tier
+from recollect.text.words import stems
 from recollect.verbs.remember import remember
 from recollect.view import View
 
@@ -26,7 +27,16 @@ def said(view: View, conversation: str) -> list[Record]:
 
 def persist(view: View, conversation: str, turns: Sequence[Record]) -> list[Record]:
     """Keep what matters of these turns. What is known already is counted, and not stored again."""
-    return keep(view, read(view, [Said(turn.role or "user", turn.text) for turn in turns]), conversation)
+    statements = read(view, [Said(turn.role or "user", turn.text) for turn in turns])
+    lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]
+    return keep(view, statements, conversation, lineage)
+
+
+def _sources(statement: Extracted, turns: Sequence[Record]) -> list[str]:
+    """The turn that a statement was taken from, and every other that has words of it which that turn has not."""
+    words = set(stems(statement.text)) - set(stems(turns[statement.turn].text))
+    others = [turn.id for turn in turns if words.intersection(stems(turn.text))]
+    return [turns[statement.turn].id, *others][:MAX_SOURCES]
 
 
 def read(view: View, turns: Sequence[Said]) -> list[Extracted]:

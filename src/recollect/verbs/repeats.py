@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.record import Record
+from recollect.record import Record, joined_sources
 from recollect.stores.port import Place
 from recollect.validation import MAX_REFERENCES, MAX_TAGS
 from recollect.view import View
@@ -90,6 +90,7 @@ def _told(twin: Record, draft: Record, said: Said | None, most_tags: int, now: d
         twin,
         tags=tags,
         references=tuple(dict.fromkeys((*twin.references, *draft.references)))[:MAX_REFERENCES],
+        derived_from=joined_sources(twin.derived_from, draft.derived_from),
         importance=twin.importance if said.get("importance") is None else max(twin.importance, draft.importance),
         expires_at=max(until) if len(until) == 2 else twin.expires_at,
         access_count=twin.access_count + 1,

@@ -50,6 +50,7 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         "role": old.role,
         "source": old.source,
         "references": old.references,
+        "derived_from": old.derived_from,
         "metadata": old.metadata,
         "lifetime": old.lifetime,
         "tier": old.tier,

@@ -1,41 +1,122 @@
-"""Taking changes back, by what the audit log and its kept records say."""
+"""The verb undo: it reverts a change, by what the audit log and its undo data say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import ConflictError, NotFoundError
-from recollect.filters import visible
+from recollect.filters import belongs_to, visible
 from recollect.record import Record
 from recollect.stores.audit import Entry
-from recollect.stores.port import Before, Place
+from recollect.stores.port import KNOWLEDGE, Before, Place
 from recollect.stores.shelves import names
 from recollect.view import CHANGES, INSIDE, View
 
 _TRIES = 50
+Change = tuple[Place, Entry]
+"""An entry of the audit log, and the place whose log it is in."""
 
 
 def undo(view: View, change: str | None) -> Entry:
-    """Take back one change, given by the id of its audit entry, or the last one that this view made."""
+    """Revert one change, given by the id of its audit entry, or the last one that this view made."""
     with view.refusing("undo"):
         wanted = None if change is None else validation.memory_id(change, "change")
     for _ in range(_TRIES):
         places = _written(view)
+        places += _elsewhere(view, places, wanted)
         # Chosen while nobody else can write there: of several who undo at once, each takes another change.
         with view.store.transaction(*places):
             if not {*_written(view)} <= {*places}:
                 continue  # a workspace was begun meanwhile, and the last change may be there
-            first, *_ = [_take_back(view, place, entry) for place, entry in _undoable(view, places, wanted)]
+            whole = _whole_change(view, _chosen(view, _written(view), wanted), places)
+            if whole is None:
+                continue  # another change is the last by now, in more places
+            undone = [_take_back(view, place, entry) for place, entry in whole]
         view.new_in(*places)
-        return first
+        return undone[0]
     raise ConflictError("the workspace is forgotten and begun anew all the time; try again")
 
 
 def _written(view: View) -> list[Place]:
-    return [place for place in view.places if view.store.written(place)]
+    """Every place that this view can change and that has a log: for the owner the documents, too."""
+    owner = [Place(view.address.tenant, KNOWLEDGE)] if view.whole else []
+    return [place for place in dict.fromkeys([*view.places, *owner]) if view.store.written(place)]
+
+
+def _elsewhere(view: View, places: list[Place], wanted: str | None) -> list[Place]:
+    """Further places that took part in the change."""
+    try:
+        _, entry = _chosen(view, places, wanted)
+    except (ConflictError, NotFoundError):
+        return []  # which is said again when nobody else can write
+    part_of = entry.meta.get("part_of")
+    if part_of is None:
+        return []
+    others = [place for place in view.store.places(view.address.tenant) if not place.hidden and place not in places]
+    return [place for place in others if next(iter(_parts(view, place, part_of)), None) is not None]
+
+
+def _parts(view: View, place: Place, part_of: str) -> Iterator[Entry]:
+    """The entries of one change in a place that were not undone, the last first."""
+    for entry in view.store.entries(place, about=part_of, newest_first=True):
+        if entry.meta.get("part_of") == part_of and not _is_undone(view, place, entry):
+            yield entry
+
+
+def _is_undone(view: View, place: Place, entry: Entry) -> bool:
+    later = view.store.entries(place, about=entry.id, newest_first=True)
+    return any(other.action == "undo" and other.meta.get("of") == entry.id for other in later)
+
+
+def _whole_change(view: View, chosen: Change, places: list[Place]) -> list[Change] | None:
+    """All entries of the change, the last first; None if some are in other places."""
+    part_of = chosen[1].meta.get("part_of")
+    if part_of is None:
+        return [chosen]
+    if _elsewhere(view, places, chosen[1].id):
+        return None
+    parts = [(place, entry) for place in places for entry in _parts(view, place, part_of)]
+    for place, entry in parts:
+        if not _may_undo(view, place, entry):
+            raise ConflictError(f"change {entry.id} ({entry.message}) is part of it, and not this view's to undo")
+    return sorted(parts, key=lambda change: change[1].id, reverse=True)
+
+
+def _chosen(view: View, places: list[Place], wanted: str | None) -> Change:
+    """The change with that id, or the last one of this view. ConflictError where it cannot be undone."""
+    latest = [change for place in places if (change := _latest(view, place, wanted)) is not None]
+    if not latest:
+        raise NotFoundError("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
+    place, entry = _last(latest)
+    if entry.meta.get("final"):
+        raise ConflictError(
+            f"change {entry.id} ({entry.message}) cannot be undone: it removed something for good; "
+            "name an earlier change to undo that"
+        )
+    return place, entry
+
+
+def _latest(view: View, place: Place, wanted: str | None) -> Change | None:
+    """The last change of this view in a place that was not undone, or the one that is wanted."""
+    undone: set[str] = set()
+    for entry in view.store.entries(place, newest_first=True):
+        if entry.action == "undo":
+            undone.add(entry.meta.get("of", ""))
+        elif entry.id not in undone and wanted in (None, entry.id) and _may_undo(view, place, entry):
+            return place, entry
+    return None
+
+
+def _last(latest: list[Change]) -> Change:
+    """The one that happened last, whatever the clock said: a change in a workspace knows what the account had then."""
+    shared = next((change for change in latest if change[0].workspace is None), None)
+    own = max((change for change in latest if change[0].workspace is not None), key=lambda c: c[1].id, default=None)
+    if shared is None or own is None:
+        return latest[0] if shared is own else shared or own or latest[0]
+    return own if own[1].meta.get("after", 0) >= shared[1].seq else shared
 
 
 def _take_back(view: View, place: Place, entry: Entry) -> Entry:
@@ -45,27 +126,25 @@ def _take_back(view: View, place: Place, entry: Entry) -> Entry:
     if _is_lost(entry, before):
         raise ConflictError(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
     _check_untouched(view, place, entry)
-    there = {record.id for record in store.get(place, [*created, *changed, *gone])}
-    store.delete(place, [ident for ident in created if ident in there])
-    now = {record.id: record for record in store.get(place, [r.id for r in before.records if r.id in there])}
-    store.update(place, [_as_before(record, now[record.id], entry) for record in before.records if record.id in there])
-    if missing := [record for record in before.records if record.id not in there]:
+    stored = {record.id for record in store.get(place, [*created, *changed, *gone])}
+    store.delete(place, [ident for ident in created if ident in stored])
+    now = {record.id: record for record in store.get(place, [r.id for r in before.records if r.id in stored])}
+    store.update(place, [_as_before(record, now[record.id], entry) for record in before.records if record.id in stored])
+    if missing := [record for record in before.records if record.id not in stored]:
         store.put(place, missing)
     for thing in before.things:
         if thing.version:
             store.keep(place, thing)
         else:
             store.remove(place, thing.shelf, [thing.key])
-    restored = [record.id for record in before.records]
-    things = names(before.things)
     return view.log(
         place,
         "undo",
         f"undid: {entry.message}",
         of=entry.id,
-        restored=restored,
+        restored=[record.id for record in before.records],
         removed=created,
-        things_restored=things,
+        things_restored=names(before.things),
     )
 
 
@@ -77,38 +156,6 @@ def _as_before(before: Record, now: Record, entry: Entry) -> Record:
     return replace(before, access_count=count, accessed_at=now.accessed_at if count else before.accessed_at)
 
 
-def _undoable(view: View, places: list[Place], wanted: str | None) -> list[tuple[Place, Entry]]:
-    """The change, in every place that it was made in."""
-    latest = _latest(view, places, lambda entry: wanted in (None, entry.id))
-    if not latest:
-        raise NotFoundError("there is no change to undo" if wanted is None else f"there is no change {wanted} to undo")
-    last = _last(latest)
-    whole = last[1].meta.get("part_of")
-    return [last] if whole is None else _latest(view, places, lambda entry: entry.meta.get("part_of") == whole)
-
-
-def _latest(view: View, places: list[Place], meant: Callable[[Entry], bool]) -> list[tuple[Place, Entry]]:
-    """In each place the last entry that is meant, if it can be undone and was not."""
-    latest: list[tuple[Place, Entry]] = []
-    for place in places:
-        undone: set[str] = set()
-        for entry in view.store.entries(place, newest_first=True):
-            if entry.action == "undo":
-                undone.add(entry.meta.get("of", ""))
-            elif entry.id not in undone and meant(entry) and _may_undo(view, place, entry):
-                latest.append((place, entry))
-                break
-    return latest
-
-
-def _last(latest: list[tuple[Place, Entry]]) -> tuple[Place, Entry]:
-    """The one that happened last, whatever the clock said: a change in a workspace knows what the account had then."""
-    if len(latest) == 1:
-        return latest[0]
-    (_, own), (_, shared) = latest
-    return latest[0] if own.meta.get("after", 0) >= shared.seq else latest[1]
-
-
 def _is_lost(entry: Entry, before: Before) -> bool:
     """Whether what it replaced is no longer kept."""
     replaced = entry.meta.get("changed") or entry.meta.get("deleted")
@@ -118,25 +165,33 @@ def _is_lost(entry: Entry, before: Before) -> bool:
 def _may_undo(view: View, place: Place, entry: Entry) -> bool:
     """Whether it changed something, was made by this view's agent, and touched nothing that the view cannot see."""
     address = view.address
-    if address.agent not in (None, entry.actor) or not any(entry.meta.get(key) for key in CHANGES):
+    changes = any(entry.meta.get(key) for key in ("final", "part_of", *CHANGES))
+    if not changes or address.agent not in (None, entry.actor):
         return False
     # Of what is gone nobody can tell any more whose it was, unless the entry says so.
-    mine = not view.bound & INSIDE or entry.meta.get("by") == view.mark(entry.id)
+    own = not view.bound & INSIDE or entry.meta.get("by") == view.mark(entry.id)
     created = entry.meta.get("created", [])
-    there = view.store.get(place, created) if created else []
+    stored = view.store.get(place, created) if created else []
+    if own:
+        if len(stored) < len(created):
+            raise ConflictError(
+                f"change {entry.id} ({entry.message}) cannot be undone: what it stored was forgotten since, "
+                "by someone else; name another change to undo that"
+            )
+        return True
     before = view.store.before(place, entry.seq) or Before([], [])
-    if not mine and (len(there) < len(created) or _is_lost(entry, before)):
+    wider = "by" not in entry.meta  # who made it was not bound to an account, channel or conversation
+    if wider or entry.meta.get("final") or len(stored) < len(created) or _is_lost(entry, before):
         return False
-    if len(there) < len(created):
-        raise ConflictError(
-            f"change {entry.id} ({entry.message}) cannot be undone: what it stored was forgotten since, "
-            "by someone else; name another change to undo that"
-        )
-    seen = [record for record in there if visible(address, record)]
-    return (
-        len(seen) == len(created)
-        and all(visible(address, record) for record in before.records)
-        and all(address.account in (None, thing.account) for thing in before.things)
+    # It may have been made in a narrower view of this one: then all of it belongs to whom this view belongs.
+    return all(
+        visible(address, record) and belongs_to(address, record.address.account, record.address.agent)
+        for record in (*stored, *before.records)
+    ) and all(
+        view.sees(thing)
+        and belongs_to(address, thing.account, thing.agent)
+        and (thing.parent is None or view.sees_conversation(thing.parent))
+        for thing in before.things
     )
 
 

@@ -30,9 +30,10 @@ from recollect.facets.knowledge.ingest import Wish, ingest, set_status
 from recollect.facets.knowledge.searching import ALLOWED, allowed, ranked
 from recollect.policies.ranking import Calibrated
 from recollect.policies.secrets import screen_name
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import Thing, names
 from recollect.verbs.archive import checked_reason
 from recollect.verbs.forget import Receipt, scrub
+from recollect.verbs.lineage import drop_undos
 from recollect.view import View
 
 if TYPE_CHECKING:
@@ -153,8 +154,9 @@ class Knowledge:
             if ids:
                 view.store.delete(place, ids, why or "")
             view.store.remove(place, SHELF, [ident])
-            message = f"removed a document of {passages_text(len(ids))}{f': {why}' if why else ''}"
-            entry = view.log(place, "knowledge", message, document=ident)
+            drop_undos(view, place, ids, lambda thing: (thing.shelf, thing.key) == (SHELF, ident))
+            message = f"removed a document of {passages_text(len(ids))}"
+            entry = view.log(place, "knowledge", message, reason=why, final=True, document=ident)
         note = scrub(view, [place])
         return Receipt(view.now(), len(ids), tuple(ids), why, note is None, (entry.id,), note)
 
@@ -164,15 +166,19 @@ class Knowledge:
         with self._writing():
             screen_name(view.preset.secrets, "agent", agent if isinstance(agent, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]
             agent = validation.name(agent, "agent")
-            names = None if categories is None else self._categories(categories)
+            chosen = None if categories is None else self._categories(categories)
+        now = view.now()
         with view.store.transaction(place):
-            if names is None:
+            rule = Thing(ALLOWED, agent, {"categories": list(chosen or ())}, created_at=now, changed_at=now)
+            before = view.store.find(place, ALLOWED, [agent])
+            if chosen is not None:
+                view.store.keep(place, rule)
+            elif before:
                 view.store.remove(place, ALLOWED, [agent])
             else:
-                now = view.now()
-                body = {"categories": list(names)}
-                view.store.keep(place, Thing(ALLOWED, agent, body, created_at=now, changed_at=now))
-            view.log(place, "knowledge", "changed what an agent may search", agent=agent)
+                return
+            message = "changed what an agent may search"
+            view.log(place, "knowledge", message, (), before or [rule], things_changed=names([rule]))
 
     # Reading
 

@@ -12,12 +12,12 @@ from recollect.errors import NotFoundError
 from recollect.policies.ranking import Score
 from recollect.recall.hits import Explanation, Hit
 from recollect.record import Address
-from recollect.stores.port import Place
+from recollect.stores.port import KNOWLEDGE, Place
 from recollect.stores.shelves import Thing
 from recollect.view import View
 
 KIND = "knowledge"
-WORKSPACE = " knowledge"
+WORKSPACE = KNOWLEDGE
 """Reserved (`Place.reserved`): it is in no list of workspaces, and no view of memories reaches it."""
 SHELF = "knowledge"
 GENERAL = "general"

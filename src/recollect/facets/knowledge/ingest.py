@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,14 +16,13 @@ from recollect.facets.knowledge.documents import (
     Change,
     Document,
     Status,
-    passages_of,
     passages_text,
     thing_of,
 )
 from recollect.policies.secrets import Screen, find
 from recollect.record import Address, Record, digest, new_id
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import Thing, names
 from recollect.verbs.quota import relieve
 from recollect.view import View
 
@@ -89,7 +88,10 @@ def set_status(view: View, place: Place, ident: str, status: Status | None) -> D
         changed = replace(thing, body={**thing.body, "status": status}, changed_at=now)
         kept = view.store.keep(place, changed, expect=thing.version)
         done = "published" if status == "published" else "withdrew"
-        view.log(place, "knowledge", f"{done} a document", document=ident)
+        ids, changed_things = [one.id for one in passages], names([thing])
+        message = f"{done} a document"
+        meta: dict[str, Any] = {"document": ident, "changed": ids, "things_changed": changed_things}
+        view.log(place, "knowledge", message, passages, [thing], **meta)
     return Document.of(kept)
 
 
@@ -127,7 +129,8 @@ def _replace(view: View, place: Place, wish: Wish, title: str, chunks: Sequence[
     category = wish.category or old.get("category", GENERAL)
     address = Address(*place, conversation=wish.id)  # passages of one document stand beside each other
     records = [_record(view, address, chunk, category, status) for chunk in chunks]
-    gone = passages_of(view, place, before)
+    replaced = view.store.get(place, before.body["chunks"]) if before is not None else []
+    gone = [passage.id for passage in replaced]
     if gone:
         view.store.delete(place, gone, "replaced")
     stored = view.store.put(place, records)
@@ -142,7 +145,14 @@ def _replace(view: View, place: Place, wish: Wish, title: str, chunks: Sequence[
     }
     thing = Thing(SHELF, wish.id, body, created_at=now, changed_at=now)
     done = "added a document" if before is None else "replaced a document"
-    view.log(place, "knowledge", f"{done} of {passages_text(len(stored))}", document=wish.id)
+    message = f"{done} of {passages_text(len(stored))}"
+    meta: dict[str, Any] = {
+        "created": body["chunks"],
+        "deleted": gone or None,
+        "things_changed": names([thing]),
+        "document": wish.id,
+    }
+    view.log(place, "knowledge", message, replaced, [before or thing], **meta)
     return view.store.keep(place, thing, expect=0 if before is None else before.version)
 
 

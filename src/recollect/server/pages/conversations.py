@@ -86,7 +86,6 @@ def conversation(visit: Visit) -> dict[str, Any]:
 def _notes(visit: Visit, known: Conversation) -> list[dict[str, Any]]:
     """Of everybody whom the view sees: whoever looks on wants to know whose a note is."""
     view = view_of(visit.memory)
-    address = view.address
     return [
         {
             "key": thing.body["key"],
@@ -95,9 +94,7 @@ def _notes(visit: Visit, known: Conversation) -> list[dict[str, Any]]:
             "updated_at": thing.changed_at,
             "version": thing.version,
         }
-        for thing in view.store.shelf(view.place, NOTES, parent=known.id)
-        if (address.account is None or thing.account in (None, address.account))
-        and (address.agent is None or thing.agent in (None, address.agent))
+        for thing in filter(view.sees, view.store.shelf(view.place, NOTES, parent=known.id))
     ]
 
 

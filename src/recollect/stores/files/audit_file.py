@@ -15,7 +15,7 @@ from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.files import files
 from recollect.stores.files.files import MISSING, Identity
 from recollect.stores.files.fileset import AUDIT, AUDITED, UNDO, FileSet
-from recollect.stores.files.lines import Audited, Undo, UndoHead, UndoIds
+from recollect.stores.files.lines import Audited, Undo, UndoHead
 from recollect.stores.files.state import UNREADABLE
 from recollect.stores.port import Before
 from recollect.stores.shelves import Thing
@@ -25,7 +25,6 @@ _entry = msgspec.json.Decoder(Entry).decode
 _audited = msgspec.json.Decoder(Audited).decode
 _undo = msgspec.json.Decoder(Undo).decode
 _undo_head = msgspec.json.Decoder(UndoHead).decode
-_undo_ids = msgspec.json.Decoder(UndoIds).decode
 _TAIL = 4096
 
 Last = tuple[int, str]
@@ -162,20 +161,14 @@ def before(line: bytes) -> Before:
     return Before(undo.before, undo.things)
 
 
-def forgotten(lines: Iterable[bytes], until: datetime | None, about: Sequence[str] | None) -> list[int]:
-    """The numbers of entries whose undo is older than a time, and names some of these memories."""
-    named = None if about is None else set(about)
+def forgotten(lines: Iterable[bytes], until: datetime | None, seqs: Sequence[int] | None) -> list[int]:
+    """The numbers of entries whose undo is older than a time, and among these numbers."""
+    wanted = None if seqs is None else set(seqs)
     return [
         head.seq
-        for head, line in undo_heads(lines)
-        if (until is None or head.at < until) and (named is None or _names(line, named))
+        for head, _ in undo_heads(lines)
+        if (until is None or head.at < until) and (wanted is None or head.seq in wanted)
     ]
-
-
-def _names(line: bytes, named: set[str]) -> bool:
-    """Whether undo holds one of these memories, or something that is kept for one of these parents."""
-    kept = _undo_ids(line)
-    return any(record.id in named for record in kept.before) or any(thing.parent in named for thing in kept.things)
 
 
 def renumbered(parts: Mapping[str, bytes], last: Last) -> dict[str, bytes]:

@@ -238,6 +238,9 @@ class Book:
                 return audit_file.before(line)
         return None
 
+    def undos(self) -> list[tuple[int, Before]]:
+        return [(head.seq, audit_file.before(line)) for head, line in audit_file.undo_heads(self.undo_lines())]
+
     # Files
 
     def close_files(self) -> bool:

@@ -151,10 +151,10 @@ class Changes:
             staged.add(UNDO, audit_file.undo_line(entry, before, things))
         return entry
 
-    def forget_before(self, until: datetime | None, about: Sequence[str] | None) -> int:
+    def forget_before(self, until: datetime | None, seqs: Sequence[int] | None) -> int:
         staged = self._staged
         with self._book.guard:
-            seqs = audit_file.forgotten(self._book.undo_lines(), until, about)
-        for seq in seqs:
+            dropped = audit_file.forgotten(self._book.undo_lines(), until, seqs)
+        for seq in dropped:
             staged.set(staged.dropped_undo, seq, True)
-        return len(seqs)
+        return len(dropped)

@@ -297,11 +297,15 @@ class FileFolder:
         book = self.book(place)
         return book.read(lambda: book.before(seq))
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
+    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
+        book = self.book(place)
+        return iter(book.read(book.undos))
+
+    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
         if not self._exists(place):
             return 0
         with self.transaction(place) as opened:
-            return opened[place].changes.forget_before(until, about)
+            return opened[place].changes.forget_before(until, seqs)
 
     # Shelves
 

@@ -277,6 +277,7 @@ def _renamed(record: Record, names: dict[str, str]) -> Record:
         record,
         id=names.get(record.id, record.id),
         references=tuple(names.get(ident, ident) for ident in record.references),
+        derived_from=tuple(names.get(ident, ident) for ident in record.derived_from),
         superseded_by=record.superseded_by and names.get(record.superseded_by, record.superseded_by),
     )
     return replace(new, checksum=new.digest())

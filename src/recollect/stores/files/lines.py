@@ -110,15 +110,6 @@ class Named(msgspec.Struct):
     id: str
 
 
-class Kept(msgspec.Struct):
-    parent: str | None = None
-
-
-class UndoIds(msgspec.Struct):
-    before: list[Named]
-    things: list[Kept] = []
-
-
 class Audited(msgspec.Struct):
     seq: int
     hash: str

@@ -109,14 +109,17 @@ class AuditTable:
         except (ValueError, msgspec.MsgspecError) as error:
             raise CorruptionError(f"{place}: what entry {seq} replaced cannot be read ({error})") from error
 
-    def forget_before(self, work: Work, place: Place, until: datetime | None, about: Sequence[str] | None) -> int:
+    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
+        rows = self._sessions.rows(place.tenant, _UNDOS, (place.tenant, workspace_of(place), _FOREVER))
+        for (seq,) in rows:
+            if (replaced := self.before(place, seq)) is not None:
+                yield seq, replaced
+
+    def forget_before(self, work: Work, place: Place, until: datetime | None, seqs: Sequence[int] | None) -> int:
         where = place.tenant, workspace_of(place)
         rows = work.execute(_UNDOS, (*where, _FOREVER if until is None else to_micros(until))).fetchall()
-        seqs = [seq for (seq,) in rows]
-        if about is not None:
-            named = set(about)
-            seqs = [seq for seq in seqs if (kept := self.before(place, seq)) and kept.names(named)]
-        if seqs:
-            work.execute(_FORGET, (*where, seqs))
-            work.changed(place, "undo", [(seq,) for seq in seqs])
-        return len(seqs)
+        dropped = [seq for (seq,) in rows if seqs is None or seq in set(seqs)]
+        if dropped:
+            work.execute(_FORGET, (*where, dropped))
+            work.changed(place, "undo", [(seq,) for seq in dropped])
+        return len(dropped)

@@ -44,7 +44,7 @@ _AT_ONCE = 250
 _SOON = 0.25
 """Seconds that what can be made up for waits for a writer."""
 
-_BESIDE = ("tags", "refs", "metadata", "checksum", "schema_version", "text", "data")
+_BESIDE = ("tags", "refs", "derived_from", "metadata", "checksum", "schema_version", "text", "data")
 """Columns of the second table."""
 _NARROW = [name for name in COLUMNS if name not in _BESIDE]
 _narrow, _beside = (itemgetter(*map(COLUMNS.index, names)) for names in (_NARROW, _BESIDE))

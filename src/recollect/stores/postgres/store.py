@@ -173,11 +173,14 @@ class Postgres:
     def before(self, place: Place, seq: int) -> Before | None:
         return self._audit.before(place, seq)
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
+    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
+        return self._audit.undos(place)
+
+    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
         if place not in self.places(place.tenant):
             return 0
         with self._writing(place) as work:
-            return self._audit.forget_before(work, place, until, about)
+            return self._audit.forget_before(work, place, until, seqs)
 
     # Shelves
 

@@ -85,10 +85,12 @@ class AuditTable:
         except UNREADABLE as error:
             raise self._database.problem(error) from error
 
-    def forget_before(self, until: datetime | None, about: Sequence[str] | None) -> int:
-        seqs = [row[0] for row in self._database.rows(_UNDO, (_FOREVER if until is None else to_micros(until),))]
-        if about is not None:
-            named = set(about)
-            seqs = [seq for seq in seqs if (kept := self.before(seq)) and kept.names(named)]
-        self._database.writer.executemany("DELETE FROM undo WHERE seq = ?", [(seq,) for seq in seqs])
-        return len(seqs)
+    def undos(self) -> list[tuple[int, Before]]:
+        seqs = [row[0] for row in self._database.rows(_UNDO, (_FOREVER,))]
+        return [(seq, replaced) for seq in seqs if (replaced := self.before(seq)) is not None]
+
+    def forget_before(self, until: datetime | None, seqs: Sequence[int] | None) -> int:
+        stored = [row[0] for row in self._database.rows(_UNDO, (_FOREVER if until is None else to_micros(until),))]
+        dropped = stored if seqs is None else [seq for seq in stored if seq in set(seqs)]
+        self._database.writer.executemany("DELETE FROM undo WHERE seq = ?", [(seq,) for seq in dropped])
+        return len(dropped)

@@ -329,11 +329,14 @@ class SqliteFolder:
     def before(self, place: Place, seq: int) -> Before | None:
         return self._read(place, lambda handle: handle.audit.before(seq), None)
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
+    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
+        return iter(self._read(place, lambda handle: handle.audit.undos(), []))
+
+    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
         if not self._existing(place):
             return 0
         with Writing(self, (place,)) as handle:
-            return handle.audit.forget_before(until, about)
+            return handle.audit.forget_before(until, seqs)
 
     # Shelves
 

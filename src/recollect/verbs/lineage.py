@@ -1,0 +1,185 @@
+"""What an erasure must reach: older copies in the undo data, and the memories that others were derived from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import msgspec
+
+from recollect.errors import NotFoundError
+from recollect.filters import visible
+from recollect.record import Record
+from recollect.stores.port import Before, Place
+from recollect.stores.shelves import Thing
+from recollect.view import View, unseen
+
+_UNIQUE = 32
+"""Characters of an id that no other memory has, in whatever place."""
+_Replaced = dict[Place, list[tuple[int, Before]]]
+"""All undo data of some places."""
+
+
+def drop_undos(
+    view: View, place: Place, ids: Collection[str], thing_matches: Callable[[Thing], bool] | None = None
+) -> None:
+    """Drop the undo data that holds one of these memories or things. Called in a transaction."""
+    view.store.forget_before(place, seqs=_holding(list(view.store.undos(place)), ids, thing_matches))
+
+
+def _holding(
+    undos: Sequence[tuple[int, Before]], ids: Collection[str], thing_matches: Callable[[Thing], bool] | None
+) -> list[int]:
+    wanted = set(ids)
+    return [
+        seq
+        for seq, before in undos
+        if any(record.id in wanted for record in before.records)
+        or (thing_matches is not None and any(map(thing_matches, before.things)))
+    ]
+
+
+class Erasure(msgspec.Struct):
+    """What goes besides the memories that were chosen."""
+
+    undos: dict[Place, list[int]] = {}
+    """Entries of the audit log whose undo data holds something of it."""
+    rows: dict[Place, list[Record]] = {}
+    """Sources that are stored still, but archived, expired or superseded."""
+    deleted: set[str] = set()
+    """Memories that were forgotten before, and could have been brought back."""
+    sources: set[str] = set()
+    remaining: set[str] = set()
+    compacted: set[Place] = set()
+    """Places that may hold traces of a memory of which nothing else is known."""
+
+    @property
+    def places(self) -> set[Place]:
+        return {*self.undos, *self.rows, *self.compacted}
+
+
+def plan_erasure(
+    view: View,
+    records: Sequence[Record],
+    missing: Collection[str],
+    places: Iterable[Place],
+    matches: Callable[[Record], bool] | None = None,
+    thing_matches: Callable[[Thing], bool] | None = None,
+) -> Erasure:
+    """What goes with these records.
+
+    `missing` are ids of memories that are not stored any more; NotFoundError for one that was not, or that this view
+    could not see. `matches` says of a memory that was forgotten before whether it is meant, too.
+    """
+    return _Plan(view, places, records).run(missing, matches, thing_matches)
+
+
+class _Plan:
+    def __init__(self, view: View, places: Iterable[Place], records: Sequence[Record]) -> None:
+        self._view, self._records = view, records
+        self._chosen = {record.id for record in records}
+        self._replaced: _Replaced = {}
+        self._old: dict[str, Record] = {}
+        self._erasure = Erasure()
+        self._read({*places, *view.places, *map(Place.of, records)})
+
+    def run(
+        self,
+        missing: Collection[str],
+        matches: Callable[[Record], bool] | None,
+        thing_matches: Callable[[Thing], bool] | None,
+    ) -> Erasure:
+        self._find_deleted(missing, matches)
+        self._follow()
+        self._name_remaining()
+        self._choose_undos(thing_matches)
+        return self._erasure
+
+    def _read(self, places: Iterable[Place]) -> None:
+        for place in places:
+            if place not in self._replaced:
+                self._replaced[place] = list(self._view.store.undos(place))
+                for _, before in self._replaced[place]:
+                    self._old |= {record.id: record for record in before.records}
+
+    def _find_deleted(self, missing: Collection[str], matches: Callable[[Record], bool] | None) -> None:
+        address = self._view.address
+        for record in self._old.values():
+            wanted = record.id in missing and visible(address, record)
+            if (wanted or (matches and matches(record))) and not self._stored(record.id, [Place.of(record)]):
+                self._erasure.deleted.add(record.id)
+        for ident in set(missing) - self._erasure.deleted:
+            if (place := self._deleted_in(ident)) is None:
+                raise NotFoundError(unseen(ident))
+            self._erasure.deleted.add(ident)
+            self._erasure.compacted.add(place)
+
+    def _deleted_in(self, ident: str) -> Place | None:
+        """Where the audit log says that this view could see it, and that it was deleted."""
+        view = self._view
+        for place in view.places:
+            for entry in view.store.entries(place, about=ident, newest_first=True):
+                own = view.whole or (entry.actor == view.address.agent and entry.meta.get("by") == view.mark(entry.id))
+                if own and ident in entry.meta.get("deleted", ()):
+                    return place
+        return None
+
+    def _stored(self, ident: str, places: Iterable[Place]) -> tuple[Place, Record] | None:
+        for place in places:
+            for record in self._view.store.get(place, [ident]):
+                return place, record
+        return None
+
+    def _follow(self) -> None:
+        """From memory to source, and to the sources of that. One that is live stays; the others go as well."""
+        erasure, view = self._erasure, self._view
+        waiting = [*self._records, *(self._old[ident] for ident in erasure.deleted & self._old.keys())]
+        seen = {*self._chosen, *erasure.deleted}
+        while waiting:
+            derived = waiting.pop()
+            for ident in set(derived.derived_from) - seen:
+                seen.add(ident)
+                place, record = self._source(ident, derived)
+                if record is None:
+                    continue  # it was erased, or purged, before
+                if place is not None and (record.state(view.now()) == "live" or not visible(view.address, record)):
+                    erasure.remaining.add(ident)
+                    continue
+                erasure.sources.add(ident)
+                waiting.append(record)
+                if place is not None:
+                    erasure.rows.setdefault(place, []).append(record)
+
+    def _source(self, ident: str, derived: Record) -> tuple[Place | None, Record | None]:
+        """The source and where it is stored; nowhere if only undo data has it."""
+        for widened in (False, True):
+            if widened:  # it may be in another workspace
+                tenant = self._view.address.tenant
+                self._read(place for place in self._view.store.places(tenant) if not place.reserved)
+            for place in self._replaced:
+                for record in self._view.store.get(place, [ident]):
+                    if _is_source(record, derived):
+                        return place, record
+            if ident in self._old and _is_source(self._old[ident], derived):
+                return None, self._old[ident]
+        return None, None
+
+    def _name_remaining(self) -> None:
+        """Also what was derived from something that goes, and stays."""
+        going = {*self._chosen, *self._erasure.deleted, *self._erasure.sources}
+        for record in self._view.store.scan(self._view.where(), whole=False):
+            if record.id not in going and going.intersection(record.derived_from):
+                self._erasure.remaining.add(record.id)
+
+    def _choose_undos(self, thing_matches: Callable[[Thing], bool] | None) -> None:
+        going = {*self._chosen, *self._erasure.deleted, *self._erasure.sources}
+        for place, replaced in self._replaced.items():
+            if seqs := _holding(replaced, going, thing_matches):
+                self._erasure.undos[place] = seqs
+
+
+def _is_source(record: Record, derived: Record) -> bool:
+    """Whether a memory with the id of a source is that source: some stores number the memories of each place anew."""
+    if len(record.id) == _UNIQUE:
+        return True
+    same_place = derived.tier != "account" and Place.of(record) == Place.of(derived)
+    return record.address.conversation in derived.references or (same_place and record.address.conversation is None)

@@ -1,0 +1,110 @@
+"""A channel is a wall: a view bound to one sees, changes and counts nothing of the others, through every verb."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.stores import STORES, located
+
+from recollect import AccessError, Memory, NotFoundError, presets
+
+pytestmark = pytest.mark.clause("INK-24", "INK-12")
+WORD = "saffron"
+
+
+@pytest.fixture(params=STORES)
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with Memory(located(request.param, tmp_path / "memory"), embedder="none") as memory:
+        memory.channels.create("cooking", "about food")
+        memory.channels.create("travel", "about roads")
+        yield memory
+
+
+def cook(memory: Memory) -> tuple[str, list[str]]:
+    """A conversation in the channel `cooking`: its ref code, and the ids of a turn and of memories of both tiers."""
+    kitchen = memory.at(channel="cooking")
+    started = kitchen.conversations.start(f"how much {WORD}")
+    turn = kitchen.conversations.say(started.id, "user", f"I put {WORD} into the rice")
+    inside = kitchen.at(conversation=started.id)
+    own = inside.remember(f"{WORD} is dear", tier="conversation")
+    room = inside.remember(f"{WORD} is in the cupboard", tier="channel")
+    inside.scratchpad.write("spice", WORD)
+    return started.ref_code, [turn.id, own.id, room.id]
+
+
+def test_nothing_of_another_channel_is_seen(memory: Memory) -> None:
+    ref, ids = cook(memory)
+    road = memory.at(channel="travel")
+    assert road.recall(WORD, limit=50) == []
+    assert road.list(state=None) == []
+    assert road.stats().total == 0
+    assert road.conversations.list(status="active") == []
+    assert road.orient(f"{WORD} rice").sections == ()
+    assert not any(WORD in str(message) for message in road.context([{"role": "user", "content": WORD}]).messages[:-1])
+    for ident in ids:
+        assert road.diagnose(ident).status == "unknown"
+        for verb in (road.get, road.history, road.forget, road.archive):
+            with pytest.raises(NotFoundError):
+                verb(ident)
+        with pytest.raises(NotFoundError):
+            road.revise(ident, content="pepper")
+    with pytest.raises(NotFoundError):
+        road.conversations.get(ref)
+    with pytest.raises(NotFoundError):
+        road.undo()
+    assert {record.id for record in memory.list(state=None)} == set(ids)
+
+
+def test_a_bulk_forget_leaves_other_channels_alone(memory: Memory) -> None:
+    ref, ids = cook(memory)
+    conversation = memory.conversations.get(ref).id
+    road = memory.at(channel="travel")
+    assert road.forget(since="2000-01-01", erase=True).count == 0
+    assert road.forget(conversation=ref).count == 0
+    assert road.forget(conversation=conversation).count == 0
+    assert {record.id for record in memory.list(state=None)} == set(ids)
+    assert memory.conversations.get(ref).status == "active"
+    assert memory.at(conversation=conversation).scratchpad.read("spice") == WORD
+
+
+def test_a_scratchpad_belongs_to_the_channel_of_its_conversation(memory: Memory) -> None:
+    ref, _ = cook(memory)
+    conversation = memory.conversations.get(ref).id
+    road = memory.at(channel="travel", conversation=conversation)
+    with pytest.raises(NotFoundError):
+        road.scratchpad.write("spice", "pepper")
+    with pytest.raises(NotFoundError):
+        road.scratchpad.list()
+    assert memory.at(conversation=conversation).scratchpad.read("spice") == WORD
+    assert memory.at(channel="cooking", conversation=conversation).scratchpad.read("spice") == WORD
+
+
+def test_conversations_of_one_name_in_two_channels_have_a_scratchpad_each(memory: Memory) -> None:
+    kitchen, road = (memory.at(channel=name, conversation="today").scratchpad for name in ("cooking", "travel"))
+    kitchen.write("where", "stove")
+    with pytest.raises(NotFoundError):
+        road.read("where")
+    road.write("where", "Rome")
+    assert (kitchen.read("where"), road.read("where")) == ("stove", "Rome")
+    assert road.clear() == 1
+    assert kitchen.read("where") == "stove"
+
+
+def test_a_view_of_one_channel_cannot_walk_into_another(memory: Memory) -> None:
+    with pytest.raises(AccessError):
+        memory.at(channel="travel").at(channel="cooking")
+    with pytest.raises(NotFoundError):
+        memory.at(channel="travel").channels.get("cooking")
+
+
+@pytest.mark.parametrize("preset", sorted({"recollect", "atlas", "inklings", "journal"} & set(presets.names())))
+def test_the_wall_stands_in_every_preset(preset: str, tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory", preset=preset, embedder="none") as memory:
+        for name in ("cooking", "travel"):
+            memory.channels.create(name)
+        _, ids = cook(memory)
+        road = memory.at(channel="travel")
+        assert road.recall(WORD) == []
+        assert road.list(state=None) == []
+        assert road.forget(since="2000-01-01").count == 0
+        assert {record.id for record in memory.list(state=None)} == set(ids)
