@@ -40,6 +40,8 @@ class Filter(msgspec.Struct, frozen=True):
     agent: str | None = None
     account: str | None = None
     superseded_by: tuple[str, ...] = ()
+    hides_private: bool = False
+    """Whether agents' journals and core memories are left out."""
 
     def matches(self, record: Record) -> bool:
         """What a store's own search must agree with."""
@@ -74,6 +76,8 @@ class Filter(msgspec.Struct, frozen=True):
                 asks.append(lambda record, value_of=value_of, values=values: value_of(record) in values)
         if (least := self.min_importance) is not None:
             asks.append(lambda record: record.importance >= least)
+        if self.hides_private:
+            asks.append(lambda record: not is_private(record))
         return asks
 
     def _time_conditions(self) -> list[Callable[[Record], bool]]:
@@ -144,6 +148,15 @@ def may_see(view: Address, account: str | None, agent: str | None) -> bool:
 def belongs_to(view: Address, account: str | None, agent: str | None) -> bool:
     """Whether it is the view's own. What belongs to nobody is not: a view that forgets by conditions leaves it."""
     return view.agent in (None, agent) and view.account in (None, account)
+
+
+PRIVATE_KINDS = ("core", "journal")
+"""Kinds of memories that are an agent's own where they belong to one."""
+
+
+def is_private(record: Record) -> bool:
+    """Whether only its agent, and who may open the agent's page, sees a memory."""
+    return record.address.agent is not None and record.kind in PRIVATE_KINDS
 
 
 def visible(view: Address, record: Record) -> bool:

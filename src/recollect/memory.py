@@ -628,6 +628,15 @@ def _model(llm: str | Llm | None) -> Llm | None:
     return llm_for(llm)
 
 
+def limited(memory: Memory, limit: Callable[[View], View]) -> Memory:
+    """The same memory with views that may see or do less: for those of our own that serve it."""
+    other = object.__new__(type(memory))
+    other._defaults = memory._defaults  # pyright: ignore[reportPrivateUsage]
+    for name in ("_owner", "_whole", "_view"):
+        setattr(other, name, limit(getattr(memory, name)))
+    return other
+
+
 def view_of(memory: Memory) -> View:
     """What the verbs of a memory stand on: for those of our own that serve it."""
     return memory._view  # pyright: ignore[reportPrivateUsage]

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 
 from recollect import validation
 from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
-from recollect.filters import Filter, may_see, visible
+from recollect.filters import PRIVATE_KINDS, Filter, is_private, may_see, visible
 from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
 from recollect.policies.secrets import screen_name
@@ -89,6 +89,10 @@ class View(msgspec.Struct, frozen=True):
     """What is consulted besides the memories and the audit log."""
     counts: bool = True
     """Whether what is recalled counts as retrieved. Not where somebody only looks at what a model would see."""
+    sees_private: bool = True
+    """Whether agents' journals and core memories are seen. A server lets only the agent's own key and admins do so."""
+    forgets_shared: bool = True
+    """Whether `forget` by conditions may be told to take shared memories along."""
     change: str | None = None
     """What several changes have in common that are one to the user: they are undone together."""
     acting: View | None = None
@@ -132,7 +136,7 @@ class View(msgspec.Struct, frozen=True):
         return now if now.tzinfo is UTC else parse_time(now, "clock")
 
     def where(self, **conditions: Any) -> Filter:
-        return Filter(seen_from=self.address, now=self.now(), **conditions)
+        return Filter(seen_from=self.address, now=self.now(), hides_private=not self.sees_private, **conditions)
 
     def narrowed(self, state: State | None, conditions: Mapping[str, Any], zone: tzinfo | None = None) -> Filter:
         """A filter from what a caller says, who is in that zone."""
@@ -220,10 +224,20 @@ class View(msgspec.Struct, frozen=True):
     def get(self, ids: Sequence[str]) -> list[Record]:
         """Of these memories those that exist and that this view may see, in whatever state."""
         own, shared = self.places
-        records = [record for record in self.store.get(own, ids) if visible(self.address, record)]
+        records = [record for record in self.store.get(own, ids) if self.sees_memory(record)]
         if len(records) < len(ids) and own != shared:
-            records += [record for record in self.store.get(shared, ids) if visible(self.address, record)]
+            records += [record for record in self.store.get(shared, ids) if self.sees_memory(record)]
         return records
+
+    def sees_memory(self, record: Record) -> bool:
+        return visible(self.address, record) and (self.sees_private or not is_private(record))
+
+    def check_private(self, kind: str) -> None:
+        """AccessError where this view may not see or change an agent's memories of this kind."""
+        if not self.sees_private and self.address.agent is not None and kind in PRIVATE_KINDS:
+            raise AccessError(
+                f"{kind}: only a key that is bound to the agent {self.address.agent}, or an admin, may do this"
+            )
 
     def find(self, ids: str | Sequence[str]) -> list[Record]:
         """These memories, in order. NotFoundError for one that does not exist, or that this view may not see."""

@@ -57,6 +57,12 @@ class Journal:
         self._view = view
 
     @property
+    def _own(self) -> View:
+        """The view, where it may look into the agent's journal."""
+        self._view.check_private(JOURNAL)
+        return self._view
+
+    @property
     def whiteboard(self) -> Whiteboard:
         return Whiteboard(self._view)
 
@@ -76,24 +82,24 @@ class Journal:
 
     def for_prompt(self) -> list[Record]:
         """Core memories and the journal of the window, oldest first."""
-        found = [record for kind in (CORE, JOURNAL) for record in in_prompt(self._view, kind)]
+        found = [record for kind in (CORE, JOURNAL) for record in in_prompt(self._own, kind)]
         return sorted(found, key=lambda record: record.created_at)
 
     def recent_first(self, limit: int = 100) -> list[Record]:
         """Core memories and all journal entries, newest first."""
         limit = validation.count(limit, "limit", high=1_000_000)
-        return list(islice(owned(self._view, self._view.address.agent, newest_first=True), limit))
+        return list(islice(owned(self._own, self._view.address.agent, newest_first=True), limit))
 
     def expired(self) -> list[Record]:
         """What has left the window and is no longer in the prompt, oldest first."""
-        return [record for record in owned(self._view, self._view.address.agent) if self.has_expired(record)]
+        return [record for record in owned(self._own, self._view.address.agent) if self.has_expired(record)]
 
     def has_expired(self, record: Record) -> bool:
         return not in_window(self._view.preset.retention, record, self._view.now())
 
     def counts(self, agent: str | None = None) -> dict[str, int]:
         """How many core memories and journal entries there are, in the prompt or not. `agent` for another's."""
-        view = self._view if agent is None else self._view.at(agent=agent)
+        view = self._own if agent is None else Journal(self._view.at(agent=agent))._own
         return _counted(owned(view, view.address.agent, whole=False))
 
     def counts_by_agent(self) -> dict[str, dict[str, int]]:
@@ -106,7 +112,7 @@ class Journal:
 
     def context(self, zone: tzinfo = UTC) -> str | None:
         """`# Your Private Memory` as a prompt has it; None when there is nothing to say."""
-        return "\n\n".join(part.text for part in private(self._view, zone)) or None
+        return "\n\n".join(part.text for part in private(self._own, zone)) or None
 
     def consolidate(self) -> list[Record]:
         """Summarise what has left the window into a core memory that refers to it. The entries themselves stay.

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from recollect.filters import ANY_OF, Filter
+from recollect.filters import ANY_OF, PRIVATE_KINDS, Filter
 from recollect.record import EPOCH, Address, Tier, to_micros
 from recollect.stores.block import NEVER, Block, Seen
 from recollect.text.speakers import speaker
@@ -419,6 +419,9 @@ class Columns:
             mask &= archived & ~superseded
         elif where.state == "superseded":
             mask &= superseded
+        if where.hides_private:
+            owned = self.who.table(lambda who: who[0].agent is not None)[self.column("who")]
+            mask &= ~(owned & self.kinds.table(PRIVATE_KINDS.__contains__)[self.column("kind")])
         for condition, name in ANY_OF.items():
             if wanted := frozenset(getattr(where, condition)):
                 mask &= self._codes[name].table(wanted.__contains__)[self.column(name)]

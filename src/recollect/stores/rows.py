@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.filters import ANY_OF, SAME, WALLED, Filter
+from recollect.filters import ANY_OF, PRIVATE_KINDS, SAME, WALLED, Filter
 from recollect.record import Address, Record, from_micros, to_micros
 from recollect.stores.fields import FIELDS, Field
 from recollect.stores.port import After, By, Order, Place
@@ -153,6 +153,8 @@ def _visibility(where: Filter, add: Any) -> None:
         add("(m.account IS NULL OR m.account = ?)", view.account)
     if view.channel is not None:
         add(f"(m.tier NOT IN ({', '.join('?' * len(WALLED))}) OR m.channel = ?)", *WALLED, view.channel)
+    if where.hides_private:
+        add(f"(m.agent IS NULL OR m.kind NOT IN ({', '.join('?' * len(PRIVATE_KINDS))}))", *PRIVATE_KINDS)
     if view.conversation is not None:
         add("(m.tier != 'conversation' OR m.conversation = ?)", view.conversation)
 

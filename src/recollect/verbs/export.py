@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import AccessError, ConflictError, InputError
-from recollect.filters import belongs_to, visible
+from recollect.filters import belongs_to
 from recollect.policies.secrets import screen, screen_name
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.stores.audit import TEXTS
@@ -247,7 +247,7 @@ def _check(view: View, record: Record, number: int) -> None:
         raise InputError("source", f"{where}: {len(record.text):,} characters is over the limit of {most:,}")
     if tags is not None and len(record.tags) > tags:
         raise InputError("source", f"{where}: {len(record.tags)} tags are over the limit of {tags}")
-    if not visible(view.address, _here(view, record)):
+    if not view.sees_memory(_here(view, record)):
         raise AccessError(f"source: {where} belongs to another agent, account, channel or conversation than this view")
 
 

@@ -175,6 +175,10 @@ def _conditions(view: View, wish: Forget) -> dict[str, Any]:
 def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Selection:
     """`open_places` are looked in whether or not there is something to be seen."""
     conditions = _conditions(view, wish)
+    if wish.agent is not None and not view.sees_private:
+        raise AccessError("agent: only a key that is bound to the agent, or an admin, forgets all of it")
+    if wish.shared and not view.forgets_shared:
+        raise AccessError("shared: needs the role admin; without it, what is your own is forgotten")
     if wish.id is not None:
         if conditions:
             raise InputError("id", "cannot be combined with other conditions")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import msgspec
 
 from recollect.errors import NotFoundError
-from recollect.filters import visible
 from recollect.record import Record
 from recollect.stores.port import Before, Place
 from recollect.stores.shelves import Thing
@@ -102,9 +101,9 @@ class _Plan:
                     self._old |= {record.id: record for record in before.records}
 
     def _find_deleted(self, missing: Collection[str], matches: Callable[[Record], bool] | None) -> None:
-        address = self._view.address
+        view = self._view
         for record in self._old.values():
-            wanted = record.id in missing and visible(address, record)
+            wanted = record.id in missing and view.sees_memory(record)
             if (wanted or (matches and matches(record))) and not self._stored(record.id, [Place.of(record)]):
                 self._erasure.deleted.add(record.id)
         for ident in set(missing) - self._erasure.deleted:
@@ -141,7 +140,7 @@ class _Plan:
                 place, record = self._source(ident, derived)
                 if record is None:
                     continue  # it was erased, or purged, before
-                if place is not None and (record.state(view.now()) == "live" or not visible(view.address, record)):
+                if place is not None and (record.state(view.now()) == "live" or not view.sees_memory(record)):
                     erasure.remaining.add(ident)
                     continue
                 erasure.sources.add(ident)

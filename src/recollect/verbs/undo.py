@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import ConflictError, NotFoundError
-from recollect.filters import belongs_to, visible
+from recollect.filters import belongs_to, is_private
 from recollect.record import Record
 from recollect.stores.audit import Entry
 from recollect.stores.port import KNOWLEDGE, Before, Place
@@ -178,14 +178,14 @@ def _may_undo(view: View, place: Place, entry: Entry) -> bool:
                 f"change {entry.id} ({entry.message}) cannot be undone: what it stored was forgotten since, "
                 "by someone else; name another change to undo that"
             )
-        return True
+        return view.sees_private or not any(map(is_private, stored))
     before = view.store.before(place, entry.seq) or Before([], [])
     wider = "by" not in entry.meta  # who made it was not bound to an account, channel or conversation
     if wider or entry.meta.get("final") or len(stored) < len(created) or _is_lost(entry, before):
         return False
     # It may have been made in a narrower view of this one: then all of it belongs to whom this view belongs.
     return all(
-        visible(address, record) and belongs_to(address, record.address.account, record.address.agent)
+        view.sees_memory(record) and belongs_to(address, record.address.account, record.address.agent)
         for record in (*stored, *before.records)
     ) and all(
         view.sees(thing)

@@ -9,8 +9,9 @@ from typing import Literal
 import msgspec
 
 from recollect.errors import AccessError, InputError
-from recollect.memory import Memory
+from recollect.memory import Memory, limited
 from recollect.remote.operations import RANKS, Rank
+from recollect.view import View
 
 PARTS = ("tenant", "workspace", "account", "agent")
 """The parts of an address that a key or a person can be bound to."""
@@ -52,7 +53,14 @@ class Caller(msgspec.Struct, frozen=True):
     def view(self, memory: Memory, parts: Mapping[str, str]) -> Memory:
         """Made from whom the key belongs to and what the request says, at once: both together say where it is."""
         chosen = self.narrowed(parts)
-        return memory.at(**chosen) if chosen else memory
+        return limited(memory.at(**chosen) if chosen else memory, self._limited)
+
+    def _limited(self, view: View) -> View:
+        """Journals and core memories are seen by the agent's own key and by admins; what is shared belongs to all."""
+        if self.may("admin"):
+            return view
+        owner = self.bound.keys() & {"account", "agent"}
+        return msgspec.structs.replace(view, sees_private="agent" in self.bound, forgets_shared=not owner)
 
 
 class UnknownCallerError(AccessError):
