@@ -7,7 +7,8 @@ import re
 from recollect.text.query import LETTER, TextQuery
 from recollect.text.segment import fold, normalize, parts, spaceless, terms
 
-_MOST_TERMS = 64
+MOST_TERMS = 64
+"""Entries of the index that one question looks for at most."""
 _LOOSE_FROM = 4
 """Shorter words would match inside too many others."""
 
@@ -30,7 +31,7 @@ def word_terms(query: TextQuery) -> dict[str, str]:
     An entry is a plain word; with a star at its end it stands for all that begin so.
     """
     entries = dict.fromkeys(entry for word in query.words for entry in _entries(word, query.loose))
-    return {entry: _term(entry) for entry in list(entries)[:_MOST_TERMS]}
+    return {entry: _term(entry) for entry in list(entries)[:MOST_TERMS]}
 
 
 def beginnings(pattern: str) -> list[str]:
@@ -49,7 +50,7 @@ def _beginning(pattern: str) -> str:
 
 def phrase_terms(text: str) -> list[str]:
     """The entries of the index that follow each other in a phrase."""
-    return terms(text)[:_MOST_TERMS]
+    return terms(text)[:MOST_TERMS]
 
 
 def _phrase(text: str) -> str:
