@@ -159,12 +159,12 @@ def _lending(shortlist: Shortlist, weights: Calibrated) -> tuple[Lending, ...]:
 
 
 def _coverage(shortlist: Shortlist, wish: TextQuery) -> Floats:
-    """Rare words count more, each phrase or pattern as much as the rarest word. A store only shows what has them all."""
+    """Rare words count more, each phrase or pattern as much as the rarest word. A store shows only what has all."""
     whole, size = shortlist.whole, len(shortlist.seen.mask)
     weights: dict[str, float] = {}
     covered = np.zeros(size, np.float32)
     for word in wish.words[:MOST_TERMS]:
-        # A word of Chinese or Thai stands under several entries of the index, ß under ss, a part of a word under a star.
+        # A word of Chinese or Thai stands under several entries of the index, and ß under ss.
         entries = list(word_terms(TextQuery((word,))))
         weights[word] = word_weight(min((whole.frequency.get(e, 0) for e in entries), default=0), whole.memories)
         share = np.zeros(size, np.float32)

@@ -11,6 +11,8 @@ _TOKEN = re.compile(rf"(?:{LETTER}|[*?])+")
 _WORD = re.compile(f"{LETTER}+")
 _MOST = 16
 """More phrases or patterns than anybody asks for would only keep the store busy."""
+_LONGEST_PATTERN = 64
+"""Characters. A longer run of letters and stars is read as words: it is no pattern that anybody types."""
 
 _UNSAID = frozenset(
     """a about an and are as at be been by can could did do does for from had has have how i if in into is it its me my
@@ -39,4 +41,6 @@ def read(query: str) -> TextQuery:
 
 def _is_wild(pattern: str) -> bool:
     """A question mark that ends a word ends a question."""
+    if len(pattern) > _LONGEST_PATTERN:
+        return False
     return bool(pattern.strip("*?")) and ("*" in pattern or "?" in pattern.rstrip("?"))
