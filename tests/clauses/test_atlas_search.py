@@ -161,6 +161,16 @@ def test_the_memories_are_the_agents_own_live_ones_and_ten_at_most(atlas: Atlas,
     assert "nobody" not in str(found)
 
 
+@pytest.mark.clause("ATL-09")
+def test_the_ten_memories_are_the_most_similar_whatever_their_importance(atlas: Atlas) -> None:
+    me = atlas()
+    me.remember_many({"content": f"a lease, number {n}", "importance": 1.0, "kind": "fact"} for n in range(12))
+    similar = me.remember("the lease of the harbour crane", importance=0.0, kind="fact")
+    chosen = [one for one in me.consult("lease harbour crane", limit=50) if one.source == "memory"]
+    assert len(chosen) == 10
+    assert similar.id in {one.id for one in chosen}
+
+
 @pytest.mark.clause("ATL-08")
 def test_the_audit_log_is_searched_for_the_whole_term_whatever_its_case_newest_first(
     atlas: Atlas, clock: Clock

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from support.common import Clock
 from support.concepts import texts
-from support.stores import STORES, located
+from support.stores import DATABASES, STORES, located
 
 from recollect import Memory
 from recollect.policies.ranking import Calibrated
-from recollect.presets import load
+from recollect.presets import Preset, load
+from recollect.record import TIERS
 
 AS_WORDS_SAY = replace(load("recollect"), ranking=Calibrated(fresh=False))
 """Without the rule that a newer fact comes before an older one like it."""
@@ -57,3 +60,49 @@ def test_what_words_are_asked_beside_a_phrase_counts_in_the_relevance(tmp_path: 
         quick, other = memory.recall('"brown fox" quick', min_relevance=0.0)
         assert texts([quick]) == ["the brown fox is quick"]
         assert (quick.relevance or 0) > (other.relevance or 0)
+
+
+@EACH
+@pytest.mark.parametrize("preset", [None, "ledger", "inklings"])
+def test_an_emoji_alone_is_found(tmp_path: Path, kind: str, preset: str | None) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset=preset, embedder="none") as memory:
+        memory.remember_many(["the party was great🎉", "well done 👍🏽", "I ❤️ tea", "nothing of the kind"])
+        for query, text in {
+            "🎉": "the party was great🎉",
+            "👍": "well done 👍🏽",
+            "👍🏿": "well done 👍🏽",
+            "❤": "I ❤️ tea",
+            "what is ❤️?": "I ❤️ tea",
+        }.items():
+            assert texts(memory.recall(query)) == [text], query
+        assert memory.recall("🎊") == []
+        assert texts(memory.recall("tea 🎉")) == ["I ❤️ tea"]
+
+
+@EACH
+def test_why_not_ranks_as_the_recall_that_it_explains(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
+        memory.remember("eine Versicherung")
+        longer = memory.remember("die Krankenversicherungskarte")
+        (hit,) = (hits := memory.recall("Versicherung", limit=1, why_not=longer.id))
+        assert hit.memory.text == "eine Versicherung"
+        assert hits.absence is not None
+        assert hits.absence.reason.startswith("it has no word of the question")
+        assert len(memory.recall("Versicherung", limit=2)) == 2
+
+
+@pytest.mark.clause("INK-12")
+@pytest.mark.parametrize("kind", DATABASES)
+@pytest.mark.parametrize("preset", [load("inklings"), load("atlas")], ids=lambda preset: preset.name)
+def test_of_equal_hits_the_narrower_tier_comes_first(tmp_path: Path, kind: str, preset: Preset) -> None:
+    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    for order in (TIERS, TIERS[::-1]):
+        location = located(kind, tmp_path / order[0])
+        with Memory(location, preset=preset, embedder="none", clock=clock) as memory:
+            here = memory.at(workspace="w", channel="c", conversation="t")
+            for number, tier in enumerate(order):
+                here.remember(f"lynx {number}", tier=tier, importance=0.5, kind="preference")
+            hits = here.recall("lynx", touch=False, min_relevance=0.0)
+            alike = [hit.memory.tier for hit in hits if hit.score == hits[0].score]
+            assert len(alike) > 1
+            assert alike == sorted(alike, key=TIERS.index, reverse=True)

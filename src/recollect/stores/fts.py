@@ -11,6 +11,7 @@ MOST_TERMS = 64
 """Entries of the index that one question looks for at most."""
 _LOOSE_FROM = 4
 """Shorter words would match inside too many others."""
+_WORDY = re.compile(rf"{LETTER}|[*?]")
 
 
 def expression(query: TextQuery) -> str:
@@ -79,7 +80,9 @@ def word_pattern(pattern: str) -> str:
     # Taking the first place where a middle part fits is never wrong, so it need not be tried again: (?>…).
     middle = "".join(f"(?>{LETTER}*?{part})" for part in rest[:-1])
     last = f"{LETTER}*{rest[-1]}" if rest else ""
-    return f"(?<!{LETTER}){first}{middle}{last}(?!{LETTER})"
+    # A word ends at its last letter, an emoji also in the middle of a word.
+    before, after = (f"(?<!{LETTER})", f"(?!{LETTER})") if _WORDY.search(pattern) else ("", "")
+    return f"{before}{first}{middle}{last}{after}"
 
 
 def _literal(part: str) -> str:

@@ -9,6 +9,8 @@ from recollect.text.query import LETTER, TextQuery
 _PHRASE = re.compile(r'"([^"]+)"|“([^“”]+)”')
 _TOKEN = re.compile(rf"(?:{LETTER}|[*?])+")
 _WORD = re.compile(f"{LETTER}+")
+_EMOJI = re.compile("[\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]")
+"""Symbols and emoji, without the colours of skin: whoever asks for a thumb asks for one of any colour."""
 _MOST = 16
 """More phrases or patterns than anybody asks for would only keep the store busy."""
 _LONGEST_PATTERN = 64
@@ -36,6 +38,11 @@ def read(query: str) -> TextQuery:
         query = _TOKEN.sub(lambda token: " " if _is_wild(token[0]) else token[0], query)
     words = dict.fromkeys(_WORD.findall(query.lower()))
     telling = tuple(word for word in words if word not in _UNSAID and (len(word) > 1 or word not in _LETTERS))
+    if not telling and not phrases and not patterns and not query.isascii():
+        # No index of words holds emoji, so they are looked for as patterns are: in the texts themselves.
+        patterns = tuple(dict.fromkeys(_EMOJI.findall(query)))[:_MOST]
+        if patterns:
+            return TextQuery(patterns=patterns)
     return TextQuery(telling or tuple(words), phrases, patterns)
 
 
