@@ -39,6 +39,7 @@ from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create, moves
 from recollect.stores.sqlite.transaction import Writing
+from recollect.stores.touch_timer import timer
 
 if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
@@ -196,6 +197,15 @@ class SqliteFolder:
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
         with suppress(StoreError):
             self._read(place, lambda handle: handle.touch(ids, at), None)
+            timer.schedule(self)
+
+    def settle_touches(self) -> bool:
+        """Write the counted retrievals of all open files. False if some could not be written."""
+        handles = list(self._handles.values())
+        for handle in handles:
+            with suppress(StoreError):
+                handle.settle()
+        return not any(handle.touches and not handle.closed for handle in handles)
 
     def scan(
         self,
