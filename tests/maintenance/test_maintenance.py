@@ -90,7 +90,9 @@ def test_what_has_decayed_below_a_tenth_is_archived_and_can_be_restored(memory: 
     assert memory.get(faint.id).content == "a faint owl"
     assert texts(memory.recall("owl", touch=False)) == ["a strong owl"]
     assert memory.maintain().decayed == ()
-    memory.restore(faint.id)
+    (back,) = memory.restore(faint.id)
+    assert (back.access_count, back.accessed_at) == (1, clock.now)
+    assert memory.maintain().decayed == ()
     assert sorted(texts(memory.recall("owl"))) == ["a faint owl", "a strong owl"]
     assert memory.maintain().decayed == ()
     assert memory.get(strong.id).archived_at is None
@@ -121,7 +123,7 @@ def test_what_was_of_little_importance_goes_early_if_that_is_wanted(memory: Memo
     assert memory.maintain(early=True).unimportant == (low.id,)
     assert memory.get(low.id).archived_at == NOW
     assert memory.get(edge.id) == edge
-    assert memory.restore(low.id)[0] == low
+    assert memory.restore(low.id)[0].archived_at is None
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(memory: Memory, clock: Clock) -> None:

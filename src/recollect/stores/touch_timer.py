@@ -1,4 +1,4 @@
-"""Writes counted retrievals some seconds after they were counted, and when the process ends, for stores nobody closes."""
+"""Writes counted retrievals some seconds after they were counted, and when the process ends."""
 
 from __future__ import annotations
 

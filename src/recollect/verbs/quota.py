@@ -17,7 +17,6 @@ from recollect.stores.port import Place, by_place
 from recollect.verbs.archive import archive, memories_text, reread
 from recollect.view import View
 
-
 _log = logging.getLogger(__name__)
 
 
