@@ -219,21 +219,21 @@ class SqliteFolder:
         places = Place.seen_by(where)
         seqs = [None if after is None else self._seq(place, after.id) for place in places]
         begins = zip(places, edges(seqs, after), strict=True)
-        streams = [self._scan(place, where, order, edge, limit) for place, edge in begins]
+        streams = [self._scan(place, where, order, edge, limit, whole) for place, edge in begins]
         return merged(streams, order, limit)
 
     def _seq(self, place: Place, ident: str) -> int | None:
         return self._read(place, lambda handle: handle.seq(ident), None)
 
     def _scan(
-        self, place: Place, where: Filter, order: Order, edge: Edge | None, limit: int | None
+        self, place: Place, where: Filter, order: Order, edge: Edge | None, limit: int | None, whole: bool
     ) -> Iterator[Record]:
         """Goes on where it was if the file was closed for others meanwhile."""
         last: Record | None = None
         given = 0
         while handle := self._existing(place):
             try:
-                for record in handle.scan(where, order, edge, limit):
+                for record in handle.scan(where, order, edge, limit, whole):
                     last, given = record, given + 1
                     yield record
                 return
