@@ -246,3 +246,16 @@ def test_it_can_be_awaited(tmp_path: Path) -> None:
     asyncio.run(run())
     with Memory(tmp_path / "copy") as copy:
         assert len(copy.list()) == 1
+
+
+def test_the_copy_of_a_notebook_of_one_file_has_its_settings(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.jsonl"
+    (tmp_path / "notes.recollect.toml").write_text('preset = "aegis"\nagent = "bob"\n')
+    with Memory(f"notebook:{notes}", embedder="none") as memory:
+        memory.remember("a heron")
+        shown = repr(memory)
+    with Memory(open_store(f"notebook:{notes}"), preset="aegis", embedder="none") as whole:  # for nobody in particular
+        whole.backup(tmp_path / "copy")
+    with Memory(f"notebook:{tmp_path / 'copy' / 'notes.jsonl'}", embedder="none") as copy:
+        assert repr(copy) == shown
+        assert [record.text for record in copy.list()] == ["a heron"]

@@ -17,6 +17,7 @@ from recollect.record import Record, new_id, utc_now
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
 from recollect.stores.files import files, unsaved
+from recollect.stores.files.audit_file import forgotten
 from recollect.stores.files.book import Book
 from recollect.stores.files.copying import copy
 from recollect.stores.files.metrics import QUERY, Meter
@@ -99,13 +100,13 @@ class FileFolder:
     def opened(self, place: Place) -> Opened:
         """The book of a place, which may keep files open from now on; in turn, others let go of theirs."""
         idle: list[tuple[Place, Opened]] = []
-        forgotten: list[Opened] = []
+        unused: list[Opened] = []
         with self._lock:
             opened = self._books.pop(place, None)
             if opened is None:
                 opened = Opened(self._layout.make(place, self.meter))
                 opened.book.now = lambda: self.clock()
-                forgotten = self._take_unused(len(self._books) + 1 - _KNOWN_BOOKS)
+                unused = self._take_unused(len(self._books) + 1 - _KNOWN_BOOKS)
             self._books[place] = self._recent[place] = opened
             self._recent.move_to_end(place)
             while len(self._recent) > max(1, open_files() // _FILES_EACH):
@@ -114,7 +115,7 @@ class FileFolder:
             if not old.book.close_files():  # somebody reads it just now
                 with self._lock:
                     self._recent[other] = old
-        for old in forgotten:
+        for old in unused:
             self.residents.drop(old.book)
             old.writer.settle()
             old.book.forget()
@@ -320,6 +321,10 @@ class FileFolder:
         book = self.book(place)
         return book.read(lambda: book.before(seq))
 
+    def undo_count(self, place: Place, until: datetime) -> int:
+        book = self.book(place)
+        return book.read(lambda: len(forgotten(book.undo_lines(), until, None)))
+
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
         if not self._exists(place):
             return 0
@@ -357,6 +362,9 @@ class FileFolder:
             return opened[place].changes.remove(shelf, keys)
 
     # On disk
+
+    def opened_at(self) -> str:
+        return self._layout.root
 
     def size(self, place: Place) -> int:
         return self.book(place).fileset.size()

@@ -109,6 +109,9 @@ class AuditTable:
         except (ValueError, msgspec.MsgspecError) as error:
             raise CorruptionError(f"{place}: what entry {seq} replaced cannot be read ({error})") from error
 
+    def undo_count(self, place: Place, until: datetime) -> int:
+        return len(self._sessions.rows(place.tenant, _UNDOS, (place.tenant, workspace_of(place), to_micros(until))))
+
     def forget_before(self, work: Work, place: Place, until: datetime | None, about: Sequence[str] | None) -> int:
         where = place.tenant, workspace_of(place)
         rows = work.execute(_UNDOS, (*where, _FOREVER if until is None else to_micros(until))).fetchall()

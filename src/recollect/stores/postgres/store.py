@@ -179,6 +179,9 @@ class Postgres:
     def before(self, place: Place, seq: int) -> Before | None:
         return self._audit.before(place, seq)
 
+    def undo_count(self, place: Place, until: datetime) -> int:
+        return self._audit.undo_count(place, until)
+
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
         if place not in self.places(place.tenant):
             return 0

@@ -85,6 +85,9 @@ class AuditTable:
         except UNREADABLE as error:
             raise self._database.problem(error) from error
 
+    def undo_count(self, until: datetime) -> int:
+        return len(self._database.rows(_UNDO, (to_micros(until),)))
+
     def forget_before(self, until: datetime | None, about: Sequence[str] | None) -> int:
         seqs = [row[0] for row in self._database.rows(_UNDO, (_FOREVER if until is None else to_micros(until),))]
         if about is not None:

@@ -339,6 +339,9 @@ class SqliteFolder:
     def before(self, place: Place, seq: int) -> Before | None:
         return self._read(place, lambda handle: handle.audit.before(seq), None)
 
+    def undo_count(self, place: Place, until: datetime) -> int:
+        return self._read(place, lambda handle: handle.audit.undo_count(until), 0)
+
     def forget_before(self, place: Place, *, until: datetime | None = None, about: Sequence[str] | None = None) -> int:
         if not self._existing(place):
             return 0
@@ -424,6 +427,9 @@ class SqliteFolder:
 
     def tenants(self) -> list[str]:
         return names_in(self.root)
+
+    def opened_at(self) -> str:
+        return str(self.root)
 
     def close(self) -> None:
         with self._lock:
