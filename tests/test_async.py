@@ -199,3 +199,30 @@ def test_every_facet_works_awaited(tmp_path: Path) -> None:
                 AsyncMemory(tmp_path, nonsense=3)  # type: ignore[call-arg]
 
     asyncio.run(day())
+
+
+@pytest.mark.parametrize(
+    ("owner", "verb", "pool"),
+    [
+        ("", "remember", "recollect-verb"),
+        ("", "recall", "recollect-asking"),
+        ("", "maintain", "recollect-asking"),
+        ("conversations", "archive", "recollect-asking"),
+        ("conversations", "idle", "recollect-asking"),
+        ("conversations", "list", "recollect-verb"),
+        ("moments", "decision", "recollect-asking"),
+        ("audit", "search", "recollect-verb"),
+    ],
+)
+def test_verbs_that_may_ask_a_model_have_threads_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, verb: str, pool: str
+) -> None:
+    with Memory(tmp_path, embedder="none") as memory:
+        plain = getattr(memory, owner) if owner else memory
+        monkeypatch.setattr(type(plain), verb, lambda *_: threading.current_thread().name)
+
+        async def call() -> str:
+            awaited: Any = AsyncMemory(memory)
+            return await getattr(getattr(awaited, owner) if owner else awaited, verb)("x")
+
+        assert asyncio.run(call()).startswith(pool)

@@ -43,8 +43,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _THREADS = 16
-_ASKING = frozenset(["recall", "orient", "context", "consult", "query", "search", "embed"])
-"""Verbs that may wait for a model: they have threads of their own, so that the others never wait behind them."""
 
 
 class _Threads:
@@ -60,9 +58,14 @@ class _Threads:
         self._others = ThreadPoolExecutor(_THREADS, "recollect-verb")
 
     async def run(self, verb: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        pool = self._asking if verb.__name__ in _ASKING else self._others
-        context = copy_context()
-        return await asyncio.get_running_loop().run_in_executor(pool, partial(context.run, verb, *args, **kwargs))
+        return await self._in(self._others, partial(verb, *args, **kwargs))
+
+    async def ask(self, verb: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a verb that may wait for a model, in threads of their own: the other verbs never wait behind those."""
+        return await self._in(self._asking, partial(verb, *args, **kwargs))
+
+    async def _in(self, pool: ThreadPoolExecutor, call: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(pool, partial(copy_context().run, call))
 
 
 class _Awaited(Generic[T]):
@@ -74,13 +77,14 @@ class _Awaited(Generic[T]):
 
 
 class _Verb(Generic[T, P, R]):
-    """A verb as a coroutine, with the arguments and the result that it has."""
+    """A verb as a coroutine, with the arguments and the result that it has. `asks`: it may wait for a model."""
 
-    def __init__(self, verb: Callable[Concatenate[T, P], R]) -> None:
+    def __init__(self, verb: Callable[Concatenate[T, P], R], *, asks: bool = False) -> None:
         @wraps(verb)
         async def call(owner: _Awaited[T], *args: P.args, **kwargs: P.kwargs) -> R:
             here: Callable[P, R] = getattr(owner.made_from, verb.__name__)  # which may be that of a server's memory
-            return await owner.threads.run(here, *args, **kwargs)
+            run = owner.threads.ask if asks else owner.threads.run
+            return await run(here, *args, **kwargs)
 
         self._call = call
 
@@ -113,9 +117,9 @@ class AsyncChannels(_Awaited[Channels]):
 class AsyncConversations(_Awaited[Conversations]):
     """Conversations, awaited."""
 
-    archive = _Verb(Conversations.archive)
+    archive = _Verb(Conversations.archive, asks=True)
     get = _Verb(Conversations.get)
-    idle = _Verb(Conversations.idle)
+    idle = _Verb(Conversations.idle, asks=True)
     list = _Verb(Conversations.list)
     observe = _Verb(Conversations.observe)
     say = _Verb(Conversations.say)
@@ -136,7 +140,7 @@ class AsyncTalk(_Awaited[Talk]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        await self.threads.run(self.made_from.__exit__, kind, error, at)
+        await self.threads.ask(self.made_from.__exit__, kind, error, at)
 
     @property
     def conversation(self) -> Conversation:
@@ -148,9 +152,9 @@ class AsyncTalk(_Awaited[Talk]):
 
     async def orientation(self) -> OrientationDocument:
         """What is known about the title; it is read from disk, so it is awaited."""
-        return await self.threads.run(lambda: self.made_from.orientation)
+        return await self.threads.ask(lambda: self.made_from.orientation)
 
-    end = _Verb(Talk.end)
+    end = _Verb(Talk.end, asks=True)
     observe = _Verb(Talk.observe)
     say = _Verb(Talk.say)
 
@@ -170,8 +174,8 @@ class AsyncJournal(_Awaited[Journal]):
     def whiteboard(self) -> AsyncWhiteboard:
         return AsyncWhiteboard(self.made_from.whiteboard, self.threads)
 
-    consolidate = _Verb(Journal.consolidate)
-    context = _Verb(Journal.context)
+    consolidate = _Verb(Journal.consolidate, asks=True)
+    context = _Verb(Journal.context, asks=True)
     counts = _Verb(Journal.counts)
     counts_by_agent = _Verb(Journal.counts_by_agent)
     edit = _Verb(Journal.edit)
@@ -206,7 +210,7 @@ class AsyncSessions(_Awaited[Sessions]):
 
     add = _Verb(Sessions.add)
     add_many = _Verb(Sessions.add_many)
-    close = _Verb(Sessions.close)
+    close = _Verb(Sessions.close, asks=True)
     compact = _Verb(Sessions.compact)
     create = _Verb(Sessions.create)
     delete = _Verb(Sessions.delete)
@@ -219,9 +223,9 @@ class AsyncSessions(_Awaited[Sessions]):
     load = _Verb(Sessions.load)
     metrics = _Verb(Sessions.metrics)
     migrate = _Verb(Sessions.migrate)
-    query = _Verb(Sessions.query)
+    query = _Verb(Sessions.query, asks=True)
     rebuild_index = _Verb(Sessions.rebuild_index)
-    search = _Verb(Sessions.search)
+    search = _Verb(Sessions.search, asks=True)
     search_by_time_range = _Verb(Sessions.search_by_time_range)
     search_by_topic = _Verb(Sessions.search_by_topic)
     search_by_type = _Verb(Sessions.search_by_type)
@@ -239,23 +243,23 @@ class AsyncKnowledge(_Awaited[Knowledge]):
     list = _Verb(Knowledge.list)
     publish = _Verb(Knowledge.publish)
     remove = _Verb(Knowledge.remove)
-    search = _Verb(Knowledge.search)
+    search = _Verb(Knowledge.search, asks=True)
     withdraw = _Verb(Knowledge.withdraw)
 
 
 class AsyncMoments(_Awaited[Moments]):
     """The moments of decision, awaited."""
 
-    content = _Verb(Moments.content)
-    decision = _Verb(Moments.decision)
-    delegation = _Verb(Moments.delegation)
-    record_content = _Verb(Moments.record_content)
-    record_decision = _Verb(Moments.record_decision)
-    record_delegation = _Verb(Moments.record_delegation)
-    record_task = _Verb(Moments.record_task)
-    record_tool = _Verb(Moments.record_tool)
-    task = _Verb(Moments.task)
-    tool = _Verb(Moments.tool)
+    content = _Verb(Moments.content, asks=True)
+    decision = _Verb(Moments.decision, asks=True)
+    delegation = _Verb(Moments.delegation, asks=True)
+    record_content = _Verb(Moments.record_content, asks=True)
+    record_decision = _Verb(Moments.record_decision, asks=True)
+    record_delegation = _Verb(Moments.record_delegation, asks=True)
+    record_task = _Verb(Moments.record_task, asks=True)
+    record_tool = _Verb(Moments.record_tool, asks=True)
+    task = _Verb(Moments.task, asks=True)
+    tool = _Verb(Moments.tool, asks=True)
 
 
 class AsyncWorkflows(_Awaited[Workflows]):
@@ -267,7 +271,7 @@ class AsyncWorkflows(_Awaited[Workflows]):
     get = _Verb(Workflows.get)
     list = _Verb(Workflows.list)
     remove = _Verb(Workflows.remove)
-    search = _Verb(Workflows.search)
+    search = _Verb(Workflows.search, asks=True)
     start = _Verb(Workflows.start)
     step = _Verb(Workflows.step)
     steps = _Verb(Workflows.steps)
@@ -394,24 +398,24 @@ class AsyncMemory(_Awaited[Memory]):
     remember_many = _Verb(Memory.remember_many)
     get = _Verb(Memory.get)
     list = _Verb(Memory.list)
-    recall = _Verb(Memory.recall)
-    context = _Verb(Memory.context)
-    consult = _Verb(Memory.consult)
-    orient = _Verb(Memory.orient)
-    query = _Verb(Memory.query)
+    recall = _Verb(Memory.recall, asks=True)
+    context = _Verb(Memory.context, asks=True)
+    consult = _Verb(Memory.consult, asks=True)
+    orient = _Verb(Memory.orient, asks=True)
+    query = _Verb(Memory.query, asks=True)
     revise = _Verb(Memory.revise)
     forget = _Verb(Memory.forget)
     history = _Verb(Memory.history)
     undo = _Verb(Memory.undo)
     archive = _Verb(Memory.archive)
     restore = _Verb(Memory.restore)
-    diagnose = _Verb(Memory.diagnose)
+    diagnose = _Verb(Memory.diagnose, asks=True)
     deduplicate = _Verb(Memory.deduplicate)
     doctor = _Verb(Memory.doctor)
     verify = _Verb(Memory.verify)
-    maintain = _Verb(Memory.maintain)
+    maintain = _Verb(Memory.maintain, asks=True)
     simulate = _Verb(Memory.simulate)
-    embed = _Verb(Memory.embed)
+    embed = _Verb(Memory.embed, asks=True)
     compact = _Verb(Memory.compact)
     stats = _Verb(Memory.stats)
     workspaces = _Verb(Memory.workspaces)

@@ -1,5 +1,6 @@
 """Atlas UX, "Memory Retrieval: search_my_memories" and its merging, through the public surface."""
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -159,6 +160,35 @@ def test_the_memories_are_the_agents_own_live_ones_and_ten_at_most(atlas: Atlas,
     found = tools.call(me, "search_my_memories", {"query": "lease", "limit": 50})
     assert len(found["results"]) == 10
     assert "nobody" not in str(found)
+
+
+class Angles:
+    """Vectors at the angle that ends a text, in degrees; a question is at 0."""
+
+    model, dimensions = "angles", 2
+
+    def embed_query(self, text: str) -> Sequence[float]:
+        return [1.0, 0.0]
+
+    def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        angles = [math.radians(float(text.split()[-1])) for text in texts]
+        return [[math.cos(angle), math.sin(angle)] for angle in angles]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.clause("ATL-09")
+@pytest.mark.parametrize("kind", DATABASES)
+def test_the_ten_memories_are_the_most_similar_whatever_their_importance(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset="atlas", embedder=Angles()) as memory:
+        me = memory.at(tenant="acme", agent="cfo")
+        me.remember_many({"content": f"lease {n} at 40", "importance": 1.0, "kind": "fact"} for n in range(12))
+        similar = me.remember("another lease at 20", importance=0.0, kind="fact")
+        me.embed(wait=True)
+        chosen = [one for one in me.consult("lease", limit=50) if one.source == "memory"]
+        assert len(chosen) == 10
+        assert similar.id in {one.id for one in chosen}
 
 
 @pytest.mark.clause("ATL-08")

@@ -55,6 +55,17 @@ def test_the_order_is_by_the_product_and_not_by_the_match_alone(ledger: Memory) 
 
 
 @pytest.mark.clause("LED-08")
+def test_the_match_quality_is_the_share_of_what_was_asked(ledger: Memory) -> None:
+    ledger.remember("an owl alone")
+    assert parts(ledger, "owl")["match_quality"] == 1.0
+    assert 0.0 < parts(ledger, "owl tree")["match_quality"] < 0.6
+    assert parts(ledger, "owl*")["match_quality"] == 1.0
+    assert parts(ledger, "owl* tree")["match_quality"] == pytest.approx(0.5)
+    ledger.remember("owl and tree")
+    assert [hit.explain().parts[3].value for hit in ledger.recall("owl tree")] == [1.0, pytest.approx(0.2, abs=0.2)]
+
+
+@pytest.mark.clause("LED-08")
 def test_what_was_used_within_a_day_is_boosted(ledger: Memory, clock: Clock) -> None:
     ledger.remember("an owl", kind="preference")
     assert parts(ledger, "owl")["recency_boost"] == 1.5

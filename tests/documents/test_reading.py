@@ -14,6 +14,7 @@ from recollect.documents import html, markdown
 from recollect.documents.blocks import Block, plain
 from recollect.documents.chunks import MOST, SIZE, WHOLE, cut
 from recollect.documents.files import MAX_BYTES, inside, load
+from recollect.documents.html_tags import bare_tags
 from recollect.text.tokens import estimate
 
 
@@ -279,3 +280,43 @@ def test_links_that_lead_out_of_a_folder_are_not_followed(tmp_path: Path) -> Non
     (tmp_path / "docs" / "b.md").symlink_to(tmp_path / "docs" / "a.md")
     (tmp_path / "docs" / "c.txt").symlink_to(tmp_path / "secret.txt")
     assert [path.name for path in inside(tmp_path / "docs")] == ["a.md", "b.md"]
+
+
+HOSTILE = {
+    "open tags": "<a " * 4000,
+    "open quotes": "<a b='" * 2000,
+    "both quotes": "<a b='c\"" * 2000 + ">",
+    "open comments": "<!--" * 3000,
+    "declarations": "<![CDATA[" * 2000,
+    "instructions": "<?x" * 4000,
+    "signs": "<" * 12_000,
+    "ends": "</" * 6000 + "</a" * 3000,
+    "scripts": "<script>" * 1500,
+    "script in script": "<script><!--<script>" * 600 + "</scrip" * 1000,
+    "items": "<li>a" * 2500,
+    "hidden": "<svg>" * 1500 + "</nav>" * 1500,
+    "tables": "<table><tr><td>" * 800,
+    "long names": "<" + "a" * 12_000 + ">" + "<a<" * 3000,
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_html_takes_work_in_proportion_to_its_length(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HOSTILE[case]
+    letters: list[int] = []
+    trimmed = getattr(html, "_trimmed")  # noqa: B009
+    monkeypatch.setattr(html, "_trimmed", lambda joined: letters.append(len(joined)) or trimmed(joined))
+    html.read(text)
+    assert sum(letters) <= 4 * len(text)
+    # All that the parser of the standard library sees is closed: what is not, it looks for to the end, each time.
+    cleaned = bare_tags(text)
+    assert len(cleaned) <= 4 * len(text)
+    assert re.fullmatch(r"(?:[^<]|</?[A-Za-z][\w:-]{0,31}\n*/?>|<!--\n*-->)*+", cleaned)
+
+
+def test_html_keeps_its_text_and_lines_without_attributes() -> None:
+    text = (
+        '<p class="a>b"\n id=\'<x>\'>1 < 2 &amp; 3<img src="data:,>"/></p>\n<!-- a\n <p>no</p> -->'
+        "<script>if (a<b) '</p>'\n</SCRIPT ><svg/><P\n>Last<"
+    )
+    assert html.read(text).blocks == [Block("text", "1 < 2 & 3", "line 2"), Block("text", "Last<", "line 6")]

@@ -90,7 +90,9 @@ def test_what_has_decayed_below_a_tenth_is_archived_and_can_be_restored(memory: 
     assert memory.get(faint.id).content == "a faint owl"
     assert texts(memory.recall("owl", touch=False)) == ["a strong owl"]
     assert memory.maintain().decayed == ()
-    memory.restore(faint.id)
+    (back,) = memory.restore(faint.id)
+    assert (back.access_count, back.accessed_at) == (1, clock.now)
+    assert memory.maintain().decayed == ()
     assert sorted(texts(memory.recall("owl"))) == ["a faint owl", "a strong owl"]
     assert memory.maintain().decayed == ()
     assert memory.get(strong.id).archived_at is None
@@ -121,7 +123,7 @@ def test_what_was_of_little_importance_goes_early_if_that_is_wanted(memory: Memo
     assert memory.maintain(early=True).unimportant == (low.id,)
     assert memory.get(low.id).archived_at == NOW
     assert memory.get(edge.id) == edge
-    assert memory.restore(low.id)[0] == low
+    assert memory.restore(low.id)[0].archived_at is None
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(memory: Memory, clock: Clock) -> None:
@@ -215,9 +217,9 @@ def test_the_quota_holds_however_memories_come(tmp_path: Path, clock: Clock) -> 
         me.remember_many({"content": f"many {n}", "kind": "fact"} for n in range(240))
         for number in range(20):
             me.remember(f"one {number}", kind="fact")
-        assert me.stats().states == {"live": 250, "archived": 10}
+        assert me.stats().states in ({"live": 250 - n, "archived": 10 + n} for n in range(3)), "room for a hundredth"
         me.remember_many({"content": f"more {n}", "kind": "fact"} for n in range(300))
-        assert me.stats().states == {"live": 250, "archived": 310}
+        assert me.stats().states == {"live": 248, "archived": 312}
 
 
 def test_expired_and_account_memories_do_not_count(tmp_path: Path, clock: Clock) -> None:

@@ -267,13 +267,13 @@ def test_what_is_wrong_with_one_tenant_keeps_no_worker_from_the_others(tmp_path:
 
 
 def test_each_worker_goes_through_the_tenants_in_an_order_of_its_own(url: str) -> None:
-    from recollect.cli.workers import _views
+    from recollect.server.upkeep import workspaces
 
     fill(url)
     with Memory(url) as memory:
         store = memory._view.store
         assert isinstance(store, Administered)
-        orders = [[view.address.tenant for view in _views(store, memory)] for _ in range(6)]  # type: ignore[arg-type]
+        orders = [[view.address.tenant for view in workspaces(store, memory)] for _ in range(6)]  # type: ignore[arg-type]
     assert all(sorted(order) == sorted(TENANTS) for order in orders)
     assert len({tuple(order) for order in orders}) > 1
 

@@ -78,3 +78,15 @@ def test_any_text_can_be_read(query: str) -> None:
     assert all(wish.words)
     assert all(wish.patterns)
     assert all(wish.phrases)
+
+
+@pytest.mark.parametrize("query", ["*a" * 25_000, "a?" * 2500, "ab*?" * 12_000, "a" * 40 + "*" * 25])
+def test_a_pattern_that_nobody_types_is_read_as_words(query: str) -> None:
+    assert read(query).patterns == ()
+    assert read(query).words
+
+
+def test_patterns_are_bounded_in_length_and_number() -> None:
+    asked = read(" ".join(f"*w{number}*" for number in range(5000)) + " " + "a" * 63 + "*")
+    assert len(asked.patterns) == 16
+    assert read("a" * 63 + "*").patterns == ("a" * 63 + "*",)

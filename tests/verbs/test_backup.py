@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from support.jsonl import Kept
-from support.stores import FILES
+from support.stores import FILES, located
 
 from recollect import AccessError, AsyncMemory, ConcurrencyError, InputError, Memory, StoreError
 from recollect.cli.app import cli
+from recollect.stores import open_store
+from recollect.verbs.backup import damage_in
 
 EVERY = pytest.mark.parametrize("store", FILES)
 PRESETS = {"sqlite": "recollect", "ledger": "ledger", "notebook": "aegis"}
@@ -246,3 +248,37 @@ def test_it_can_be_awaited(tmp_path: Path) -> None:
     asyncio.run(run())
     with Memory(tmp_path / "copy") as copy:
         assert len(copy.list()) == 1
+
+
+def test_the_copy_of_a_notebook_of_one_file_has_its_settings(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.jsonl"
+    (tmp_path / "notes.recollect.toml").write_text('preset = "aegis"\nagent = "bob"\n')
+    with Memory(f"notebook:{notes}", embedder="none") as memory:
+        memory.remember("a heron")
+        shown = repr(memory)
+    with Memory(open_store(f"notebook:{notes}"), preset="aegis", embedder="none") as whole:  # for nobody in particular
+        whole.backup(tmp_path / "copy")
+    with Memory(f"notebook:{tmp_path / 'copy' / 'notes.jsonl'}", embedder="none") as copy:
+        assert repr(copy) == shown
+        assert [record.text for record in copy.list()] == ["a heron"]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_an_entry_that_is_written_while_the_log_is_checked_is_none_that_is_missing(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
+        memory.remember("a heron")
+        store: Any = memory._view.store
+        entries = store.entries
+
+        def overtaken(place: Any, **options: Any) -> Any:
+            before = list(entries(place, **options))
+            monkeypatch.undo()
+            memory.remember("a fox")
+            return iter(before)
+
+        (place,) = [place for place in store.places("default") if store.written(place)]
+        monkeypatch.setattr(store, "entries", overtaken)
+        assert damage_in(store, place) == []
+        assert store.entries == entries

@@ -135,3 +135,46 @@ def assert_never_below(url: str, written: int) -> None:
             there += len(entry.meta["created"])
         assert there >= QUOTA, entry
     assert gone == written
+
+
+def test_the_work_at_the_quota_does_not_grow_with_the_workspaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = tmp_path / "mine.toml"
+    rules.write_text('extends = "recollect"\n[retention]\nquota = 400\nquota_order = "oldest"\n')
+    with Memory(tmp_path / "memory", preset=str(rules), embedder="none") as memory:
+        for number in range(40):
+            memory.at(workspace=f"w{number:02}", agent="ann").remember_many([f"{n} of {number}" for n in range(10)])
+        store = memory._view.store
+        counts, places = list[Any](), list[int]()
+        count, transaction = store.count, store.transaction
+
+        def counting(*given: Any) -> Any:
+            counts.append(given)
+            return count(*given)
+
+        def opening(*several: Any) -> Any:
+            places.append(len(set(several)))
+            return transaction(*several)
+
+        monkeypatch.setattr(store, "count", counting)
+        monkeypatch.setattr(store, "transaction", opening)
+        view = memory.at(workspace="w00", agent="ann")
+        for number in range(20):
+            view.remember(f"one more, number {number}")
+        assert max(places) <= 2
+        assert len(places) <= 20 * 2 + 5 * 4
+        assert len(counts) <= 5 * 40 * 4
+    assert sum(live(f"sqlite:{tmp_path / 'memory'}", f"w{number:02}") for number in range(40)) <= 400
+
+
+def test_a_workspace_that_cannot_be_read_does_not_fail_what_was_stored(
+    tmp_path: Path, rules: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(f"sqlite:{tmp_path / 'memory'}", shop=QUOTA, home=3)
+    (damaged,) = (tmp_path / "memory").glob("**/shop*/memory.db")
+    damaged.write_bytes(b"no database at all" * 500)
+    with Memory(tmp_path / "memory", preset=rules, embedder="none") as memory:
+        stored = memory.at(workspace="home", agent="ann").remember("one more")
+        assert memory.at(workspace="home", agent="ann").get(stored.id) == stored
+    assert "quota of ann not kept yet" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import re
 import sys
@@ -59,11 +60,14 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
     gc.disable()  # loading the SDK takes a second, a tenth of it to look for garbage among what stays
     from recollect.server import reporting, transports
     from recollect.server.mcp import serve
+    from recollect.server.upkeep import BackgroundMaintenance
 
     gc.freeze()
     gc.enable()
     reporting.to_stderr()
-    with target.open(found, told=False) as memory:
+    with target.open(found, told=False) as memory, contextlib.ExitStack() as background:
+        if not target.served and not read_only:  # a server looks after its own store
+            background.enter_context(BackgroundMaintenance(memory))
         server = serve(memory, read_only=read_only)
         if listening is None or where is None:
             if sys.stdin.isatty():

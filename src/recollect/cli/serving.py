@@ -83,6 +83,7 @@ def serve(
     from recollect.server.limits import Limits
     from recollect.server.running import Secured, built, run
     from recollect.server.serving import Serving
+    from recollect.server.upkeep import BackgroundMaintenance
 
     oidc = _oidc(oidc_issuer, oidc_client_id, oidc_client_secret_file, oidc_name)
     _log_to_stderr(logged)
@@ -105,7 +106,7 @@ def serve(
         note(f"Listening on {address}")
         if serving.single:
             say(f"Nobody has a key yet, so it is for you alone. This link works once:\n{_link(serving, address)}")
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), BackgroundMaintenance(memory):
             run(app, taken, tls=Secured(tls_cert, tls_key) if tls_cert and tls_key else None, proxies=proxies)
 
 
@@ -126,6 +127,7 @@ def ui(target: Target, port: int, no_browser: bool) -> None:
     _check_installed()
     from recollect.server.running import built, run
     from recollect.server.serving import Serving
+    from recollect.server.upkeep import BackgroundMaintenance
 
     _log_to_stderr("none")
     with target.open(target.find(), create=True) as memory:
@@ -135,7 +137,7 @@ def ui(target: Target, port: int, no_browser: bool) -> None:
         say(f"Open this link, which works once (Ctrl-C ends it):\n{link}")
         if not no_browser and (os.name != "posix" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             webbrowser.open(link)
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), BackgroundMaintenance(memory):
             run(built(serving, hosts=_local_names("127.0.0.1"), warm=True), taken)
 
 

@@ -6,8 +6,7 @@ seldom at the same one.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,7 @@ from recollect.cli import output
 from recollect.cli.maintaining import print_done, seconds, told_to_stop
 from recollect.cli.output import STRONG
 from recollect.cli.target import Target
-from recollect.errors import InputError, RecollectError, StoreError
+from recollect.errors import RecollectError, StoreError
 
 if TYPE_CHECKING:
     from recollect.maintenance.jobs import Maintained
@@ -43,10 +42,13 @@ def look_after_all(target: Target, watch: bool, **wish: Any) -> None:
 
 def _round(target: Target, store: Store, memory: Memory, stopping: Callable[[], bool], wish: dict[str, Any]) -> bool:
     """Whether all went well."""
+    from recollect.server.upkeep import workspaces
+
     told: list[dict[str, Any]] = []
     well = idle = True
     try:
-        for view in _views(store, memory):
+        note_away(store)
+        for view in workspaces(store, memory):
             if stopping():
                 break
             try:
@@ -69,22 +71,6 @@ def _round(target: Target, store: Store, memory: Memory, stopping: Callable[[], 
     elif idle and well and not stopping():
         output.say("Nothing to do.")
     return well
-
-
-def _views(store: Store, memory: Memory) -> Iterator[Memory]:
-    from recollect.stores.port import Administered
-
-    if not isinstance(store, Administered):
-        raise InputError("store", "this store does not know who its tenants are; name one with --tenant")
-    note_away(store)
-    tenants = store.tenants()
-    random.shuffle(tenants)
-    for tenant in tenants:
-        places = [place for place in store.places(tenant) if place.workspace is not None and not place.reserved]
-        for place in random.sample(places, len(places)):
-            yield memory.at(tenant=tenant, workspace=place.workspace)
-        if not places:  # what its accounts share is seen from any workspace
-            yield memory.at(tenant=tenant)
 
 
 def note_away(store: Store) -> None:

@@ -155,7 +155,9 @@ class AuditClaims:
 
     def test_forget_before_a_time_leaves_what_is_not_older(self, store: Store) -> None:
         old, now = (store.append(PLACE, entry(at=at), before=[sample()]).seq for at in (NOW - TICK, NOW))
+        assert store.undo_count(PLACE, NOW) == 1
         assert store.forget_before(PLACE, until=NOW) == 1
+        assert store.undo_count(PLACE, NOW) == 0
         assert store.before(PLACE, old) is None
         assert store.before(PLACE, now) is not None
 

@@ -124,6 +124,11 @@ CONDITIONS: dict[str, tuple[Fields, list[Fields], list[Fields]]] = {
         [{}, {"channel": "Ops"}],
     ),
     "an agent, its own only": ({"agent": "atlas"}, [{"agent": "atlas"}], [{}, {"agent": "argus"}]),
+    "agents' journals and core memories left out": (
+        {"hides_private": True},
+        [{}, {"agent": "atlas"}, {"kind": "core"}, {"kind": "journal"}],
+        [{"kind": "core", "agent": "atlas"}, {"kind": "journal", "agent": "atlas"}],
+    ),
     "an account, its own only": ({"account": "ann"}, [{"account": "ann"}], [{}, {"account": "bob"}]),
     "what these superseded": (
         {"superseded_by": (_F,)},

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html.parser import HTMLParser
 
 from recollect.documents.blocks import Block, Kind, Read
+from recollect.documents.html_tags import bare_tags
 
 _UNSEEN = frozenset("script style template noscript svg nav iframe object select".split())
 _PARTING = frozenset(
@@ -16,7 +18,7 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 def read(text: str) -> Read:
     parser = _Parser()
-    parser.feed(text)
+    parser.feed(bare_tags(text))
     parser.close()
     parser.part()
     title = " ".join("".join(parser.title).split())
@@ -32,21 +34,19 @@ class _Parser(HTMLParser):
         self._words: list[str] = []
         self._line = 1
         self._unseen: list[str] = []
+        self._open: Counter[str] = Counter()
+        """How often each is in `_unseen`, where looking for it takes long."""
         self._titled = False
         self._level = 0
         self._code = False
+        self._listing = False
         self._rows: list[list[str]] | None = None
         self._tables = 0
-
-    def parse_html_declaration(self, i: int) -> int:
-        try:
-            return super().parse_html_declaration(i)
-        except AssertionError:  # `<![word[`, which is nothing in HTML
-            return self.parse_bogus_comment(i)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _UNSEEN:
             self._unseen.append(tag)
+            self._open[tag] += 1
         elif self._unseen:
             return
         elif tag == "title":
@@ -68,9 +68,11 @@ class _Parser(HTMLParser):
             self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in self._unseen:
-            while self._unseen.pop() != tag:
-                pass
+        if self._open[tag]:
+            inner = None
+            while inner != tag:
+                inner = self._unseen.pop()
+                self._open[inner] -= 1
         elif self._unseen:
             return
         elif tag == "title":
@@ -103,13 +105,13 @@ class _Parser(HTMLParser):
                 kind = "list"
             shown = f"```\n{text}\n```" if kind == "code" else " ".join(text.split()) if kind == "heading" else text
             self.blocks.append(Block(kind, shown, f"line {self._line}", self._level))
-        self._words, self._level, self._code = [], 0, False
+        self._words, self._level, self._code, self._listing = [], 0, False, False
 
     def _begin_item(self) -> None:
         """Items of a list stay together."""
-        if not _trimmed("".join(self._words)).startswith("- "):
+        if not self._listing:
             self.part()
-            self._line = self.getpos()[0]
+            self._line, self._listing = self.getpos()[0], True
         self._words.append("\n- ")
 
     def _begin_table(self) -> None:

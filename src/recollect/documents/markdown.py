@@ -9,13 +9,14 @@ import re
 
 from recollect.documents.blocks import Block, Kind, Read
 
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _RULE_OF_TABLE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_FRONT = re.compile(r"title[ \t]*:[ \t]*(['\"]?)(.+?)\1[ \t]*")
+_LINK = re.compile(r"!?\[([^\]]{0,500})\]\([^)]{0,2000}\)")
+"""Bounded, because brackets that nobody closes would be looked for to the end of the line, each of them."""
+_FRONT = re.compile(r"title[ \t]*+:[ \t]*+(.+)")
 
 
 def read(text: str) -> Read:
@@ -36,7 +37,18 @@ def _front_matter(lines: list[str]) -> tuple[str, int]:
     if end is None:
         return "", 0
     found = next(filter(None, map(_FRONT.fullmatch, lines[1:end])), None)
-    return found[2] if found else "", end + 1
+    return _unquoted(found[1].rstrip(" \t")) if found else "", end + 1
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 2 and value[0] == value[-1] and value[0] in "'\"" else value
+
+
+def _without_closing_marks(heading: str) -> str:
+    """Without the `#` that may end a heading as they begin it. Not by the expression: it would try every space."""
+    heading = heading.rstrip(" \t")
+    bare = heading.rstrip("#")
+    return bare if not bare or bare[-1] in " \t" else heading
 
 
 def heading_text(text: str) -> str:
@@ -88,7 +100,7 @@ class _Reader:
     def _heading(self, line: str) -> bool:
         if found := _ATX.fullmatch(line):
             self._paragraph()
-            if text := heading_text(found[2] or ""):
+            if text := heading_text(_without_closing_marks(found[2] or "")):
                 self._add("heading", text, self._at, len(found[1]))
             self._at += 1
             return True

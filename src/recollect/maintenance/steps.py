@@ -64,14 +64,27 @@ def scope(record: Record) -> tuple[str, str | None]:
 
 
 def hold_back(plan: Plan, records: Iterable[Record], share: float, least: int) -> Plan:
-    """The plan, but for scopes that would lose more than a share of what is live there: those are held back."""
+    """The plan, but for scopes that would lose more than a share of what is live there.
+
+    Of what has faded there a portion is done that stays below the share, and the next run does the next: after a long
+    absence all of it has. The rest is held back.
+    """
     known = {record.id: record for record in records}
     live = Counter(scope(record) for record in known.values())
     going = Counter(scope(known[step.id]) for step in plan.steps if step.change != "promote")
     much = {home for home, number in going.items() if number > max(share * live[home], least)}
     if not much:
         return plan
-    held = [step for step in plan.steps if step.change != "promote" and scope(known[step.id]) in much]
+    portion = {home: int(max(share * live[home], least)) for home in much}
+    held: list[Step] = []
+    for step in plan.steps:
+        home = scope(known[step.id])
+        if step.change == "promote" or home not in much:
+            continue
+        if step.change == "archive" and portion[home] > 0:
+            portion[home] -= 1
+        else:
+            held.append(step)
     waiting = set(held)
     where = "; ".join(
         f"{going[home]:,} of {live[home]:,} in the {' '.join(filter(None, home))}" for home in sorted(much, key=repr)

@@ -169,12 +169,8 @@ class UndoJob(Job):
         return 24.0
 
     def plan(self, view: View, place: Place) -> Plan:
-        old, number = moved(view.now(), -timedelta(days=view.preset.maintenance.undo_days)), 0
-        for entry in view.store.entries(place):
-            if entry.at >= old:
-                break
-            number += view.store.before(place, entry.seq) is not None
-        return Plan(count=number)
+        old = moved(view.now(), -timedelta(days=view.preset.maintenance.undo_days))
+        return Plan(count=view.store.undo_count(place, old))
 
     def run(self, view: View, place: Place, plan: Plan) -> Plan:
         old = moved(view.now(), -timedelta(days=view.preset.maintenance.undo_days))

@@ -33,9 +33,9 @@ class Evidence(msgspec.Struct):
     record: Record
     query: str
     text: float | None = None
-    """How well the text matches, 0 to 1."""
+    """The share of what was asked that the text has, 0 to 1; rare words count more."""
     text_rank: int | None = None
-    """Place in the text search's list; 1 is best."""
+    """Place in the text search's list; 1 is best, and equals share it."""
     vector: float | None = None
     """How similar the meaning is, 1 at most."""
     vector_rank: int | None = None

@@ -16,7 +16,9 @@ class Maintenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Schedules. What has none runs whenever maintenance does."""
 
     watch_minutes: Annotated[float, msgspec.Meta(gt=0.0, le=1e6)] = 30.0
-    """How often `maintain --watch` looks for what is due."""
+    """How often `maintain --watch`, and a server in its background, looks for what is due."""
+    background: bool = True
+    """Whether `recollect serve`, `ui` and `mcp` run what is due by themselves."""
     consolidate_hours: Every = 24.0
     supersede_hours: Every = 24.0
     embed_hours: Every = 0.5

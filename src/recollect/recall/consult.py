@@ -37,6 +37,8 @@ _LONGEST_REASON = 200
 _ENOUGH = 0.5
 """The share of a question's words that an audit entry must have."""
 _MOST_WORDS = 12
+_MOST_SIMILAR = WeightedSum(similarity=1.0, recency=0.0, importance=0.0, source=0.0)
+"""How a source chooses. Importance and recency count afterwards, when what all sources chose is merged."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -303,7 +305,7 @@ class _Memories(msgspec.Struct, frozen=True):
 
     def search(self, query: str, limit: int) -> list[Found]:
         agent = self.view.address.agent if self.view.preset.recall.own_only else None
-        hits = recall(self.view, query, {"agent": agent}, limit=limit, touch=False, ranking=formula(self.view.preset))
+        hits = recall(self.view, query, {"agent": agent}, limit=limit, touch=False, ranking=_MOST_SIMILAR)
         return [
             _Remembered(
                 text=hit.memory.text,

@@ -38,41 +38,34 @@ def text_scores(
     frequency: Mapping[str, int],
     brake: Floats,
     texts: Texts | None = None,
+    *,
+    selected: bool = False,
 ) -> Floats:
     """The score of every memory, each word counted once in it; 0 where none is found.
 
     `words` has the positions of those that have each word, `count` and `frequency` tell of all that can be seen. With
-    `texts` the best thirty are read to see how often they say it.
+    `texts` the best thirty are read to see how often they say it. `selected` means that only memories with a phrase or
+    pattern can be seen: most of those may have the word, and it must still count, so its rarity never falls to zero.
     """
     scores = np.zeros(len(brake), np.float32)
+    rarity_of = word_weight if selected else _rarity
     rarity: dict[str, float] = {}
     for word, at in words.items():
         if len(at):
-            rarity[word] = max(_LEAST_IDF, float(np.log((count - frequency[word] + 0.5) / (frequency[word] + 0.5))))
+            rarity[word] = rarity_of(frequency[word], count)
             scores[at] += rarity[word] * (_K1 + 1.0) / (1.0 + brake[at])
     if texts is not None:
         _sharpen(scores, rarity, brake, texts)
     return scores
 
 
-def coverage(
-    words: Mapping[str, NDArray[np.integer[Any]]],
-    asked: Sequence[str],
-    frequency: Mapping[str, int],
-    count: int,
-    size: int,
-) -> Floats:
-    """The share of the question's words that every memory has, rare words counting more; 1 where it has them all."""
-    weights = {word: _weight(frequency.get(word, 0), count) for word in asked}
-    total = sum(weights.values())
-    covered = np.zeros(size, np.float32)
-    for word, at in words.items():
-        covered[at] += weights.get(word, 0.0) / total if total else 0.0
-    return covered
+def _rarity(frequency: int, count: int) -> float:
+    """BM25's idf, which is below zero for a word that most memories have."""
+    return max(_LEAST_IDF, float(np.log((count - frequency + 0.5) / (frequency + 0.5))))
 
 
-def _weight(frequency: int, count: int) -> float:
-    """Of a word in a question: one that nobody has says most, unlike in a score."""
+def word_weight(frequency: int, count: int) -> float:
+    """The weight of a word in a question, always above 0; a word that no memory has weighs most, unlike in a score."""
     return float(np.log(1.0 + (count - frequency + 0.5) / (frequency + 0.5)))
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from recollect.policies.ranking import Calibrated
 from recollect.recall import lexical
 from recollect.recall.calibrated import Lending, Moments, Neighbours, lendings
+from recollect.recall.lexical import word_weight
+from recollect.stores.fts import MOST_TERMS, word_terms
 from recollect.stores.port import Place
 from recollect.stores.shortlist import Positions, Shortlist
 from recollect.text.query import TextQuery
@@ -22,6 +24,9 @@ Texts = Callable[[Sequence[int]], Mapping[int, str]]
 
 _LOOSE_WORTH = 0.5
 """What a match inside a longer word is worth beside a match of the whole word."""
+_REQUIRED_WORTH = 1.0
+"""The text score for having every phrase and pattern, before any of the words."""
+_NOWHERE = np.zeros(0, np.int64)
 
 
 class Pool:
@@ -82,9 +87,7 @@ class Pool:
         return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
     def coverage(self, wish: TextQuery) -> Floats:
-        """The share of the question's words that each has. What has every phrase and pattern has all of it."""
-        if wish.phrases or wish.patterns:
-            return self.shown.astype(np.float32)
+        """The share of what the question asks for that each has, from 0 to 1: words, phrases and patterns."""
         shares = [_coverage(shortlist, wish) for shortlist in self._shortlists]
         return shares[0] if len(shares) == 1 else np.concatenate(shares)
 
@@ -156,22 +159,37 @@ def _lending(shortlist: Shortlist, weights: Calibrated) -> tuple[Lending, ...]:
 
 
 def _coverage(shortlist: Shortlist, wish: TextQuery) -> Floats:
+    """Rare words count more, each phrase or pattern as much as the rarest word. A store shows only what has all."""
     whole, size = shortlist.whole, len(shortlist.seen.mask)
-    words = lexical.coverage(shortlist.words, wish.words, whole.frequency, whole.memories, size)
-    if not shortlist.loose:
-        return words
-    loose = lexical.coverage(shortlist.loose, wish.words, whole.frequency, whole.memories, size)
-    return np.maximum(words, np.float32(_LOOSE_WORTH) * loose)
+    weights: dict[str, float] = {}
+    covered = np.zeros(size, np.float32)
+    for word in wish.words[:MOST_TERMS]:
+        # A word of Chinese or Thai stands under several entries of the index, and ß under ss.
+        entries = list(word_terms(TextQuery((word,))))
+        weights[word] = word_weight(min((whole.frequency.get(e, 0) for e in entries), default=0), whole.memories)
+        share = np.zeros(size, np.float32)
+        for entry in entries:
+            share[shortlist.words.get(entry, _NOWHERE)] += 1.0 / len(entries)
+        for entry in word_terms(TextQuery((word,), loose=True)) if shortlist.loose else ():
+            at = shortlist.loose.get(entry, _NOWHERE)
+            share[at] = np.maximum(share[at], np.float32(_LOOSE_WORTH))
+        covered += np.float32(weights[word]) * share
+    required = (len(wish.phrases) + len(wish.patterns)) * max(weights.values(), default=1.0)
+    total = sum(weights.values()) + required
+    if not total:
+        return covered
+    return np.where(shortlist.seen.mask, np.minimum((covered + required) / total, 1.0), 0.0).astype(np.float32)
 
 
 def _text(shortlist: Shortlist, wish: TextQuery, texts: Texts | None) -> Floats:
     shown, whole = shortlist.seen.mask, shortlist.whole
+    selected = bool(wish.phrases or wish.patterns)
     if not wish.words:
-        return shown.astype(np.float32) if wish.phrases or wish.patterns else np.zeros(len(shown), np.float32)
+        return shown.astype(np.float32) if selected else np.zeros(len(shown), np.float32)
     brake = shortlist.seen.once("brake", lambda: lexical.brake_of(_length(shortlist), whole.length))
 
     def scored(words: Mapping[str, Positions], read: Texts | None) -> Floats:
-        return lexical.text_scores(words, whole.memories, whole.frequency, brake, read)
+        return lexical.text_scores(words, whole.memories, whole.frequency, brake, read, selected=selected)
 
     scores = scored(shortlist.words, texts)
     if shortlist.loose:
@@ -180,6 +198,6 @@ def _text(shortlist: Shortlist, wish: TextQuery, texts: Texts | None) -> Floats:
         if fresh.any():
             weakest = float(scores[scores > 0].min(initial=np.inf)) if scores.any() else 1.0
             scores[fresh] = _LOOSE_WORTH * weakest * loose[fresh] / float(loose[fresh].max())
-    if wish.phrases or wish.patterns:
-        scores[shown & (scores == 0)] = 1e-3  # what has every phrase is found without the words too
+    if selected:  # every memory shown has the phrases and patterns; words come on top of that
+        scores[shown] += np.float32(_REQUIRED_WORTH)
     return scores

@@ -18,7 +18,7 @@ from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Scor
 from recollect.recall.distinct import distinct, saying
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.recall.relevance import relevance
-from recollect.record import Record, moved
+from recollect.record import TIERS, Record, moved
 from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
@@ -60,6 +60,8 @@ class Question(msgspec.Struct, frozen=True):
     """In place of the view's."""
     min_relevance: float | None = None
     """What every hit must have; without it, the best must have what the preset says."""
+    enough: int | None = None
+    """So many memories with a word of the question make looking inside longer words needless; by default the limit."""
 
     @property
     def now(self) -> datetime:
@@ -93,7 +95,8 @@ class Asking:
         """The best, best first. Nothing is touched here."""
         if not self._wish and (self._model is None or not self._question.text.strip()):
             return Hits()
-        if self._least and isinstance(self._ranking, Calibrated) and small_talk(self._question.text):
+        wish, greeting = self._wish, small_talk(self._question.text)
+        if self._least and isinstance(self._ranking, Calibrated) and greeting and not (wish.patterns or wish.phrases):
             hits = Hits()
             hits.report = "nothing relevant: nothing was asked"
             return hits
@@ -146,7 +149,8 @@ class Asking:
 
         question = self._question
         each = max(_EACH, self._rules.fetch(question.limit))
-        asks = [Ask(where, self._wish, vector, self._model, question.limit, each) for where in question.wheres]
+        enough = question.limit if question.enough is None else question.enough
+        asks = [Ask(where, self._wish, vector, self._model, enough, each) for where in question.wheres]
         return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
 
     # Scoring
@@ -238,24 +242,27 @@ class Asking:
         """The best by words and the best by meaning, each with what is known of it, scored one by one."""
         rules, question = self._rules, self._question
         wanted = rules.fetch(question.limit)
-        by_text = {at: rank for rank, at in enumerate(_best(_above(text, 0.0, pool), wanted), 1)}
+        by_text = _ranks(_above(text, 0.0, pool), wanted)
         by_meaning: dict[int, int] = {}
         if similar is not None:
             least = -1.0 if rules.threshold is None else rules.threshold
-            by_meaning = {at: rank for rank, at in enumerate(_best(_above(similar, least, pool), wanted), 1)}
+            by_meaning = _ranks(_above(similar, least, pool), wanted)
             if rules.threshold is not None:
                 by_text = {at: rank for at, rank in by_text.items() if not similar[at] < rules.threshold}
-        top = max(float(text.max(initial=0.0)), 1e-9)
+        coverage = pool.coverage(self._wish)
         order = list(dict.fromkeys([*by_text, *by_meaning]))
         hits: list[Hit] = []
+        matched: dict[str, float] = {}
         for at, record in zip(order, self._records(pool, order), strict=True):
             if record is None:
                 continue
-            words = float(text[at]) / top if at in by_text or similar is None else None
+            words = float(coverage[at]) if at in by_text or similar is None else None
             likeness = None if similar is None or similar[at] != similar[at] else float(similar[at])
             evidence = Evidence(record, question.text, words, by_text.get(at), likeness, by_meaning.get(at))
             hits.append(Hit(record, self._ranking.score(evidence, self._decay, question.now)))
-        hits.sort(key=_by_score)
+            matched[record.id] = float(text[at])
+        # The share of the words is the same for many; of those, the better match by BM25 comes first.
+        hits.sort(key=lambda hit: (-hit.score, _tier(hit), -matched[hit.memory.id], hit.memory.id))
         return hits
 
     def _records(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
@@ -300,7 +307,9 @@ class Asking:
         return self._outranked(record, hits)
 
     def _outranked(self, record: Record, hits: Hits) -> Absence:
-        everything = msgspec.structs.replace(self._question, limit=_ALL, doubles=True, min_relevance=0.0)
+        asked = self._question
+        # With the settings of the recall that is explained: only the number of hits is another.
+        everything = msgspec.structs.replace(asked, limit=_ALL, enough=asked.limit, doubles=True, min_relevance=0.0)
         ranked = Asking(self._view, everything).hits()
         key = saying(record)
         for place, hit in enumerate(ranked, 1):
@@ -419,14 +428,31 @@ def _said(part: str, what: Asked | set[str] | None) -> str:
     return f"{part} ({what.words if isinstance(what, Asked) else ', '.join(sorted(what))})"
 
 
-def _by_score(hit: Hit) -> tuple[float, str]:
-    return -hit.score, hit.memory.id
+def _by_score(hit: Hit) -> tuple[float, int, str]:
+    return -hit.score, _tier(hit), hit.memory.id
+
+
+def _tier(hit: Hit) -> int:
+    """Lower for a narrower tier: of equal hits that of the conversation comes first, that of the account last."""
+    return -TIERS.index(hit.memory.tier)
 
 
 def _above(values: Floats, least: float, pool: Pool) -> Floats:
     import numpy as np
 
     return np.where(pool.shown & (values > least), values, -np.inf).astype(np.float32)
+
+
+def _ranks(values: Floats, count: int) -> dict[int, int]:
+    """The places of the highest values by position, 1 for the best. Equal values share a place."""
+    ranks: dict[int, int] = {}
+    last, rank = None, 0
+    for number, at in enumerate(_best(values, count), 1):
+        value = float(values[at])
+        if value != last:
+            last, rank = value, number
+        ranks[at] = rank
+    return ranks
 
 
 def _best(values: Floats, count: int) -> list[int]:

@@ -7,9 +7,11 @@ import re
 from recollect.text.query import LETTER, TextQuery
 from recollect.text.segment import fold, normalize, parts, spaceless, terms
 
-_MOST_TERMS = 64
+MOST_TERMS = 64
+"""Entries of the index that one question looks for at most."""
 _LOOSE_FROM = 4
 """Shorter words would match inside too many others."""
+_WORDY = re.compile(rf"{LETTER}|[*?]")
 
 
 def expression(query: TextQuery) -> str:
@@ -30,7 +32,7 @@ def word_terms(query: TextQuery) -> dict[str, str]:
     An entry is a plain word; with a star at its end it stands for all that begin so.
     """
     entries = dict.fromkeys(entry for word in query.words for entry in _entries(word, query.loose))
-    return {entry: _term(entry) for entry in list(entries)[:_MOST_TERMS]}
+    return {entry: _term(entry) for entry in list(entries)[:MOST_TERMS]}
 
 
 def beginnings(pattern: str) -> list[str]:
@@ -49,7 +51,7 @@ def _beginning(pattern: str) -> str:
 
 def phrase_terms(text: str) -> list[str]:
     """The entries of the index that follow each other in a phrase."""
-    return terms(text)[:_MOST_TERMS]
+    return terms(text)[:MOST_TERMS]
 
 
 def _phrase(text: str) -> str:
@@ -78,7 +80,9 @@ def word_pattern(pattern: str) -> str:
     # Taking the first place where a middle part fits is never wrong, so it need not be tried again: (?>…).
     middle = "".join(f"(?>{LETTER}*?{part})" for part in rest[:-1])
     last = f"{LETTER}*{rest[-1]}" if rest else ""
-    return f"(?<!{LETTER}){first}{middle}{last}(?!{LETTER})"
+    # A word ends at its last letter, an emoji also in the middle of a word.
+    before, after = (f"(?<!{LETTER})", f"(?!{LETTER})") if _WORDY.search(pattern) else ("", "")
+    return f"{before}{first}{middle}{last}{after}"
 
 
 def _literal(part: str) -> str:

@@ -237,6 +237,10 @@ class Audit(Protocol):
         """What was there before that entry; None once compaction dropped it."""
         ...
 
+    def undo_count(self, place: Place, until: datetime) -> int:
+        """How many entries older than `until` can still be undone: as many as `forget_before` would drop."""
+        ...
+
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         """All that undo needs: the number of each entry, and what was there before it."""
         ...
@@ -304,6 +308,10 @@ class Checked(Protocol):
 @runtime_checkable
 class OnDisk(Checked, Protocol):
     """A store of files, which can be damaged, grow full and hold traces of what was deleted."""
+
+    def opened_at(self) -> str:
+        """The path that it was opened by: its folder, or the file of a store that is one file."""
+        ...
 
     def settings(self, place: Place) -> Settings:
         """As they are now: another process may have changed them. Asked for often. InputError names a bad one."""

@@ -9,8 +9,12 @@ from recollect.text.query import LETTER, TextQuery
 _PHRASE = re.compile(r'"([^"]+)"|“([^“”]+)”')
 _TOKEN = re.compile(rf"(?:{LETTER}|[*?])+")
 _WORD = re.compile(f"{LETTER}+")
+_EMOJI = re.compile("[\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]")
+"""Symbols and emoji, without the colours of skin: whoever asks for a thumb asks for one of any colour."""
 _MOST = 16
 """More phrases or patterns than anybody asks for would only keep the store busy."""
+_LONGEST_PATTERN = 64
+"""Characters. A longer run of letters and stars is read as words: it is no pattern that anybody types."""
 
 _UNSAID = frozenset(
     """a about an and are as at be been by can could did do does for from had has have how i if in into is it its me my
@@ -34,9 +38,16 @@ def read(query: str) -> TextQuery:
         query = _TOKEN.sub(lambda token: " " if _is_wild(token[0]) else token[0], query)
     words = dict.fromkeys(_WORD.findall(query.lower()))
     telling = tuple(word for word in words if word not in _UNSAID and (len(word) > 1 or word not in _LETTERS))
+    if not telling and not phrases and not patterns and not query.isascii():
+        # No index of words holds emoji, so they are looked for as patterns are: in the texts themselves.
+        patterns = tuple(dict.fromkeys(_EMOJI.findall(query)))[:_MOST]
+        if patterns:
+            return TextQuery(patterns=patterns)
     return TextQuery(telling or tuple(words), phrases, patterns)
 
 
 def _is_wild(pattern: str) -> bool:
     """A question mark that ends a word ends a question."""
+    if len(pattern) > _LONGEST_PATTERN:
+        return False
     return bool(pattern.strip("*?")) and ("*" in pattern or "?" in pattern.rstrip("?"))

@@ -26,6 +26,7 @@ def _archived(
     view: View, records: Sequence[Record], at: datetime | None, action: str, message: str, reason: str | None = None
 ) -> list[Record]:
     changed: dict[str, Record] = {}
+    now = view.now()
     groups = by_place(records)
     if not groups:
         return []
@@ -33,12 +34,18 @@ def _archived(
     with view.store.transaction(*groups):
         for place, group in groups.items():
             before = reread(view, place, group)
-            after = [replace(record, archived_at=at) for record in before]
+            after = [replace(record, archived_at=at) if at is not None else _back(record, now) for record in before]
             view.store.update(place, after)
             ids = [record.id for record in before]
             view.log(place, action, message, before, reason=reason, part_of=whole, changed=ids)
             changed.update((record.id, record) for record in after)
     return [changed[record.id] for record in records if record.id in changed]
+
+
+def _back(record: Record, now: datetime) -> Record:
+    """A restored memory. Restoring counts as a retrieval, or the next maintenance would find it faded as before."""
+    count, accessed = record.access_count + 1, max(record.accessed_at, now)
+    return replace(record, archived_at=None, access_count=count, accessed_at=accessed)
 
 
 def reread(view: View, place: Place, records: Sequence[Record]) -> list[Record]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.defaults import FILE
+from recollect.defaults import path_for
 from recollect.errors import AccessError, InputError, StoreError
 from recollect.record import new_id
 from recollect.stores.audit import check
-from recollect.stores.port import Administered, Damage, Place, Store
+from recollect.stores.port import Administered, Damage, OnDisk, Place, Store
 from recollect.verbs.diagnose import damaged
 from recollect.view import View
 
@@ -47,8 +47,9 @@ def backup(view: View, target: str | os.PathLike[str], progress: Callable[[int],
             disk.copy(place, str(partial))
             if progress is not None:
                 progress(number)
-        _copy_settings(store, partial)
-        damage = _verified(disk.elsewhere(str(partial)), str(partial), str(path))
+        copy = disk.elsewhere(str(partial))
+        _copy_settings(disk, copy)
+        damage = _verified(copy, str(partial), str(path))
         size = _made_durable(partial)
         _put(partial, path)
     except OSError as error:
@@ -58,11 +59,11 @@ def backup(view: View, target: str | os.PathLike[str], progress: Callable[[int],
     return Backup(str(path), len(places), size, damage)
 
 
-def _copy_settings(store: Store, partial: Path) -> None:
-    """What `recollect.toml` in the folder of the store says holds for the copy too."""
-    path = os.path.join(getattr(store, "root", ""), FILE)
-    if os.path.isfile(path):
-        shutil.copy(path, partial / FILE)
+def _copy_settings(disk: OnDisk, copy: Store) -> None:
+    """What the `recollect.toml` of the store says holds for the copy too: its preset, and whose it is."""
+    path = path_for(disk.opened_at())
+    if os.path.isfile(path) and isinstance(copy, OnDisk):
+        shutil.copy(path, path_for(copy.opened_at()))
 
 
 def _free(target: str | os.PathLike[str]) -> Path:
@@ -85,7 +86,9 @@ def damage_in(store: Store, place: Place) -> list[Damage]:
     found: list[Damage] = []
     try:
         found += damaged(store, place)
-        found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), store.written(place))]
+        # Counted first: an entry that another process appends in between is one more, and none that is missing.
+        written = store.written(place)
+        found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), written)]
     except StoreError as error:
         if not found:
             found.append(Damage("files", str(error)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Set
-from contextlib import suppress
 from itertools import islice
 
 from msgspec.structs import replace
 
-from recollect.errors import ConcurrencyError
+from recollect.errors import StoreError
 from recollect.filters import Filter
 from recollect.policies.ranking import Evidence
 from recollect.policies.retention import over_quota
@@ -17,11 +17,14 @@ from recollect.stores.port import Place, by_place
 from recollect.verbs.archive import archive, memories_text, reread
 from recollect.view import View
 
+_log = logging.getLogger(__name__)
+
 
 def keep_quota(view: View, added: int) -> None:
-    """Archive what this agent has over the quota, in all of the tenant's workspaces.
+    """Archive what this agent has over the quota, in all of the tenant's workspaces, and a hundredth of it more.
 
     Counting is not free, so a count is trusted until this process has added what was left, or a hundredth of the quota.
+    That is why room for as many is made at once. What was added is stored by now: nothing here may fail the caller.
     """
     quota = view.quota
     if quota is None:
@@ -30,10 +33,15 @@ def keep_quota(view: View, added: int) -> None:
     rooms[key] = rooms.get(key, 0) - added
     if rooms[key] >= 0:
         return
-    live = sum(_counts(view).values())
-    if live > quota:
-        with suppress(ConcurrencyError):  # what was added is stored, and whoever adds next sees to the quota again
-            settle(view)
+    # What is archived can be restored. What is forgotten is gone after 30 days: never more of that than the quota asks.
+    spare = quota // 100 if view.preset.retention.quota_action == "archive" else 0
+    try:
+        live = sum(_counts(view).values())
+        if live > quota:
+            live -= len(settle(view, spare=spare))
+    except StoreError as error:  # whoever adds next sees to the quota again
+        _log.warning("quota of %s not kept yet: %s", view.address.agent or "no agent", error)
+        return
     rooms[key] = min(max(quota - live, 0), quota // 100)
 
 
@@ -42,24 +50,41 @@ def over(view: View) -> list[Record]:
     return _over(view, _counts(view))
 
 
-def settle(view: View, only: Set[str] | None = None) -> list[Record]:
+def settle(view: View, only: Set[str] | None = None, spare: int = 0) -> list[Record]:
     """Archive or forget what is over the quota, as the preset says, and return it; of that, only what was named.
 
-    Counted and chosen while nobody else can write where this agent has something: of two that see to it at once, the
-    second would otherwise take as many again.
+    `spare` more go than the quota asks for. Place by place, since a process cannot open all files at once. Each time
+    the agent's memories are counted again, while whoever else sees to a quota of this tenant waits for the first of its
+    workspaces: of two at once, the second would otherwise take as many again.
     """
-    holding = [place for place, count in _counts(view).items() if count]
-    with view.store.transaction(*holding):
-        going = [record for record in _over(view, _counts(view, holding)) if only is None or record.id in only]
-        over = f"{memories_text(len(going))} over the quota of {view.quota:,}"
-        if view.preset.retention.quota_action == "archive":
-            return archive(view, going, "quota", f"archived {over}")
-        for place, group in by_place(going).items():
-            gone = reread(view, place, group)
-            ids = [record.id for record in gone]
-            view.store.delete(place, ids, "quota")
-            view.log(place, "quota", f"forgot {over}", gone, deleted=ids)
-        return going
+    counts = _counts(view)
+    going = [record for record in _over(view, counts, spare) if only is None or record.id in only]
+    first = min(counts, default=None)
+    gone: list[Record] = []
+    for place, group in by_place(going).items():
+        with view.store.transaction(*sorted({place, first or place})):
+            excess = _excess(view, _counts(view), spare)
+            live = [record for record in reread(view, place, group) if record.state(view.now()) == "live"]
+            gone += _remove(view, place, live[:excess])
+    return gone
+
+
+def _remove(view: View, place: Place, going: list[Record]) -> list[Record]:
+    if not going:
+        return []
+    over = f"{memories_text(len(going))} over the quota of {view.quota:,}"
+    if view.preset.retention.quota_action == "archive":
+        return archive(view, going, "quota", f"archived {over}")
+    ids = [record.id for record in going]
+    view.store.delete(place, ids, "quota")
+    view.log(place, "quota", f"forgot {over}", going, deleted=ids)
+    return going
+
+
+def _excess(view: View, counts: Mapping[Place, int], spare: int) -> int:
+    """How many are to go, so that `spare` may be added before the next count."""
+    live, quota = sum(counts.values()), view.quota
+    return live - quota + spare if quota is not None and live > quota - spare else 0
 
 
 def _counts(view: View, places: Iterable[Place] | None = None) -> dict[Place, int]:
@@ -70,9 +95,9 @@ def _counts(view: View, places: Iterable[Place] | None = None) -> dict[Place, in
     return {place: view.store.count(_owned(view, place), ("agent",)).get((agent,), 0) for place in places}
 
 
-def _over(view: View, counts: Mapping[Place, int]) -> list[Record]:
-    quota, agent, order = view.quota, view.address.agent, view.preset.retention.quota_order
-    if quota is None or (excess := sum(counts.values()) - quota) <= 0:
+def _over(view: View, counts: Mapping[Place, int], spare: int = 0) -> list[Record]:
+    agent, order = view.address.agent, view.preset.retention.quota_order
+    if not (excess := _excess(view, counts, spare)):
         return []
     first: list[Record] = []
     for where in [_owned(view, place) for place, count in counts.items() if count]:

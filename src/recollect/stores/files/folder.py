@@ -17,6 +17,7 @@ from recollect.record import Record, new_id, utc_now
 from recollect.stores.audit import Entry
 from recollect.stores.copies import Copies
 from recollect.stores.files import files, unsaved
+from recollect.stores.files.audit_file import forgotten
 from recollect.stores.files.book import Book
 from recollect.stores.files.copying import copy
 from recollect.stores.files.metrics import QUERY, Meter
@@ -26,6 +27,7 @@ from recollect.stores.files.writer import SOON
 from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed, there
 from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.shelves import Thing
+from recollect.stores.touch_timer import timer
 
 if TYPE_CHECKING:
     from recollect.stores.files.resident import Resident
@@ -98,13 +100,13 @@ class FileFolder:
     def opened(self, place: Place) -> Opened:
         """The book of a place, which may keep files open from now on; in turn, others let go of theirs."""
         idle: list[tuple[Place, Opened]] = []
-        forgotten: list[Opened] = []
+        unused: list[Opened] = []
         with self._lock:
             opened = self._books.pop(place, None)
             if opened is None:
                 opened = Opened(self._layout.make(place, self.meter))
                 opened.book.now = lambda: self.clock()
-                forgotten = list(self._books.values())[: max(0, len(self._books) + 1 - _KNOWN_BOOKS)]
+                unused = self._take_unused(len(self._books) + 1 - _KNOWN_BOOKS)
             self._books[place] = self._recent[place] = opened
             self._recent.move_to_end(place)
             while len(self._recent) > max(1, open_files() // _FILES_EACH):
@@ -113,10 +115,23 @@ class FileFolder:
             if not old.book.close_files():  # somebody reads it just now
                 with self._lock:
                     self._recent[other] = old
-        for old in forgotten:
-            if not old.book.busy:
-                old.book.forget()
+        for old in unused:
+            self.residents.drop(old.book)
+            old.writer.settle()
+            old.book.forget()
         return opened
+
+    def _take_unused(self, excess: int) -> list[Opened]:
+        """Pops up to `excess` least recently used books that nobody uses; the caller forgets what they have read."""
+        unused: list[Place] = []
+        for place, opened in self._books.items():
+            if len(unused) >= excess:
+                break
+            if not opened.book.busy and not opened.book.reader.unsaved:
+                unused.append(place)
+        for place in unused:
+            self._recent.pop(place, None)
+        return [self._books.pop(place) for place in unused]
 
     def book(self, place: Place) -> Book:
         """That of this thread's transaction, if it has one there: another thread may close the folder meanwhile."""
@@ -165,6 +180,15 @@ class FileFolder:
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
         with suppress(StoreError, OSError):
             self.opened(place).writer.touch(ids, at)
+            timer.schedule(self)
+
+    def settle_touches(self) -> bool:
+        """Write the counted retrievals of all places. False if some could not be written."""
+        several = self.known()
+        for opened in several:
+            with suppress(StoreError, OSError):
+                opened.writer.settle()
+        return not any(opened.book.touches for opened in several)
 
     def scan(
         self,
@@ -297,6 +321,10 @@ class FileFolder:
         book = self.book(place)
         return book.read(lambda: book.before(seq))
 
+    def undo_count(self, place: Place, until: datetime) -> int:
+        book = self.book(place)
+        return book.read(lambda: len(forgotten(book.undo_lines(), until, None)))
+
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         book = self.book(place)
         return iter(book.read(book.undos))
@@ -338,6 +366,9 @@ class FileFolder:
             return opened[place].changes.remove(shelf, keys)
 
     # On disk
+
+    def opened_at(self) -> str:
+        return self._layout.root
 
     def size(self, place: Place) -> int:
         return self.book(place).fileset.size()

@@ -27,6 +27,7 @@ class NotebookLayout:
     """
 
     def __init__(self, path: str) -> None:
+        self.opened_at = path
         is_file = path.endswith(".jsonl") or os.path.isfile(path)
         self._file = os.path.basename(path) if is_file else NotebookFormat.file
         self.root = os.path.dirname(path) if is_file else path
@@ -102,6 +103,9 @@ class Notebook(FileFolder):
         if agent is None:
             agent = self._agents[folder] = AgentSettings(folder)
         return agent.now()
+
+    def opened_at(self) -> str:
+        return self._notebook.opened_at
 
     def elsewhere(self, folder: str) -> Notebook:
         return Notebook(self._notebook.elsewhere(folder))

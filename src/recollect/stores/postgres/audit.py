@@ -109,6 +109,9 @@ class AuditTable:
         except (ValueError, msgspec.MsgspecError) as error:
             raise CorruptionError(f"{place}: what entry {seq} replaced cannot be read ({error})") from error
 
+    def undo_count(self, place: Place, until: datetime) -> int:
+        return len(self._sessions.rows(place.tenant, _UNDOS, (place.tenant, workspace_of(place), to_micros(until))))
+
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         rows = self._sessions.rows(place.tenant, _UNDOS, (place.tenant, workspace_of(place), _FOREVER))
         for (seq,) in rows:

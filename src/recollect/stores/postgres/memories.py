@@ -128,7 +128,9 @@ class Memories:
         self._touches: dict[Place, Touches] = {}
 
     def after_fork(self) -> None:
+        """The retrievals that the parent counted are its own to write."""
         self._lock = threading.Lock()
+        self._touches = {}
 
     # Writing
 
@@ -329,15 +331,22 @@ class Memories:
             self.settle(place)
 
     def write_touches(self, work: Work, place: Place) -> Mapping[str, Touched]:
-        """Those that wait, at the beginning of a transaction."""
+        """Those that wait, at the beginning of a transaction. If they cannot be written, they wait further."""
         touches = self._touches.get(place)
         taken: Mapping[str, Touched] = touches.take() if touches else {}
-        if taken:
-            rows = [{"id": i, "times": taken[i].times, "at": to_micros(taken[i].at)} for i in sorted(taken)]
-            work.become(place.tenant)
-            counted = work.execute(_TOUCH, (_json(rows), place.tenant, workspace_of(place)))
-            work.changed(place, "memory", counted.fetchall())
+        if taken and touches is not None:
+            try:
+                self._write_counts(work, place, taken)
+            except BaseException:
+                touches.put_back(taken)
+                raise
         return taken
+
+    def _write_counts(self, work: Work, place: Place, taken: Mapping[str, Touched]) -> None:
+        rows = [{"id": i, "times": taken[i].times, "at": to_micros(taken[i].at)} for i in sorted(taken)]
+        work.become(place.tenant)
+        counted = work.execute(_TOUCH, (_json(rows), place.tenant, workspace_of(place)))
+        work.changed(place, "memory", counted.fetchall())
 
     def settle(self, place: Place) -> None:
         """Write them now. What cannot be written waits for the next time: no recall may fail by that."""
@@ -351,9 +360,11 @@ class Memories:
         except RecollectError:
             touches.put_back(taken)
 
-    def settle_all(self) -> None:
+    def settle_all(self) -> bool:
+        """False if some could not be written."""
         for place in list(self._touches):
             self.settle(place)
+        return not any(self._touches.values())
 
 
 def tables(work: Work) -> list[str]:

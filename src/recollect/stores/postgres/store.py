@@ -24,6 +24,7 @@ from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.work import Work, Writing
 from recollect.stores.scope import Scope
 from recollect.stores.shelves import Thing
+from recollect.stores.touch_timer import timer
 from recollect.stores.touches import Touched
 
 if TYPE_CHECKING:
@@ -87,6 +88,11 @@ class Postgres:
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
         with suppress(StoreError):
             self._memories.touch(place, ids, at)
+            timer.schedule(self)
+
+    def settle_touches(self) -> bool:
+        """Write the counted retrievals of all places. False if some could not be written."""
+        return self._memories.settle_all()
 
     def scan(
         self,
@@ -172,6 +178,9 @@ class Postgres:
 
     def before(self, place: Place, seq: int) -> Before | None:
         return self._audit.before(place, seq)
+
+    def undo_count(self, place: Place, until: datetime) -> int:
+        return self._audit.undo_count(place, until)
 
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         return self._audit.undos(place)

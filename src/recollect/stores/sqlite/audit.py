@@ -85,6 +85,9 @@ class AuditTable:
         except UNREADABLE as error:
             raise self._database.problem(error) from error
 
+    def undo_count(self, until: datetime) -> int:
+        return len(self._database.rows(_UNDO, (to_micros(until),)))
+
     def undos(self) -> list[tuple[int, Before]]:
         seqs = [row[0] for row in self._database.rows(_UNDO, (_FOREVER,))]
         return [(seq, replaced) for seq in seqs if (replaced := self.before(seq)) is not None]

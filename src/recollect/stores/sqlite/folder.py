@@ -39,6 +39,7 @@ from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create, moves
 from recollect.stores.sqlite.transaction import Writing
+from recollect.stores.touch_timer import timer
 
 if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
@@ -196,6 +197,15 @@ class SqliteFolder:
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
         with suppress(StoreError):
             self._read(place, lambda handle: handle.touch(ids, at), None)
+            timer.schedule(self)
+
+    def settle_touches(self) -> bool:
+        """Write the counted retrievals of all open files. False if some could not be written."""
+        handles = list(self._handles.values())
+        for handle in handles:
+            with suppress(StoreError):
+                handle.settle()
+        return not any(handle.touches and not handle.closed for handle in handles)
 
     def scan(
         self,
@@ -209,21 +219,21 @@ class SqliteFolder:
         places = Place.seen_by(where)
         seqs = [None if after is None else self._seq(place, after.id) for place in places]
         begins = zip(places, edges(seqs, after), strict=True)
-        streams = [self._scan(place, where, order, edge, limit) for place, edge in begins]
+        streams = [self._scan(place, where, order, edge, limit, whole) for place, edge in begins]
         return merged(streams, order, limit)
 
     def _seq(self, place: Place, ident: str) -> int | None:
         return self._read(place, lambda handle: handle.seq(ident), None)
 
     def _scan(
-        self, place: Place, where: Filter, order: Order, edge: Edge | None, limit: int | None
+        self, place: Place, where: Filter, order: Order, edge: Edge | None, limit: int | None, whole: bool
     ) -> Iterator[Record]:
         """Goes on where it was if the file was closed for others meanwhile."""
         last: Record | None = None
         given = 0
         while handle := self._existing(place):
             try:
-                for record in handle.scan(where, order, edge, limit):
+                for record in handle.scan(where, order, edge, limit, whole):
                     last, given = record, given + 1
                     yield record
                 return
@@ -329,6 +339,9 @@ class SqliteFolder:
     def before(self, place: Place, seq: int) -> Before | None:
         return self._read(place, lambda handle: handle.audit.before(seq), None)
 
+    def undo_count(self, place: Place, until: datetime) -> int:
+        return self._read(place, lambda handle: handle.audit.undo_count(until), 0)
+
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         return iter(self._read(place, lambda handle: handle.audit.undos(), []))
 
@@ -417,6 +430,9 @@ class SqliteFolder:
 
     def tenants(self) -> list[str]:
         return names_in(self.root)
+
+    def opened_at(self) -> str:
+        return str(self.root)
 
     def close(self) -> None:
         with self._lock:

@@ -31,7 +31,11 @@ SOON = 0.25
 # Subselects, not LEFT JOIN: reading one memory by id is four times faster that way.
 _WITH_EMBEDDING = f"""SELECT {SELECT}, (SELECT vector FROM embeddings e WHERE e.seq = m.seq),
     (SELECT model FROM embeddings e WHERE e.seq = m.seq) FROM memories m"""
+_WITHOUT_CONTENT = f"SELECT {SELECT}, NULL, NULL FROM memories m".replace("m.text, m.data", "NULL, NULL")
 _GET = f"{_WITH_EMBEDDING} WHERE m.id = ?"
+_CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)"
+_MOST_CHANGES = 20_000
+"""Rows of `changed` from which the older half is dropped. A copy in memory that is further behind is made anew."""
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
 _NAME = "INSERT INTO texts (key, seq) VALUES (?, ?)"
@@ -136,13 +140,16 @@ class Memories(Database):
             rows += self.rows(_NAMED.format(marks(some), marks(some)), (*map(text_key, some), *some))
         return [self._record(row) for row in rows]
 
-    def scan(self, where: Filter, order: Order, edge: Edge | None, limit: int | None) -> Iterator[Record]:
+    def scan(
+        self, where: Filter, order: Order, edge: Edge | None, limit: int | None, whole: bool = True
+    ) -> Iterator[Record]:
         """Page by page, so that no read transaction stays open while the caller works."""
         clause, values = condition(where)
         key, beyond, way = ORDERS[order]
         fields = key.replace("m.", "").split(", ")
+        columns = _WITH_EMBEDDING if whole else _WITHOUT_CONTENT
         sql = (
-            f"SELECT {key}, {_WITH_EMBEDDING.removeprefix('SELECT ')} WHERE ({key}) {beyond} ({marks(fields)}) "
+            f"SELECT {key}, {columns.removeprefix('SELECT ')} WHERE ({key}) {beyond} ({marks(fields)}) "
             f"AND {clause} ORDER BY {way} LIMIT ?"
         )
         if edge is not None and edge.seq is None and not edge.behind:
@@ -185,6 +192,13 @@ class Memories(Database):
         rows = [(count, to_micros(at), ident) for ident, (count, at) in self._written.items()]
         if rows:
             self.writer.executemany(_TOUCH, rows)
+        self._trim_changes(_MOST_CHANGES)
+
+    def _trim_changes(self, most: int) -> None:
+        """Drop the older half of the list of changes where it has grown longer than that."""
+        ((newest, oldest),) = self.writer.execute(_CHANGES).fetchall()
+        if newest is not None and newest - oldest >= most:
+            self.writer.execute("DELETE FROM changed WHERE rev < ?", (newest - most // 2,))
 
     def ended(self, kept: bool) -> None:
         written, self._written = self._written, {}
@@ -231,6 +245,7 @@ class Memories(Database):
         self.checkpoint()
         before = self.size()
         with self.alone() as connection:
+            connection.execute("DELETE FROM changed WHERE rev < (SELECT max(rev) FROM changed)")
             connection.execute("INSERT INTO memories_text (memories_text) VALUES ('optimize')")
             connection.execute("VACUUM")
         self.checkpoint()

@@ -128,8 +128,10 @@ class Resident:
             raise self._handle.problem(error) from error
 
     def _catch_up(self) -> None:
-        columns = self._columns
-        ((rev,),) = self._rows("SELECT coalesce(max(rev), 0) FROM changed")
+        ((rev, oldest),) = self._rows("SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)")
+        if oldest is not None and oldest > self._rev + 1:  # older changes were trimmed, and this copy may lack some
+            self._forget()
+        columns, rev = self._columns, rev or 0
         changed: list[int] = []
         if columns.size:
             rows = self._rows(

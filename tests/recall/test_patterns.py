@@ -1,0 +1,108 @@
+"""Phrases and wildcards together with words."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from support.common import Clock
+from support.concepts import texts
+from support.stores import DATABASES, STORES, located
+
+from recollect import Memory
+from recollect.policies.ranking import Calibrated
+from recollect.presets import Preset, load
+from recollect.record import TIERS
+
+AS_WORDS_SAY = replace(load("recollect"), ranking=Calibrated(fresh=False))
+"""Without the rule that a newer fact comes before an older one like it."""
+EACH = pytest.mark.parametrize("kind", STORES)
+
+
+@EACH
+@pytest.mark.parametrize("preset", [None, "ledger"])
+def test_a_word_beside_a_phrase_or_pattern_raises_what_has_it(tmp_path: Path, kind: str, preset: str | None) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset=preset, embedder="none") as memory:
+        memory.remember_many(["a brown fox sleeps", "the brown fox is quick"])
+        for query in ('"brown fox" quick', "bro* quick", '"brown fox" f?x quick'):
+            first, second = memory.recall(query)
+            assert first.memory.text == "the brown fox is quick", query
+            assert first.score > second.score > 0.1 * first.score, query
+
+
+@EACH
+def test_a_matching_word_in_place_of_another_never_lowers_a_memory(tmp_path: Path, kind: str) -> None:
+    draw = random.Random(7)
+    asked, filler = ["heron", "lynxe", "otter"], ["wwwww", "vvvvv", "zzzzz"]
+    for number in range(8):
+        with Memory(located(kind, tmp_path / f"m{number}"), preset=AS_WORDS_SAY, embedder="none") as memory:
+            rows = [[draw.choice(asked + filler) for _ in range(3)] for _ in range(draw.randint(1, 4))]
+            for row in [*rows]:  # beside each, the same with a word of the question in place of one that is none
+                rows += [[*row[:at], word, *row[at + 1 :]] for at in range(3) for word in asked if row[at] in filler]
+            memory.remember_many([f"{n:03} brown fox {' '.join(row)}" for n, row in enumerate(rows)])
+            for query in ('"brown fox" heron', "bro* heron otter", "f?x heron lynxe otter", "heron otter"):
+                wanted = set(query.split()) & set(asked)
+                scores = {hit.memory.text: hit.score for hit in memory.recall(query, limit=100, min_relevance=0.0)}
+                named = {tuple(text.split()[3:]): score for text, score in scores.items()}
+                for row, score in named.items():
+                    for other, lower in named.items():
+                        if set(other) & wanted < set(row) & wanted:
+                            assert score > lower, (query, row, other)
+
+
+@EACH
+def test_what_words_are_asked_beside_a_phrase_counts_in_the_relevance(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
+        memory.remember_many(["a brown fox sleeps", "the brown fox is quick"])
+        quick, other = memory.recall('"brown fox" quick', min_relevance=0.0)
+        assert texts([quick]) == ["the brown fox is quick"]
+        assert (quick.relevance or 0) > (other.relevance or 0)
+
+
+@EACH
+@pytest.mark.parametrize("preset", [None, "ledger", "inklings"])
+def test_an_emoji_alone_is_found(tmp_path: Path, kind: str, preset: str | None) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset=preset, embedder="none") as memory:
+        memory.remember_many(["the party was great🎉", "well done 👍🏽", "I ❤️ tea", "nothing of the kind"])
+        for query, text in {
+            "🎉": "the party was great🎉",
+            "👍": "well done 👍🏽",
+            "👍🏿": "well done 👍🏽",
+            "❤": "I ❤️ tea",
+            "what is ❤️?": "I ❤️ tea",
+        }.items():
+            assert texts(memory.recall(query)) == [text], query
+        assert memory.recall("🎊") == []
+        assert texts(memory.recall("tea 🎉")) == ["I ❤️ tea"]
+
+
+@EACH
+def test_why_not_ranks_as_the_recall_that_it_explains(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
+        memory.remember("eine Versicherung")
+        longer = memory.remember("die Krankenversicherungskarte")
+        (hit,) = (hits := memory.recall("Versicherung", limit=1, why_not=longer.id))
+        assert hit.memory.text == "eine Versicherung"
+        assert hits.absence is not None
+        assert hits.absence.reason.startswith("it has no word of the question")
+        assert len(memory.recall("Versicherung", limit=2)) == 2
+
+
+@pytest.mark.clause("INK-12")
+@pytest.mark.parametrize("kind", DATABASES)
+@pytest.mark.parametrize("preset", [load("inklings"), load("atlas")], ids=lambda preset: preset.name)
+def test_of_equal_hits_the_narrower_tier_comes_first(tmp_path: Path, kind: str, preset: Preset) -> None:
+    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    for order in (TIERS, TIERS[::-1]):
+        location = located(kind, tmp_path / order[0])
+        with Memory(location, preset=preset, embedder="none", clock=clock) as memory:
+            here = memory.at(workspace="w", channel="c", conversation="t")
+            for number, tier in enumerate(order):
+                here.remember(f"lynx {number}", tier=tier, importance=0.5, kind="preference")
+            hits = here.recall("lynx", touch=False, min_relevance=0.0)
+            alike = [hit.memory.tier for hit in hits if hit.score == hits[0].score]
+            assert len(alike) > 1
+            assert alike == sorted(alike, key=TIERS.index, reverse=True)
