@@ -31,24 +31,28 @@ _EVERYTHING = 1_000_000
 @click.option("--since", metavar="TIME", help=f"All made since, {times.WHEN}.")
 @click.option("--until", metavar="TIME", help="All made before.")
 @click.option("--from-conversation", metavar="NAME", help="All of this conversation.")
+@click.option("--of-account", metavar="NAME", help="Everything of this person, in all workspaces, talks and all.")
+@click.option("--of-agent", metavar="NAME", help="Everything of this agent, likewise.")
 @click.option("--reason", help="Why; kept in the audit log.")
 @click.option("--erase", is_flag=True, help="Remove from the disk at once and for good: cannot be undone.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
 def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bool, yes: bool, **where: Any) -> None:
-    """Forget memories by id, or by tag, time and conversation.
+    """Forget memories by id, or by tag, time and conversation, or everything of a person.
 
     Of several conditions all must hold. Earlier versions go too. Can be undone until `recollect compact`, unless
-    --erase is given.
+    --erase is given, which also removes what was forgotten before and what the memories were derived from.
 
     \b
     Example:
       recollect forget 2b7bcfad --reason "out of date"
       recollect forget --tag draft --until 30d
+      recollect forget --of-account user-1 --erase
     """
     conditions = _conditions(**where)
     if bool(given) == bool(conditions):
-        raise click.UsageError("Say what to forget: ids, or --tag, --since, --until, --from-conversation; not both.")
+        options = "--tag, --since, --until, --from-conversation, --of-account or --of-agent"
+        raise click.UsageError(f"Say what to forget: ids, or {options}; not both.")
     with target.open(vectors=False) as memory:
         if conditions and not agreed(target, memory, conditions, erase=erase, yes=yes):
             return
@@ -60,12 +64,21 @@ def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bo
         _print_receipt(receipt, target, named=len(set(wanted)) if wanted else None)
 
 
-def _conditions(tag: str | None, since: str | None, until: str | None, from_conversation: str | None) -> dict[str, Any]:
+def _conditions(
+    tag: str | None,
+    since: str | None,
+    until: str | None,
+    from_conversation: str | None,
+    of_account: str | None,
+    of_agent: str | None,
+) -> dict[str, Any]:
     given = {
         "tag": tag,
         "since": times.past(since, "since"),
         "until": times.past(until, "until"),
         "conversation": from_conversation,
+        "account": of_account,
+        "agent": of_agent,
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -76,13 +89,17 @@ def agreed(target: Target, memory: Memory, conditions: dict[str, Any], *, erase:
         return True
     quiet = target.json
     tag, others = conditions.get("tag"), {name: value for name, value in conditions.items() if name != "tag"}
+    account = others.pop("account", None)
     found = memory.list(state=None, tags=None if tag is None else [tag], **others, limit=_EVERYTHING)
-    question = f"Forget {text.count(len(found))}{' for good' if erase else ''}?"
-    if found or piped():
+    found = [record for record in found if account in (None, record.address.account)]
+    whole = account or others.get("agent")
+    things = f", and everything else of {whole}" if whole else ""
+    question = f"Forget {text.count(len(found))}{things}{' for good' if erase else ''}?"
+    if found or whole or erase or piped():
         confirm(question, lambda: _preview(found, quiet))
     elif not quiet:
         output.say(f"Nothing matched, so nothing was forgotten.{empty_hint(target, memory)}")
-    return bool(found) or quiet  # a receipt for nothing is still one JSON document
+    return bool(found or whole or erase) or quiet  # a receipt for nothing is still one JSON document
 
 
 def _preview(found: list[Record], quiet: bool) -> None:
@@ -104,7 +121,7 @@ def confirm(question: str, preview: Callable[[], None] | None = None, no: str = 
 
 
 def _print_receipt(receipt: Receipt, target: Target, named: int | None) -> None:
-    if not receipt.count:
+    if not receipt.count and not receipt.entries:
         output.say("Nothing matched, so nothing was forgotten.")
         return
     verb = "Erased" if receipt.erased else "Forgot"
@@ -116,6 +133,14 @@ def _print_receipt(receipt: Receipt, target: Target, named: int | None) -> None:
         output.say((ident, ID), indent=2)
     if receipt.count > _SAMPLE:
         output.say((f"and {receipt.count - _SAMPLE:,} more", QUIET), indent=2)
+    if receipt.sources:
+        output.say(f"With them went {text.count(len(receipt.sources))} that they were derived from.")
+    if receipt.remaining:
+        rest = ", ".join(text.short(ident) for ident in receipt.remaining[:_SAMPLE])
+        more = ", …" if len(receipt.remaining) > _SAMPLE else ""
+        output.say((f"Not erased, and of the same origin: {rest}{more}", CAREFUL))
+    for part in receipt.unreached:
+        output.say((f"Not reached: {part}", QUIET))
     if receipt.note:
         output.say((receipt.note, CAREFUL))
     elif receipt.erased:
