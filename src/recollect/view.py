@@ -20,7 +20,7 @@ from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 from recollect.skills import Skills
-from recollect.stores.audit import Entry
+from recollect.stores.audit import Entry, request_meta
 from recollect.stores.port import NO_SETTINGS, OnDisk, Place, Settings, Store, by_place
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
@@ -251,6 +251,7 @@ class View(msgspec.Struct, frozen=True):
         given, ident = {key: value for key, value in meta.items() if value is not None}, new_id()
         if any(given.get(key) for key in CHANGES):
             given |= self._circumstances(place, ident)
+        given |= request_meta()
         entry = Entry(0, ident, self.now(), action, message, self._actor(), given)
         return self.store.append(place, entry, before, things)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +33,25 @@ def seal(entry: Entry, seq: int, previous: str) -> Entry:
     """The entry with its number and the hash that binds it to its place in the log."""
     body = (previous, seq, entry.id, entry.at, entry.action, entry.message, entry.actor, entry.meta)
     return msgspec.structs.replace(entry, seq=seq, hash=hashlib.sha256(_canonical.encode(body)).hexdigest())
+
+
+_request: ContextVar[str | None] = ContextVar("recollect_request", default=None)
+
+
+@contextmanager
+def on_request(ident: str) -> Generator[None]:
+    """Every audit entry that this thread writes in the block names the request, in the transaction of its change."""
+    token = _request.set(ident)
+    try:
+        yield
+    finally:
+        _request.reset(token)
+
+
+def request_meta() -> Mapping[str, str]:
+    """What an audit entry says of the request that it is written for."""
+    ident = _request.get()
+    return {} if ident is None else {"request": ident}
 
 
 class Break(msgspec.Struct, frozen=True):

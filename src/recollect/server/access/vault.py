@@ -19,7 +19,7 @@ from recollect.errors import AccessError, ConflictError, InputError, NotFoundErr
 from recollect.record import new_id, parse_time, utc_now
 from recollect.remote.operations import RANKS, Rank
 from recollect.server.access.caller import PARTS, Caller, RefusedLoginError, UnknownCallerError
-from recollect.stores.audit import Entry
+from recollect.stores.audit import Entry, request_meta
 from recollect.stores.port import SERVER, Place, Store
 from recollect.stores.shelves import Thing
 
@@ -116,8 +116,9 @@ class Vault:
         )
         if key.expires_at is not None and key.expires_at <= self._clock():
             raise InputError("expires_at", "must be later than now")
-        made = self._secret(key)
-        self.log("key", f"made key {key.id} for a {key.rank}", key.id)
+        with self._store.transaction(PLACE):
+            made = self._secret(key)
+            self.log("key", f"made key {key.id} for a {key.rank}", key.id)
         return made
 
     def _secret(self, key: Key) -> Made:
@@ -134,13 +135,15 @@ class Vault:
                 raise ConflictError(f"key {ident} is revoked; make a new one")
             return {"hash": _hash(secret)}
 
-        body = self._change("keys", ident, "key", changed)
-        self.log("key", f"rotated key {ident}", ident)
+        with self._store.transaction(PLACE):
+            body = self._change("keys", ident, "key", changed)
+            self.log("key", f"rotated key {ident}", ident)
         return Made(msgspec.convert(body, Key, strict=False), f"{_MARK}_{ident}_{secret}")
 
     def revoke_key(self, ident: str) -> Key:
-        body = self._change("keys", ident, "key", {"revoked_at": self._clock(), "hash": ""})
-        self.log("key", f"revoked key {ident}", ident)
+        with self._store.transaction(PLACE):
+            body = self._change("keys", ident, "key", {"revoked_at": self._clock(), "hash": ""})
+            self.log("key", f"revoked key {ident}", ident)
         return msgspec.convert(body, Key, strict=False)
 
     def key(self, ident: str) -> Key:
@@ -195,24 +198,27 @@ class Vault:
         )
         body = {**_plain(person), "password": None if password is None else hashed(password)}
         try:
-            self._store.keep(PLACE, Thing("people", name, body, created_at=self._clock()), expect=0)
+            with self._store.transaction(PLACE):
+                self._store.keep(PLACE, Thing("people", name, body, created_at=self._clock()), expect=0)
+                self.log("person", f"added a {person.rank}", name)
         except ConflictError:
             raise ConflictError(f"there is a person called {name} already") from None
-        self.log("person", f"added a {person.rank}", name)
         return person
 
     def set_password(self, name: str, password: str) -> None:
         """Everywhere else they are logged out."""
         changed = {"password": hashed(password), "failures": 0, "locked_until": None, "comes_by": "password"}
-        body = self._change("people", _name(name), "person", changed)
-        self.log_out_everywhere(body["name"])
-        self.log("person", "changed a password", body["name"])
+        with self._store.transaction(PLACE):
+            body = self._change("people", _name(name), "person", changed)
+            self.log_out_everywhere(body["name"])
+            self.log("person", "changed a password", body["name"])
 
     def remove_person(self, name: str) -> None:
         body = self._body("people", _name(name), "person")
-        self.log_out_everywhere(body["name"])
-        self._store.remove(PLACE, "people", [body["name"]])
-        self.log("person", "removed a person", body["name"])
+        with self._store.transaction(PLACE):
+            self.log_out_everywhere(body["name"])
+            self._store.remove(PLACE, "people", [body["name"]])
+            self.log("person", "removed a person", body["name"])
 
     def person(self, name: str) -> Person:
         return msgspec.convert(self._body("people", _name(name), "person"), Person, strict=False)
@@ -326,6 +332,7 @@ class Vault:
     def log(self, action: str, message: str, about: str | None = None, whence: str | None = None) -> None:
         """Into the server's own audit log."""
         meta = {name: value for name, value in (("about", about), ("from", whence)) if value}
+        meta |= request_meta()
         self._store.append(PLACE, Entry(0, new_id(), self._clock(), action, message, None, meta))
 
     def entries(self, limit: int = 100) -> Iterator[Entry]:
