@@ -205,10 +205,8 @@ def test_health_is_open_and_numbers_are_for_admins(server: Served) -> None:
     assert plain.get(f"{server.url}/metrics", headers=server.headers("member")).status_code == 403
     plain.get(f"{server.url}/v1/stats", headers=server.headers())
     text = plain.get(f"{server.url}/metrics", headers=server.headers("admin")).text
-    assert 'recollect_http_requests_total{method="GET",route="/stats",status="200"} 1' in text
-    assert 'recollect_http_request_seconds_bucket{le="+Inf",method="GET",route="/stats"} 1' in text.replace(
-        'method="GET",route="/stats",le="+Inf"', 'le="+Inf",method="GET",route="/stats"'
-    )
+    assert 'recollect_http_requests_total{method="GET",route="/stats",status="200",surface="api"} 1' in text
+    assert 'recollect_http_request_seconds_bucket{method="GET",route="/stats",surface="api",le="+Inf"} 1' in text
     assert 'recollect_verb_seconds_count{verb="stats"} 1' in text
     assert "recollect_uptime_seconds" in text
 

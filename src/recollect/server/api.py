@@ -24,7 +24,7 @@ from recollect.remote.calls import About
 from recollect.remote.operations import OPERATIONS, Operation, Parameter, Signature, signature
 from recollect.server import recalls
 from recollect.server.access.caller import Caller
-from recollect.server.asked import Answer, Asked, as_json, tag_of
+from recollect.server.asked import Answer, Asked, as_json, matching, tag_of
 from recollect.server.problems import StaleError
 from recollect.server.replays import replayed, without_vectors
 from recollect.server.serving import Serving
@@ -271,7 +271,7 @@ def _check_match(serving: Serving, memory: Memory, operation: Operation, asked: 
     if twin is None:
         raise InputError("if-match", "there is nothing to read at this address that it could be the tag of")
     there = _run(serving, memory, twin, read(twin, asked._replace(query=(), body=b"")), asked)
-    if (there.tag or tag_of(there.content)) not in [one.strip() for one in given.split(",")]:
+    if matching(given, there.tag or tag_of(there.content)) is None:
         raise StaleError("if-match: it has changed since it was read; read it again")
 
 
