@@ -214,6 +214,8 @@ def _run(serving: Serving, memory: Memory, operation: Operation, arguments: Mapp
     if isinstance(result, Record | list) and wire.VECTORS not in asked.headers:
         result = without_vectors(result)
     headers = {wire.UNSAVED: "true"} if _unsaved(result) else {}
+    if waiting := view_of(memory).unsaved:
+        headers[wire.WAITING] = str(waiting)
     return Answer(wire.encoded(result), operation.status, headers=headers, ids=_ids(result), tag=_tag(result))
 
 

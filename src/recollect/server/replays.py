@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, cast
 
 import msgspec
 
 from recollect.errors import RecollectError
 from recollect.memory import Memory, view_of
+from recollect.recall.hits import Hit
 from recollect.record import Record
 from recollect.remote import wire
 from recollect.remote.operations import OPERATIONS, Operation, signature
@@ -117,6 +119,11 @@ def without_vectors(result: Any) -> Any:
     """Vectors are left out unless they are asked for: only programs want them, and only some."""
     if isinstance(result, Record):
         return result if result.embedding is None else msgspec.structs.replace(result, embedding=None)
-    if isinstance(result, list) and result and isinstance(result[0], Record):
-        return [without_vectors(one) for one in cast("list[Any]", result)]
-    return result  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(result, Hit):
+        return msgspec.structs.replace(result, memory=without_vectors(result.memory))
+    several = cast("list[Any]", result) if isinstance(result, list) else []
+    if not several or not isinstance(several[0], Record | Hit):
+        return result
+    bare = copy(several)  # of hits, with what they say beside themselves
+    bare[:] = [without_vectors(element) for element in several]
+    return bare
