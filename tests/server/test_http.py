@@ -17,8 +17,18 @@ from support import plain
 from support.concepts import Concepts
 from support.served import Served, served
 
-from recollect import AccessError, AsyncMemory, InputError, Memory, NotFoundError, SecretError, UnavailableError
+from recollect import (
+    AccessError,
+    AsyncMemory,
+    DiskFullError,
+    InputError,
+    Memory,
+    NotFoundError,
+    SecretError,
+    UnavailableError,
+)
 from recollect.logs import JsonLines
+from recollect.memory import view_of
 from recollect.server import api, idempotency
 from recollect.server.limits import Limits
 
@@ -442,3 +452,31 @@ def test_a_page_elsewhere_logs_nobody_in(server: Served) -> None:
         assert "set-cookie" not in answer.headers
     mine = {"origin": "null", "sec-fetch-site": "same-origin"}
     assert plain.post(f"{server.url}/login", data=form, headers=mine).status_code == 303
+
+
+def test_a_full_disk_is_507(server: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise DiskFullError("the disk is full; nothing was stored")
+
+    with server.memory() as memory:
+        monkeypatch.setattr(view_of(server.serving.memory).store, "put", full)
+        answer = client.post("/memories", json={"content": "Ada likes tea"}, headers={"idempotency-key": "k"})
+        assert (answer.status_code, answer.json()["title"]) == (507, "DiskFullError")
+        with pytest.raises(DiskFullError, match="the disk is full"):
+            memory.remember("Ada likes tea")
+        monkeypatch.undo()
+        again = client.post("/memories", json={"content": "Ada likes tea"}, headers={"idempotency-key": "k"})
+        assert again.status_code == 201  # nothing was done, so the same request may be sent again
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_is_refused(server: Served, client: httpx.Client, number: str) -> None:
+    for body in (f'{{"content":"x","importance":{number}}}', f'{{"content":"x","metadata":{{"n":{number}}}}}'):
+        answer = client.post("/memories", content=body.encode())
+        assert (answer.status_code, answer.json()["title"]) == (400, "InputError")
+    with server.memory() as memory:
+        with pytest.raises(InputError, match=r"^importance: "):
+            memory.remember("x", importance=float(number))
+        with pytest.raises(InputError, match=r"^metadata"):
+            memory.remember("x", metadata={"n": float(number)})
+        assert memory.stats().total == 0

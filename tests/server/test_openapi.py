@@ -34,6 +34,13 @@ def test_every_route_is_in_it() -> None:
     assert set(OPERATIONS) <= {m["operationId"] for methods in paths.values() for m in methods.values()}
 
 
+def test_it_says_that_every_call_needs_a_key() -> None:
+    document = msgspec.json.decode(openapi.document())
+    assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
+    assert document["security"] == [{"key": []}]
+    assert not [call for methods in document["paths"].values() for call in methods.values() if "security" in call]
+
+
 def test_it_is_served_to_whoever_asks(server: Served) -> None:
     assert plain.get(f"{server.url}/v1/openapi.json").json()["info"]["title"] == "recollect"
 

@@ -123,7 +123,7 @@ def without_vectors(result: Any) -> Any:
         return msgspec.structs.replace(result, memory=without_vectors(result.memory))
     several = cast("list[Any]", result) if isinstance(result, list) else []
     if not several or not isinstance(several[0], Record | Hit):
-        return result
+        return cast("Any", result)
     bare = copy(several)  # of hits, with what they say beside themselves
     bare[:] = [without_vectors(element) for element in several]
     return bare
