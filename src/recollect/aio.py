@@ -29,6 +29,7 @@ from recollect.facets.workflows import Workflows
 from recollect.memory import Memory
 from recollect.presets import Preset
 from recollect.record import Address, utc_now
+from recollect.remote import deferred
 from recollect.skills import Skills
 
 if TYPE_CHECKING:
@@ -296,18 +297,19 @@ class AsyncMemory(_Awaited[Memory]):
     ) -> None:
         """Takes what `Memory` takes, or a Memory, which has its settings already."""
         if not isinstance(store, Memory):
-            store = Memory(
-                store,
-                key=key,
-                preset=preset,
-                clock=clock,
-                embedder=embedder,
-                llm=llm,
-                skills=skills,
-                sources=sources,
-                replica_url=replica_url,
-                servers=servers,
-            )
+            with deferred():  # a server is asked in a thread, by the first verb or by `async with`
+                store = Memory(
+                    store,
+                    key=key,
+                    preset=preset,
+                    clock=clock,
+                    embedder=embedder,
+                    llm=llm,
+                    skills=skills,
+                    sources=sources,
+                    replica_url=replica_url,
+                    servers=servers,
+                )
         super().__init__(store, _Threads())
 
     @property
@@ -325,7 +327,7 @@ class AsyncMemory(_Awaited[Memory]):
 
     @property
     def unsaved(self) -> int:
-        """Writes that are in memory only, because the disk refuses them."""
+        """Writes that are in memory only, because the disk refuses them; of a server, as of its last answer."""
         return self.memory.unsaved
 
     @property
@@ -425,6 +427,12 @@ class AsyncMemory(_Awaited[Memory]):
     close = _Verb(Memory.close)
 
     async def __aenter__(self) -> Self:
+        memory = self.memory
+
+        def opened() -> Address:
+            return memory.address
+
+        await self.threads.run(opened)
         return self
 
     async def __aexit__(

@@ -20,7 +20,7 @@ from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 from recollect.skills import Skills
-from recollect.stores.audit import TEXTS, Entry, Text
+from recollect.stores.audit import TEXTS, Entry, Text, request_meta
 from recollect.stores.port import NO_SETTINGS, OnDisk, Place, Settings, Store, by_place
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
@@ -306,6 +306,7 @@ class View(msgspec.Struct, frozen=True):
         details, ident = {key: value for key, value in meta.items() if value is not None}, new_id()
         if any(details.get(key) for key in ("final", "part_of", *CHANGES)):
             details |= self._circumstances(place, ident)
+        details |= request_meta()
         if text is not None:
             ids = [*about, *(name for key in CHANGES for name in details.get(key, ()))]
             owner = None, self.address.account, self.address.agent

@@ -463,6 +463,8 @@ def test_remembering_recalling_and_forgetting(memory: Memory, clock: Clock) -> N
         "expires_at": None,
         "known_already": False,
     }
+    again = tools.call(memory, "remember", given)
+    assert (again["id"], again["known_already"]) == (stored["id"], True)
     clock.forward(days=1)
     tools.call(memory, "remember", {"content": "Bob prefers spaces"})
     found = tools.call(memory, "recall", {"query": "Alice prefers", "limit": 1})

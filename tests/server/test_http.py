@@ -17,8 +17,18 @@ from support import plain
 from support.concepts import Concepts
 from support.served import Served, served
 
-from recollect import AccessError, AsyncMemory, InputError, Memory, NotFoundError, SecretError, UnavailableError
+from recollect import (
+    AccessError,
+    AsyncMemory,
+    DiskFullError,
+    InputError,
+    Memory,
+    NotFoundError,
+    SecretError,
+    UnavailableError,
+)
 from recollect.logs import JsonLines
+from recollect.memory import view_of
 from recollect.server import api, idempotency
 from recollect.server.limits import Limits
 
@@ -205,10 +215,8 @@ def test_health_is_open_and_numbers_are_for_admins(server: Served) -> None:
     assert plain.get(f"{server.url}/metrics", headers=server.headers("member")).status_code == 403
     plain.get(f"{server.url}/v1/stats", headers=server.headers())
     text = plain.get(f"{server.url}/metrics", headers=server.headers("admin")).text
-    assert 'recollect_http_requests_total{method="GET",route="/stats",status="200"} 1' in text
-    assert 'recollect_http_request_seconds_bucket{le="+Inf",method="GET",route="/stats"} 1' in text.replace(
-        'method="GET",route="/stats",le="+Inf"', 'le="+Inf",method="GET",route="/stats"'
-    )
+    assert 'recollect_http_requests_total{method="GET",route="/stats",status="200",surface="api"} 1' in text
+    assert 'recollect_http_request_seconds_bucket{method="GET",route="/stats",surface="api",le="+Inf"} 1' in text
     assert 'recollect_verb_seconds_count{verb="stats"} 1' in text
     assert "recollect_uptime_seconds" in text
 
@@ -306,7 +314,7 @@ def test_only_a_form_of_ours_changes_something_with_a_cookie(server: Served) -> 
         assert browser.post("/memories", json={"content": "x"}, headers=proof).status_code == 201
 
 
-def test_a_write_of_which_nothing_is_known_is_not_tried_again(
+def test_a_write_whose_answer_was_lost_is_answered_and_not_done_again(
     server: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers, body = {"idempotency-key": "k"}, {"content": "once", "again": True}
@@ -319,7 +327,8 @@ def test_a_write_of_which_nothing_is_known_is_not_tried_again(
     monkeypatch.setattr(api, "_run", lost)
     assert client.post("/memories", json=body, headers=headers).status_code == 503
     monkeypatch.setattr(api, "_run", run)
-    assert client.post("/memories", json=body, headers=headers).status_code == 409
+    again = client.post("/memories", json=body, headers=headers)
+    assert (again.status_code, again.json()["content"]) == (201, "once")
     assert client.get("/stats").json()["total"] == 1
 
 
@@ -443,3 +452,31 @@ def test_a_page_elsewhere_logs_nobody_in(server: Served) -> None:
         assert "set-cookie" not in answer.headers
     mine = {"origin": "null", "sec-fetch-site": "same-origin"}
     assert plain.post(f"{server.url}/login", data=form, headers=mine).status_code == 303
+
+
+def test_a_full_disk_is_507(server: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise DiskFullError("the disk is full; nothing was stored")
+
+    with server.memory() as memory:
+        monkeypatch.setattr(view_of(server.serving.memory).store, "put", full)
+        answer = client.post("/memories", json={"content": "Ada likes tea"}, headers={"idempotency-key": "k"})
+        assert (answer.status_code, answer.json()["title"]) == (507, "DiskFullError")
+        with pytest.raises(DiskFullError, match="the disk is full"):
+            memory.remember("Ada likes tea")
+        monkeypatch.undo()
+        again = client.post("/memories", json={"content": "Ada likes tea"}, headers={"idempotency-key": "k"})
+        assert again.status_code == 201  # nothing was done, so the same request may be sent again
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_is_refused(server: Served, client: httpx.Client, number: str) -> None:
+    for body in (f'{{"content":"x","importance":{number}}}', f'{{"content":"x","metadata":{{"n":{number}}}}}'):
+        answer = client.post("/memories", content=body.encode())
+        assert (answer.status_code, answer.json()["title"]) == (400, "InputError")
+    with server.memory() as memory:
+        with pytest.raises(InputError, match=r"^importance: "):
+            memory.remember("x", importance=float(number))
+        with pytest.raises(InputError, match=r"^metadata"):
+            memory.remember("x", metadata={"n": float(number)})
+        assert memory.stats().total == 0

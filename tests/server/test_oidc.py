@@ -288,6 +288,18 @@ def test_whoever_has_a_subject_comes_by_it_alone(
     assert another().log_in().status_code == 200
 
 
+def test_an_e_mail_does_not_let_in_to_an_account_with_a_password(
+    site: Served, another: Callable[[], Browser], provider: FakeProvider
+) -> None:
+    vault = site.serving.vault
+    vault.add_person("eve@example.org", "a long enough password", "admin")
+    provider.claims = {"sub": "u-9", "email": "eve@example.org", "email_verified": True}
+    assert another().log_in().status_code == 401
+    vault.remove_person("eve@example.org")
+    vault.add_person("eve@example.org", "a long enough password", "admin", subject="u-9")  # linked on purpose
+    assert another().log_in().status_code == 200
+
+
 def test_without_a_password_none_is_right(site: Served) -> None:
     vault = site.serving.vault
     for word in ("", "None", "null", "a long enough password"):

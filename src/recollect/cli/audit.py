@@ -9,6 +9,7 @@ import msgspec
 
 from recollect import ids
 from recollect.cli import output, text
+from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -35,7 +36,7 @@ def audit() -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("words", nargs=-1, metavar="[TEXT...]")
+@click.argument("words", cls=TextArgument, nargs=-1, metavar="[TEXT...]")
 @click.option("--action", metavar="NAME", help="Only this: remember, revise, forget, erase, undo, refuse, …")
 @click.option("--about", metavar="ID", help="Only what names this memory.")
 @click.option("--limit", "-n", type=int, default=20, show_default=True, help="At most this many.")

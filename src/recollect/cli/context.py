@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import click
 
 from recollect.cli import output, text
-from recollect.cli.intake import parse_json, read_file
+from recollect.cli.intake import TextArgument, parse_json, read_file
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Leaf)
-@click.argument("message", nargs=-1)
+@click.argument("message", cls=TextArgument, nargs=-1)
 @click.option("--messages", metavar="FILE", help="A whole conversation, as JSON; - reads stdin.")
 @click.option("--system", metavar="TEXT", help="The system prompt, where it is not among the messages.")
 @click.option("--budget", "-b", type=int, metavar="TOKENS", help="All of it may have so many.")

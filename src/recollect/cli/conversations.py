@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli import output, text
+from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -55,7 +56,7 @@ def list_channels(target: Target) -> None:
 
 @click.command("create", cls=Leaf)
 @click.argument("name")
-@click.argument("description", required=False, default="")
+@click.argument("description", cls=TextArgument, required=False, default="")
 @scoped
 def create_channel(target: Target, name: str, description: str) -> None:
     """Make a channel.
@@ -128,7 +129,7 @@ def list_conversations(target: Target, status: Status | None, room: str | None, 
 
 
 @click.command(cls=Leaf)
-@click.argument("title", required=False, default="")
+@click.argument("title", cls=TextArgument, required=False, default="")
 @click.option("--in", "room", metavar="CHANNEL", help="In this channel.  [default: general]")
 @scoped
 def start(target: Target, title: str, room: str | None) -> None:
@@ -158,7 +159,7 @@ def show(target: Target, id: str) -> None:
 
 @click.command(cls=Leaf)
 @click.argument("id")
-@click.argument("words", metavar="TEXT")
+@click.argument("words", cls=TextArgument, metavar="TEXT")
 @click.option("--as", "role", type=click.Choice(["user", "assistant"]), default="user", show_default=True)
 @scoped
 def say(target: Target, id: str, words: str, role: Any) -> None:

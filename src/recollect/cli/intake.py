@@ -34,13 +34,32 @@ def check_new(file: str, force: bool) -> None:
         raise InputError("file", f"{file} is there already; pass --force to replace it")
 
 
+def _means_stdin(words: Sequence[str]) -> bool:
+    """Whether a TEXT is `-`, which stands for what is piped in. The one place that decides it."""
+    return tuple(words) == ("-",)
+
+
+def _stdin_text() -> str:
+    return read_file("-").rstrip("\r\n")
+
+
 def read_text(words: Sequence[str]) -> str:
     """The words as they were typed; from stdin if there are none, or only `-`."""
-    if tuple(words) not in ((), ("-",)):
+    if words and not _means_stdin(words):
         return " ".join(words)
     if not words and not piped():
         raise click.UsageError("Give the TEXT, or pipe it in.")
-    return read_file("-").rstrip("\r\n")
+    return _stdin_text()
+
+
+class TextArgument(click.Argument):
+    """A TEXT in one word or several, which `-` alone reads from stdin: `click.argument("query", cls=TextArgument)`."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        value = super().process_value(ctx, value)
+        if self.nargs == 1:
+            return _stdin_text() if value is not None and _means_stdin([value]) else value
+        return (_stdin_text(),) if value and _means_stdin(value) else value
 
 
 def read_file(file: str) -> str:

@@ -10,6 +10,7 @@ import click
 
 from recollect.cli import output, text
 from recollect.cli.forgetting import confirm
+from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.progress import progress
@@ -176,7 +177,7 @@ def show(target: Target, document: str) -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("query", nargs=-1, required=True, metavar="QUERY...")
+@click.argument("query", cls=TextArgument, nargs=-1, required=True, metavar="QUERY...")
 @click.option("--limit", "-n", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many.")
 @click.option("--category", "-c", "categories", multiple=True, help="Only in these; give it several times.")
 @click.option("--explain", "-x", is_flag=True, help="What each score is made of.")

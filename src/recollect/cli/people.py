@@ -108,8 +108,8 @@ def password(target: Target, name: str) -> None:
       recollect people password ada
     """
     with vault(target) as kept:
-        kept.person(name)
-        kept.set_password(name, _password())
+        kept.person(name, target.tenant)
+        kept.set_password(name, _password(), target.tenant)
     if target.json:
         output.emit({"name": name})
     else:
@@ -127,7 +127,7 @@ def remove(target: Target, name: str) -> None:
       recollect people remove ada
     """
     with vault(target) as kept:
-        kept.remove_person(name)
+        kept.remove_person(name, target.tenant)
     if target.json:
         output.emit({"name": name})
     else:

@@ -9,6 +9,7 @@ import click
 
 from recollect.cli import output, text
 from recollect.cli.conditions import conditions
+from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
 from recollect.cli.records import empty_hint
@@ -27,7 +28,7 @@ _SHOWN_CHARS = 600
 
 
 @click.command(cls=Leaf)
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", cls=TextArgument, nargs=-1, required=True)
 @click.option("--explain", "-x", is_flag=True, help="Show the parts of each score.")
 @click.option("--limit", "-n", type=int, help="At most this many.  [default: the preset's]")
 @click.option("--min-relevance", type=float, metavar="0..1", help="Only what is at least this relevant; 0 for all.")

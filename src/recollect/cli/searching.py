@@ -13,6 +13,7 @@ import click
 from recollect import ids
 from recollect.cli import output, text, times
 from recollect.cli.entries import TYPES
+from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, Column, Styled
 from recollect.cli.recalling import document, print_explained, shown_content, shown_scores
@@ -98,7 +99,7 @@ def _query(words: tuple[str, ...], wish: dict[str, Any]) -> Query:
 
 @click.command(cls=Leaf)
 @click.argument("session", metavar="ID")
-@click.argument("words", nargs=-1, metavar="[TEXT...]")
+@click.argument("words", cls=TextArgument, nargs=-1, metavar="[TEXT...]")
 @click.option(
     "--references", multiple=True, metavar="ID", help="What this memory refers to, or refers to it; repeat for more."
 )
@@ -131,7 +132,7 @@ def query(
 
 
 @click.command(cls=Leaf)
-@click.argument("words", nargs=-1, metavar="[TEXT...]")
+@click.argument("words", cls=TextArgument, nargs=-1, metavar="[TEXT...]")
 @_asking
 @scoped
 def search(target: Target, words: tuple[str, ...], explain: bool, wish: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from recollect.cli import output
-from recollect.cli.intake import read_text
+from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, QUIET, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -53,7 +53,7 @@ def _row(tool: Any) -> list[Styled]:
 
 @click.command(cls=Leaf)
 @click.argument("name")
-@click.argument("arguments", required=False, metavar="[JSON]")
+@click.argument("arguments", cls=TextArgument, required=False, metavar="[JSON]")
 @scoped
 def call(target: Target, name: str, arguments: str | None) -> None:
     """Call a tool as a model would, and print its result.
@@ -67,10 +67,9 @@ def call(target: Target, name: str, arguments: str | None) -> None:
     """
     from recollect import tools
 
-    words = read_text(["-"]) if arguments == "-" else arguments
     writes = {tool.name for tool in tools.all() if tool.writes}
     with target.open(create=name in writes, vectors=name not in writes) as memory:
-        result = tools.call(memory, name, words)
+        result = tools.call(memory, name, arguments)
     output.emit(result)
     if "error" in result:
         click.get_current_context().exit(1)

@@ -9,6 +9,7 @@ import msgspec
 
 from recollect.cli import output, text
 from recollect.cli.forgetting import confirm
+from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -114,7 +115,7 @@ def show(target: Target, workflow: str) -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("query", nargs=-1, required=True, metavar="QUERY...")
+@click.argument("query", cls=TextArgument, nargs=-1, required=True, metavar="QUERY...")
 @click.option("--limit", "-n", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many.")
 @scoped
 def search(target: Target, query: tuple[str, ...], limit: int) -> None:
@@ -172,7 +173,7 @@ def step(target: Target, workflow: str, name: str) -> None:
 
 @click.command(cls=Leaf)
 @click.argument("step", metavar="STEP")
-@click.argument("result", nargs=-1, metavar="[OUTPUT...]")
+@click.argument("result", cls=TextArgument, nargs=-1, metavar="[OUTPUT...]")
 @click.option("--json-output", is_flag=True, help="OUTPUT is JSON, and not text.")
 @scoped
 def complete(target: Target, step: str, result: tuple[str, ...], json_output: bool) -> None:
@@ -199,7 +200,7 @@ def _value(words: str, is_json: bool) -> Any:
 
 @click.command(cls=Leaf)
 @click.argument("step", metavar="STEP")
-@click.argument("error", nargs=-1, required=True, metavar="ERROR...")
+@click.argument("error", cls=TextArgument, nargs=-1, required=True, metavar="ERROR...")
 @scoped
 def fail(target: Target, step: str, error: tuple[str, ...]) -> None:
     """End a step that did not succeed. To try again, begin a new one.

@@ -6,8 +6,10 @@ import os
 import random
 import re
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
@@ -36,6 +38,17 @@ _SECONDS = re.compile(r"\d{1,9}(?:\.\d+)?", re.ASCII)
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
 
 _T = TypeVar("_T")
+_limit: ContextVar[float | None] = ContextVar("recollect_endpoint_limit", default=None)
+
+
+@contextmanager
+def within(seconds: float) -> Generator[None]:
+    """No call of an endpoint that this thread makes in the block takes longer, whatever deadline the endpoint has."""
+    token = _limit.set(seconds)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 class Service(NamedTuple):
@@ -70,7 +83,10 @@ class PassingError(Exception):
 
 
 class Endpoint:
-    """`timeout` is in seconds, for each of the tries, of which there are `retries` more than one.
+    """`timeout` is the seconds without a sign of life in one try, of which there are `retries` more than one.
+
+    `deadline` is the seconds for the whole answer: all tries, the pauses between them and reading to the end. Of a
+    stream it ends with the first piece, because the pieces come as fast as the caller takes them.
 
     What reads an answer raises ValueError if it cannot be used, and PassingError if it should be asked for again.
     """
@@ -83,7 +99,11 @@ class Endpoint:
         timeout: float,
         retries: int,
         sleep: Callable[[float], None],
+        deadline: float,
     ) -> None:
+        if not deadline > 0:
+            raise InputError("deadline", "must be more than 0 seconds")
+        self._deadline = deadline
         self._url, self.shown, self._login = _address(url, service.path)
         self._key = _checked(key) if key else _key_from_environment(self._url, service)
         self._service = service
@@ -96,13 +116,13 @@ class Endpoint:
 
     def post(self, body: Any, read: Callable[[bytes], _T]) -> _T:
         """What `read` makes of the answer, or ModelError when all tries have failed or another would not help."""
-        content, attempt = msgspec.json.encode(body), 0
+        content, attempt, until = msgspec.json.encode(body), 0, self._until()
         while True:
             try:
-                with self._answer(content) as answer:
-                    return read(answer.read())
+                with self._answer(content, until) as answer:
+                    return read(self._whole(answer, until))
             except PassingError as failure:
-                self._wait(attempt, failure)
+                self._wait(attempt, failure, until)
             except ValueError as error:
                 raise self._error(f"the answer cannot be used: {error}") from None
             attempt += 1
@@ -113,19 +133,26 @@ class Endpoint:
         Until the first piece is out, a failure leads to another try. After that it is a ModelError at once: the pieces
         of another answer would not fit those of the first.
         """
-        content, attempt, begun = msgspec.json.encode(body), 0, False
+        content, attempt, begun, until = msgspec.json.encode(body), 0, False, self._until()
+
+        def chunks(answer: httpx.Response) -> Iterator[bytes]:
+            for chunk in answer.iter_bytes():
+                if not begun:
+                    self._check_time(until)
+                yield chunk
+
         while True:
             try:
-                with self._answer(content) as answer:
-                    self._check_stream(answer)
-                    for piece in read(_data(answer.iter_bytes())):
+                with self._answer(content, until) as answer:
+                    self._check_stream(answer, until)
+                    for piece in read(_data(chunks(answer))):
                         begun = True
                         yield piece
                     return
             except PassingError as failure:
                 if begun:
                     raise self._error(f"broke off in the middle of its answer: {failure}") from None
-                self._wait(attempt, failure)
+                self._wait(attempt, failure, until)
             except ValueError as error:
                 raise self._error(f"the answer cannot be used: {error}") from None
             attempt += 1
@@ -151,19 +178,37 @@ class Endpoint:
                 self._client = httpx.Client(headers=headers, auth=self._login, timeout=self._timeout)
             return self._client
 
+    def _until(self) -> float:
+        limit = _limit.get()
+        return time.monotonic() + (self._deadline if limit is None else min(limit, self._deadline))
+
+    def _check_time(self, until: float) -> float:
+        """The seconds that are left. ModelError if there are none: another try would have no more."""
+        if (left := until - time.monotonic()) <= 0:
+            raise self._error("did not answer before the deadline; is it busy, or the deadline too short?")
+        return left
+
+    def _whole(self, answer: httpx.Response, until: float) -> bytes:
+        """A body may come byte by byte, each of them in time, and the whole never."""
+        body = bytearray()
+        for chunk in answer.iter_bytes():
+            self._check_time(until)
+            body += chunk
+        return bytes(body)
+
     @contextmanager
-    def _answer(self, content: bytes) -> Generator[httpx.Response]:
+    def _answer(self, content: bytes, until: float) -> Generator[httpx.Response]:
         """A good answer, whose body is still to be read. All that can fail until the end of that is told apart here."""
         import httpx
 
+        timeout = min(self._timeout, self._check_time(until))
         try:
-            with self._open().stream("POST", self._url, content=content) as answer:
+            with self._open().stream("POST", self._url, content=content, timeout=timeout) as answer:
                 if not answer.is_success:
-                    answer.read()
-                    raise self._refusal(answer)
+                    raise self._refusal(answer, self._whole(answer, until))
                 yield answer
         except httpx.TimeoutException:
-            problem = f"gave no answer within {self._timeout:g} s; is it busy, or the timeout too short?"
+            problem = f"gave no answer within {timeout:g} s; is it busy, or the timeout too short?"
             raise PassingError(problem) from None
         except httpx.RequestError as error:
             problem = f"cannot be reached ({str(error) or type(error).__name__}); is it running, and the URL right?"
@@ -173,14 +218,14 @@ class Endpoint:
                 raise
             raise self._error("the URL cannot be used; is there a mistake in it?") from None
 
-    def _wait(self, attempt: int, failure: PassingError) -> None:
+    def _wait(self, attempt: int, failure: PassingError, until: float) -> None:
         pause = _pause(attempt) if failure.asked is None else failure.asked
-        if attempt >= self._retries or pause > _LONGEST_WAIT:
+        if attempt >= self._retries or pause > _LONGEST_WAIT or time.monotonic() + pause >= until:
             raise self._error(str(failure)) from None
         self._sleep(pause)
 
-    def _refusal(self, answer: httpx.Response) -> RefusedError | PassingError:
-        status, said = answer.status_code, self._said(answer.content)
+    def _refusal(self, answer: httpx.Response, content: bytes) -> RefusedError | PassingError:
+        status, said = answer.status_code, self._said(content)
         key = {401: f"check the key, in {self._service.own} or {self._service.other}"}
         advice = (_ADVICE | key | dict(self._service.advice)).get(status, "")
         text = f"answered with {status}{said and f' ({said})'}{advice and f'; {advice}'}"
@@ -188,11 +233,11 @@ class Endpoint:
             return PassingError(text, wait_asked(answer.headers.get("retry-after"), utc_now()))
         return RefusedError(f"{self.shown}: {text}", status, said)
 
-    def _check_stream(self, answer: httpx.Response) -> None:
+    def _check_stream(self, answer: httpx.Response, until: float) -> None:
         """Endpoints that cannot stream, or that have failed without saying so in the status, answer in another way."""
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
-            said = self._said(answer.read())
+            said = self._said(self._whole(answer, until))
             raise ValueError(f"it is {kind or 'of no type'}, not a stream of events{said and f' ({said})'}")
 
     def _error(self, problem: str) -> ModelError:

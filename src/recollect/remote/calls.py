@@ -6,6 +6,7 @@ import base64
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,12 +17,20 @@ from msgspec.structs import astuple
 from recollect import presets
 from recollect.errors import AccessError, InputError, StoreError, UnavailableError
 from recollect.record import Address, Record, UnsavedRecord, utc_now
+from recollect.remote import is_deferred
 from recollect.remote.client import Client
 from recollect.remote.operations import FACETS, OPERATIONS, facet, function, signature
 from recollect.verbs.export import Imported, Progress, Target, read_from, written_to
 from recollect.view import View
 
 _KEY = "RECOLLECT_KEY"
+_LOADED = frozenset(("_view", "_owner", "_whole", "_given", "_defaults"))
+"""Attributes of a memory that depend on what the server says of itself."""
+
+
+def _in_event_loop() -> bool:
+    asyncio = sys.modules.get("asyncio")  # not imported for this: without it there is no loop
+    return asyncio is not None and asyncio._get_running_loop() is not None
 
 
 class About(msgspec.Struct, frozen=True):
@@ -53,7 +62,6 @@ def remote(memory: type) -> type:
 class _Calls:
     """In front of Memory: what is not a verb."""
 
-    _view: View
     _client: Client
 
     def __init__(self, store: str, *, key: str | None = None, **options: Any) -> None:
@@ -61,29 +69,59 @@ class _Calls:
             if value and value is not utc_now:
                 raise InputError(name, "is the server's to say; leave it out where the store is a server")
         self._client = Client(store, key or os.environ.get(_KEY))
+        self._above: tuple[Any, Mapping[str, str | None]] | None = None
+        self._deferred = is_deferred()
+        if self._deferred:
+            return
         try:
-            about = self._client.read(self._client.about(), About)
+            self._load()
         except BaseException:
             self._client.close()
             raise
+
+    def __getattr__(self, name: str) -> Any:
+        """What the server says of itself, asked for when it is first needed: `__getattr__` is for what is not there."""
+        if name not in _LOADED or "_client" not in vars(self):
+            raise AttributeError(name)
+        if self._deferred and _in_event_loop():
+            raise StoreError("the server was not asked yet: use `async with AsyncMemory(…)`, or await a verb first")
+        self._load()
+        return vars(self)[name]
+
+    def _load(self) -> None:
+        if self._above is not None:
+            above, parts = self._above
+            bound: Any = above._bound(parts)
+            vars(self).update({name: getattr(bound, name) for name in _LOADED})
+            return
+        about = self._client.read(self._client.about(), About)
         view = View(_Nowhere(), about.preset, utc_now, about.address)  # type: ignore[arg-type]
         self._given = frozenset(about.bound)
-        self._owner = self._view = self._whole = view
         self._defaults: dict[str, str] = {}
+        self._owner = self._whole = self._view = view
 
     def at(self, **parts: str | None) -> Any:
         """What the key is bound to and what is chosen here are put together by the server, whichever comes first."""
+        if "_view" in vars(self):
+            return self._bound(parts)
+        later = object.__new__(type(self))
+        later._client, later._above, later._deferred = self._client, (self, parts), self._deferred
+        return later
+
+    def _bound(self, parts: Mapping[str, str | None]) -> Any:
         for part in self._given & parts.keys():
-            if parts[part] != (value := getattr(self._view.address, part)):
+            if parts[part] not in (None, value := getattr(self._view.address, part)):
                 raise AccessError(f"{part}: this view is bound to {value} and cannot be moved")
         above: Any = super()
         bound: Any = above.at(**{part: value for part, value in parts.items() if part not in self._given})
         bound._client, bound._given = self._client, self._given
+        bound._above, bound._deferred = None, self._deferred
         return bound
 
     @property
     def unsaved(self) -> int:
-        return self._call("stats", {}).unsaved
+        """As the server said with its last answer: nothing is asked for this."""
+        return self._client.unsaved
 
     def export(self, target: Target, *, progress: Progress | None = None) -> int:
         count, memories, line = -1, True, b""
@@ -166,6 +204,11 @@ class _Facet:
 
     _memory: Any
 
+    def __getattr__(self, name: str) -> Any:
+        if name != "_view":
+            raise AttributeError(name)
+        return self._memory._view
+
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         return self._memory._call(name, given)
 
@@ -208,7 +251,6 @@ def _facet_maker(name: str, memory: type) -> Callable[[Any], Any]:
         kind: Any = _facet_class(name, memory)
         made: Any = object.__new__(kind)
         made._memory = getattr(above, "_memory", above)
-        made._view = above._view
         return made
 
     return make

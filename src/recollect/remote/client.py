@@ -16,6 +16,7 @@ import msgspec
 
 from recollect import imports, validation
 from recollect.errors import AccessError, InputError, StoreError, UnavailableError
+from recollect.record import Record
 from recollect.remote import wire
 from recollect.remote.operations import OPERATIONS, Operation, Signature
 
@@ -43,6 +44,8 @@ class Client:
             raise InputError("key", "has characters that no key has")
         self._lock = threading.Lock()
         self._opened: tuple[int, httpx.Client] | None = None
+        self.unsaved = 0
+        """Writes that are in the server's memory only, as it said with its last answer."""
 
     def call(
         self, operation: str, signature: Signature, address: Mapping[str, str], given: Mapping[str, Any]
@@ -50,7 +53,9 @@ class Client:
         """Whether the disk refuses what was just written, and what the verb gives; or the error that it raises."""
         known = OPERATIONS[operation]
         path, rest = _path(known, given)
-        headers = {**wire.address_headers(address), wire.VECTORS: "1"}
+        headers = wire.address_headers(address)
+        if signature.gives is Record:  # one memory is given whole; in a list, vectors would be most of what is sent
+            headers = {**headers, wire.VECTORS: "1"}
         if known.method == "GET":
             defaults = {one.name: one.default for one in signature.takes}
             kinds = {one.name: one.type for one in signature.takes}
@@ -58,8 +63,10 @@ class Client:
             query = [(name, text) for name, value in asked.items() for text in wire.in_query(name, value, kinds[name])]
             answer = self.send("GET", path, headers, params=query)
         else:
-            answer = self.send(known.method, path, headers, content=_body(rest, signature))
+            answer = self.send(known.method, path, headers, writes=known.writes, content=_body(rest, signature))
         with self._understood():
+            waiting = answer.headers.get(wire.WAITING, "")
+            self.unsaved = int(waiting) if waiting.isdecimal() else 0
             return wire.UNSAVED in answer.headers, wire.decoded(answer.content, signature)
 
     def about(self) -> bytes:
@@ -71,8 +78,13 @@ class Client:
             return msgspec.json.decode(content, type=kind)
         raise AssertionError
 
-    def send(self, method: str, path: str, headers: Mapping[str, str], **more: Any) -> httpx.Response:
-        """Tried again where the server was not reached or is busy; it knows by the key what it has done already."""
+    def send(
+        self, method: str, path: str, headers: Mapping[str, str], *, writes: bool = False, **more: Any
+    ) -> httpx.Response:
+        """Tried again where the server was not reached or is busy; it knows by the key what it has written already.
+
+        What only reads and is slow is not sent again: the server would do the same work once more beside the first.
+        """
         import httpx
 
         sent = dict(headers)
@@ -83,6 +95,9 @@ class Client:
             try:
                 answer = self._http().request(method, f"{self.url}/v1{path}", headers=sent, **more)
             except httpx.TransportError as error:
+                if isinstance(error, httpx.ReadTimeout) and not writes:
+                    problem = f"{self.url} gave no answer within {_TIMEOUT:g} s; it may still be at work"
+                    raise UnavailableError(problem) from error
                 if (pause := next(pauses, None)) is None:
                     raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
                 time.sleep(pause)

@@ -27,6 +27,13 @@ class Operation(NamedTuple):
     """Below `/v1`, with the arguments that are parts of it."""
     rank: Rank = "reader"
     """The least that may call it."""
+    creates: bool = False
+    """Whether what it answers with was made by it: 201, and 200 otherwise."""
+
+    @property
+    def status(self) -> int:
+        """Of its answer, where it is not refused."""
+        return 201 if self.creates else 200
 
     @property
     def writes(self) -> bool:
@@ -35,8 +42,8 @@ class Operation(NamedTuple):
 
 
 _CALLS = """
-remember                      POST   /memories                      member
-remember_many                 POST   /memories/batch                member
+remember                      POST   /memories                      member creates
+remember_many                 POST   /memories/batch                member creates
 list                          GET    /memories                      reader
 get                           GET    /memories/{id}                 reader
 revise                        PATCH  /memories/{id}                 member
@@ -62,20 +69,20 @@ verify                        GET    /verification                  admin
 workspaces                    GET    /workspaces                    reader
 audit.search                  GET    /audit                         reader
 audit.matching                GET    /audit/matching                reader
-audit.record                  POST   /audit                         member
+audit.record                  POST   /audit                         member creates
 audit.verify                  GET    /audit/verification            admin
 audit.named                   POST   /audit/named                   reader
-conversations.start           POST   /conversations                 member
+conversations.start           POST   /conversations                 member creates
 conversations.list            GET    /conversations                 reader
 conversations.get             GET    /conversations/{id}            reader
 conversations.idle            POST   /conversations/{id}/idle       member
 conversations.archive         POST   /conversations/{id}/archive    member
-conversations.say             POST   /conversations/{id}/turns      member
-conversations.observe         POST   /observations                  member
+conversations.say             POST   /conversations/{id}/turns      member creates
+conversations.observe         POST   /observations                  member creates
 cases.list                    GET    /cases                         reader
-cases.save                    POST   /cases                         member
+cases.save                    POST   /cases                         member creates
 cases.remove                  DELETE /cases                         member
-channels.create               POST   /channels                      member
+channels.create               POST   /channels                      member creates
 channels.list                 GET    /channels                      reader
 channels.get                  GET    /channels/{name}               reader
 scratchpad.list               GET    /scratchpad                    reader
@@ -83,8 +90,8 @@ scratchpad.note               GET    /scratchpad/{key}              reader
 scratchpad.write              PUT    /scratchpad/{key}              member
 scratchpad.clear              DELETE /scratchpad                    member
 journal.recent_first          GET    /journal                       reader
-journal.save                  POST   /journal                       member
-journal.save_core             POST   /journal/core                  member
+journal.save                  POST   /journal                       member creates
+journal.save_core             POST   /journal/core                  member creates
 journal.edit                  PATCH  /journal/{id}                  member
 journal.for_prompt            GET    /journal/prompt                reader
 journal.expired               GET    /journal/expired               reader
@@ -94,9 +101,9 @@ journal.counts_by_agent       GET    /journal/agents                reader
 journal.context               GET    /journal/context               reader
 journal.consolidate           POST   /journal/consolidation         admin
 journal.whiteboard.entries    GET    /whiteboard                    reader
-journal.whiteboard.write      POST   /whiteboard                    member
+journal.whiteboard.write      POST   /whiteboard                    member creates
 journal.whiteboard.erase      DELETE /whiteboard/{id}               member
-knowledge.add                 POST   /knowledge                     admin
+knowledge.add                 POST   /knowledge                     admin creates
 knowledge.list                GET    /knowledge                     reader
 knowledge.get                 GET    /knowledge/{id}                reader
 knowledge.publish             POST   /knowledge/{id}/publish        admin
@@ -105,14 +112,14 @@ knowledge.remove              DELETE /knowledge/{id}                admin
 knowledge.allow               PUT    /knowledge-access/{agent}      admin
 knowledge.allowed             GET    /knowledge-access/{agent}      reader
 knowledge.search              POST   /knowledge-search              reader
-workflows.start               POST   /workflows                     member
+workflows.start               POST   /workflows                     member creates
 workflows.list                GET    /workflows                     reader
 workflows.search              POST   /workflows-search              reader
 workflows.get                 GET    /workflows/{workflow}          reader
 workflows.finish              POST   /workflows/{workflow}/finish   member
 workflows.remove              DELETE /workflows/{workflow}          admin
 workflows.steps               GET    /workflows/{workflow}/steps    reader
-workflows.step                POST   /workflows/{workflow}/steps    member
+workflows.step                POST   /workflows/{workflow}/steps    member creates
 workflows.complete            POST   /steps/{step}/complete         member
 workflows.fail                POST   /steps/{step}/fail             member
 moments.task                  POST   /moments/task                  reader
@@ -120,13 +127,13 @@ moments.tool                  POST   /moments/tool                  reader
 moments.decision              POST   /moments/decision              reader
 moments.content               POST   /moments/content               reader
 moments.delegation            POST   /moments/delegation            reader
-moments.record_task           POST   /moments/task/outcomes         member
-moments.record_tool           POST   /moments/tool/outcomes         member
-moments.record_decision       POST   /moments/decision/outcomes     member
-moments.record_content        POST   /moments/content/outcomes      member
-moments.record_delegation     POST   /moments/delegation/outcomes   member
+moments.record_task           POST   /moments/task/outcomes         member creates
+moments.record_tool           POST   /moments/tool/outcomes         member creates
+moments.record_decision       POST   /moments/decision/outcomes     member creates
+moments.record_content        POST   /moments/content/outcomes      member creates
+moments.record_delegation     POST   /moments/delegation/outcomes   member creates
 sessions.list                 GET    /sessions                      reader
-sessions.create               POST   /sessions                      member
+sessions.create               POST   /sessions                      member creates
 sessions.search               POST   /sessions-search               reader
 sessions.metrics              GET    /sessions-metrics              reader
 sessions.load                 GET    /sessions/{session_id}         reader
@@ -143,14 +150,14 @@ sessions.search_by_type       GET    /sessions/{session_id}/by-type   reader
 sessions.search_by_time_range GET    /sessions/{session_id}/by-time   reader
 sessions.delete_by_topic      DELETE /sessions/{session_id}/by-topic  member
 sessions.delete_by_time_range DELETE /sessions/{session_id}/by-time   member
-sessions.add                  POST   /sessions/{session_id}/memories  member
-sessions.add_many             POST   /sessions/{session_id}/batch     member
+sessions.add                  POST   /sessions/{session_id}/memories  member creates
+sessions.add_many             POST   /sessions/{session_id}/batch     member creates
 sessions.get                  GET    /sessions/{session_id}/memories/{memory_id}  reader
 sessions.delete               DELETE /sessions/{session_id}/memories/{memory_id}  member
 """
 OPERATIONS: Mapping[str, Operation] = {
-    name: Operation(name, method, path, rank)  # type: ignore[arg-type]
-    for name, method, path, rank in (line.split() for line in _CALLS.strip().splitlines())
+    name: Operation(name, method, path, rank, creates == ["creates"])  # type: ignore[arg-type]
+    for name, method, path, rank, *creates in (line.split() for line in _CALLS.strip().splitlines())
 }
 
 FACETS = {

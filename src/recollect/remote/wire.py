@@ -21,6 +21,8 @@ ANY = "any"
 ADDRESS = ("tenant", "account", "workspace", "channel", "conversation", "agent")
 """The parts of an address that a request may narrow, each in a header of its own."""
 UNSAVED = "recollect-unsaved"
+WAITING = "recollect-unsaved-writes"
+"""How many writes the server's disk has refused so far; left out for none."""
 """The header that says that the disk refuses what was just written."""
 VECTORS = "recollect-vectors"
 """The header of whoever wants the vectors of memories, too."""

@@ -127,36 +127,38 @@ def add_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
 def set_password(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     """Everybody their own; those who manage people, others'."""
     given = body_of(asked, NewPassword)
-    if caller.id != f"person:{asked.parts['name'].strip().lower()}":
+    if caller.how != "person" or caller.name != asked.parts["name"].strip().lower():
         caller.check("admin", "people.password")
         person = _one(serving, _narrowed(caller, asked), asked.parts["name"])
     else:
-        person = serving.vault.person(asked.parts["name"])
+        person = serving.vault.person(caller.name, caller.bound["tenant"])
         if person.comes_by == "password":  # an open browser is not enough to take an account over
-            _prove(serving, person, given.current)
+            _prove(serving, person, given.current, asked.client)
         elif not caller.may("admin"):
             raise AccessError("password: you come by the login of another provider, and have none here")
 
     def change() -> Answer:
-        serving.vault.set_password(person.name, given.password)
+        serving.vault.set_password(person.name, given.password, person.tenant)
         return as_json(None)
 
     return serving.answers.once(caller, asked, change)
 
 
-def _prove(serving: Serving, person: Person, current: str | None) -> None:
+def _prove(serving: Serving, person: Person, current: str | None, address: str) -> None:
     if current is None:
         raise InputError("current", "is missing: the password that you have now")
     try:
-        token, _ = serving.vault.log_in(person.name, current)
+        token, caller = serving.vault.log_in(person.name, current, address)
     except UnknownCallerError as error:  # they are known, and stay logged in
         raise InputError("current", str(error)) from None
     serving.vault.log_out(token)
+    if caller.bound["tenant"] != person.tenant:  # somebody else of this name
+        raise InputError("current", "the name or the password is wrong")
 
 
 def _one(serving: Serving, caller: Caller, name: str) -> Person:
     """Of those that the caller manages: others are not there for them."""
-    person = serving.vault.person(name)
+    person = serving.vault.person(name, caller.bound.get("tenant"))
     if not _sees(caller, person):
         raise NotFoundError(f"there is no person {name}")
     caller.check(person.rank, "account")
@@ -166,7 +168,8 @@ def _one(serving: Serving, caller: Caller, name: str) -> Person:
 def remove_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
 
     def remove() -> Answer:
-        serving.vault.remove_person(_one(serving, _narrowed(caller, asked), asked.parts["name"]).name)
+        person = _one(serving, _narrowed(caller, asked), asked.parts["name"])
+        serving.vault.remove_person(person.name, person.tenant)
         return as_json(None)
 
     return serving.answers.once(caller, asked, remove)

@@ -6,7 +6,7 @@ import base64
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -24,8 +24,9 @@ from recollect.remote.calls import About
 from recollect.remote.operations import OPERATIONS, Operation, Parameter, Signature, signature
 from recollect.server import recalls
 from recollect.server.access.caller import Caller
-from recollect.server.asked import Answer, Asked, as_json, tag_of
+from recollect.server.asked import Answer, Asked, as_json, matching, tag_of
 from recollect.server.problems import StaleError
+from recollect.server.replays import replayed, without_vectors
 from recollect.server.serving import Serving
 from recollect.stores.port import Place
 from recollect.view import View
@@ -99,7 +100,8 @@ def answer(serving: Serving, caller: Caller, operation: Operation, asked: Asked)
         caller,
         asked,
         lambda: _written(serving, memory, operation, arguments, asked),
-        lambda ids: _again(memory, operation, ids, asked),
+        lambda ids, entries: replayed(memory, operation, asked, ids, entries),
+        tenant=memory.address.tenant,
     )
 
 
@@ -210,10 +212,11 @@ def _run(serving: Serving, memory: Memory, operation: Operation, arguments: Mapp
         "recollect_verb_seconds", "Time of the verb itself.", time.perf_counter() - start, {"verb": operation.name}
     )
     if isinstance(result, Record | list) and wire.VECTORS not in asked.headers:
-        result = _bare(result)
+        result = without_vectors(result)
     headers = {wire.UNSAVED: "true"} if _unsaved(result) else {}
-    status = 201 if operation.method == "POST" and operation.path.count("/") == 1 and operation.writes else 200
-    return Answer(wire.encoded(result), status, headers=headers, ids=_ids(result), tag=_tag(result))
+    if waiting := view_of(memory).unsaved:
+        headers[wire.WAITING] = str(waiting)
+    return Answer(wire.encoded(result), operation.status, headers=headers, ids=_ids(result), tag=_tag(result))
 
 
 def _tag(result: Any) -> str:
@@ -229,30 +232,10 @@ def _ids(result: Any) -> list[str]:
     return [one.id for one in several if isinstance(one, Record)]
 
 
-def _again(memory: Memory, operation: Operation, ids: Sequence[str], asked: Asked) -> Answer | None:
-    """What a write had made, read once more; None if it is no longer all there."""
-    records = {one.id: one for one in view_of(memory).get(list(ids))}
-    if any(ident not in records for ident in ids) or form(operation.name).signature.gives not in (Record, list[Record]):
-        return None
-    found: Any = [records[ident] for ident in ids]
-    if wire.VECTORS not in asked.headers:
-        found = _bare(found)
-    return Answer(wire.encoded(found if form(operation.name).signature.gives is not Record else found[0]))
-
-
 def _unsaved(result: Any) -> bool:
     several = cast("list[Any]", result) if isinstance(result, list) else [result]
     one = several[0] if several else None
     return isinstance(one, Record) and not one.saved
-
-
-def _bare(result: Any) -> Any:
-    """Without vectors, which only programs want, and only some."""
-    if isinstance(result, Record):
-        return result if result.embedding is None else msgspec.structs.replace(result, embedding=None)
-    if isinstance(result, list) and result and isinstance(result[0], Record):
-        return [_bare(one) for one in cast("list[Any]", result)]
-    return result  # pyright: ignore[reportUnknownVariableType]
 
 
 @contextlib.contextmanager
@@ -290,7 +273,7 @@ def _check_match(serving: Serving, memory: Memory, operation: Operation, asked: 
     if twin is None:
         raise InputError("if-match", "there is nothing to read at this address that it could be the tag of")
     there = _run(serving, memory, twin, read(twin, asked._replace(query=(), body=b"")), asked)
-    if (there.tag or tag_of(there.content)) not in [one.strip() for one in given.split(",")]:
+    if matching(given, there.tag or tag_of(there.content)) is None:
         raise StaleError("if-match: it has changed since it was read; read it again")
 
 
@@ -324,4 +307,9 @@ def call_tool(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     memory = caller.view(serving.memory, wire.address_of(asked.headers))
     if name in recalls.TOOLS:
         serving.recalled(memory)
-    return serving.answers.once(caller, asked, lambda: as_json(tools.call(memory, name, asked.body or None)))
+    return serving.answers.once(
+        caller,
+        asked,
+        lambda: as_json(tools.call(memory, name, asked.body or None)),
+        tenant=memory.address.tenant,
+    )

@@ -18,6 +18,7 @@ from recollect.remote.wire import ADDRESS, header
 from recollect.server.asked import JSON, Answer
 from recollect.server.calls import ROOT, Calls
 from recollect.server.carrying import LeftError, asked_of, guarded, refusal, response, send_answer
+from recollect.server.counting import counted, trace_of
 from recollect.server.problems import CONTENT_TYPE, EncodingError
 from recollect.server.serving import Serving
 
@@ -79,15 +80,19 @@ def application(
                 message["headers"] = [*message["headers"], *(pair for pair in always if pair[0] not in there)]
             await send(message)
 
+        async def answer(send_counted: Any) -> None:
+            if refused is not None:
+                await send_answer(send_counted, refused)
+            elif called:
+                await calls(inner, receive, send_counted)
+            else:
+                await site(inner, receive, send_counted)
+
         refused = _ELSEWHERE if hosts and _host(scope) not in hosts else _ambiguous(scope)
-        if scope["method"] == "HEAD":  # the same without its body, which the server leaves out itself
-            scope = {**scope, "method": "GET"}
-        if refused is not None:
-            await send_answer(send_safely, refused)
-        elif called:
-            await calls(scope, receive, send_safely)
-        else:
-            await site(scope, receive, send_safely)
+        trace_of(scope)
+        # HEAD is the same without its body, which the server leaves out itself.
+        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        await counted(serving.metrics, scope, send_safely, answer)
 
     return asked
 

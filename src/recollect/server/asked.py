@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from recollect.server.counting import Trace
+
 JSON = "application/json"
 _SMALL = 1024
 """Bytes that are not worth packing."""
@@ -26,6 +28,8 @@ class Asked(NamedTuple):
     body: bytes = b""
     client: str = ""
     """Where it comes from."""
+    trace: Trace = Trace()
+    """What the access log says of it."""
 
     @property
     def takes_gzip(self) -> bool:
@@ -60,16 +64,31 @@ class Answer(NamedTuple):
         """With a tag; without the content for whoever has it already."""
         tag = self.tag or tag_of(self.content)
         headers = {**self.headers, "etag": tag}
-        if given and tag in [one.strip().removeprefix("W/") for one in given.split(",")]:
-            return Answer(b"", 304, self.media_type, headers)
+        if (held := matching(given, tag, weak=True)) is not None:
+            return Answer(b"", 304, self.media_type, {**headers, "etag": held})
         return self._replace(headers=headers)
 
     def packed(self, asked: Asked) -> Answer:
-        """Smaller, for whoever can unpack it."""
+        """Smaller, for whoever can unpack it: other bytes, and so another tag. A cache must tell the two apart."""
+        headers = {**self.headers, "vary": "accept-encoding"}
         if len(self.content) < _SMALL or not asked.takes_gzip:
-            return self
-        headers = {**self.headers, "content-encoding": "gzip", "vary": "accept-encoding"}
+            return self._replace(headers=headers)
+        headers["content-encoding"] = "gzip"
+        if "etag" in headers:
+            headers["etag"] = _packed_tag(headers["etag"])
         return self._replace(content=gzip.compress(self.content, 4, mtime=0), headers=headers)
+
+
+def _packed_tag(tag: str) -> str:
+    return f'{tag[:-1]}-gzip"'
+
+
+def matching(given: str | None, tag: str, *, weak: bool = False) -> str | None:
+    """The one of the tags in a header that stands for this content, packed or not. `weak` takes weak tags as well."""
+    for one in (given or "").split(","):
+        if (one.strip().removeprefix("W/") if weak else one.strip()) in (tag, _packed_tag(tag)):
+            return one.strip().removeprefix("W/")
+    return None
 
 
 def tag_of(content: bytes) -> str:

@@ -59,6 +59,7 @@ class Calls:
         serving, path = self._serving, scope["raw_path"].decode("latin-1").removeprefix(ROOT)
         if path == "/openapi.json" and scope["method"] == "GET":
             asked = asked_of(scope)
+            asked.trace.route = path
             return await serving.in_thread(lambda: Answer(openapi.document()).packed(asked))
         known, parts = match(scope["method"], path)
         if known is EXPORT:
@@ -66,21 +67,25 @@ class Calls:
         if known is IMPORT:
             return await self._import(scope, receive)
         asked = asked_of(scope)._replace(parts=parts, path=path)
+        callers: list[Caller] = []
+
+        def identified() -> Answer:
+            callers.append(self._caller(asked, known))
+            return as_json(None)
+
         if length_of(scope) > _CHUNK or "transfer-encoding" in asked.headers:  # not before it is known whose it is
-            told = await guarded(serving, asked, known.name, lambda: self._known(asked), known.path)
-            if told.status != 200:
-                return told
+            refused = await guarded(serving, asked, known.name, identified, known.path)
+            if refused.status != 200:
+                return refused
         body = await body_of(scope, receive, serving.limits.body, serving.limits.seconds)
-        asked = asked._replace(body=body)
+        whole = asked._replace(body=body)
 
         def work() -> Answer:
-            return known.work(serving, self._caller(asked, known), asked)
+            if not callers:
+                identified()
+            return known.work(serving, callers[0], whole)
 
-        return await guarded(serving, asked, known.name, work, known.path)
-
-    def _known(self, asked: Asked) -> Answer:
-        self._serving.identify(asked)
-        return as_json(None)
+        return await guarded(serving, whole, known.name, work, known.path)
 
     def _caller(self, asked: Asked, known: Route) -> Caller:
         caller = self._serving.identify(asked)
@@ -99,7 +104,7 @@ class Calls:
                 file.seek(0)
                 return as_json({"memories": count})
 
-            answer = await guarded(self._serving, asked, "export", write)
+            answer = await guarded(self._serving, asked, "export", write, EXPORT.path)
             if answer.status != 200:
                 return answer
             await self._stream(asked, file, send)
@@ -108,10 +113,10 @@ class Calls:
     async def _stream(self, asked: Asked, file: IO[bytes], send: Any) -> None:
         """A document as it is, or what is in its lines alone."""
         lines = asked.prefers(LINES, JSON)
-        headers = [(b"content-type", (LINES if lines else JSON).encode())]
+        headers = [(b"content-type", (LINES if lines else JSON).encode()), (b"vary", b"accept, accept-encoding")]
         parts = _lines(file) if lines else iter(lambda: file.read(_CHUNK), b"")
         if asked.takes_gzip:
-            headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
+            headers += [(b"content-encoding", b"gzip")]
             parts = _gzipped(parts)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while part := await self._serving.in_thread(lambda: next(parts, b"")):
@@ -126,7 +131,7 @@ class Calls:
             views.append(self._caller(asked, IMPORT).view(serving.memory, wire.address_of(asked.headers)))
             return as_json(None)
 
-        told = await guarded(serving, asked, "import", known)
+        told = await guarded(serving, asked, "import", known, IMPORT.path)
         if told.status != 200:  # nobody's bytes are read before it is known whose they are
             return told
         with tempfile.TemporaryFile() as file:
@@ -137,7 +142,7 @@ class Calls:
                 with contextlib.closing(_document(file) if _is_lines(asked) else file) as whole:
                     return as_json(views[0].import_(whole))  # type: ignore[arg-type]
 
-            return await guarded(serving, asked, "import", read)
+            return await guarded(serving, asked, "import", read, IMPORT.path)
 
 
 def _is_lines(asked: Asked) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -16,6 +15,7 @@ from recollect.errors import RecollectError
 from recollect.remote import wire
 from recollect.server import spans
 from recollect.server.asked import Answer, Asked
+from recollect.server.counting import trace_of
 from recollect.server.problems import (
     CONTENT_TYPE,
     TooLargeError,
@@ -26,18 +26,16 @@ from recollect.server.problems import (
 )
 from recollect.server.serving import Serving
 
-_log = logging.getLogger("recollect.server.access")
-
 
 class LeftError(Exception):
     """The client has gone in the middle of its request. Nobody is left to be answered."""
 
 
 async def guarded(
-    serving: Serving, asked: Asked, name: str, work: Callable[[], Answer], path: str | None = None
+    serving: Serving, asked: Asked, name: str, work: Callable[[], Answer], path: str | None = None, login: bool = False
 ) -> Answer:
-    """Done in a thread, counted, timed, and its refusal told as one."""
-    start = time.perf_counter()
+    """Done in a thread, and its refusal told as one. A `login` has threads of its own; BusyError if all are taken."""
+    asked.trace.route = path or name
 
     def run() -> Answer:
         with spans.span(f"{asked.method} {name}") as span:
@@ -52,15 +50,7 @@ async def guarded(
             span.set_attribute("http.response.status_code", answer.status)
             return answer.packed(asked)
 
-    answer = await serving.in_thread(run)
-    took = time.perf_counter() - start
-    labels = {"route": path or name, "method": asked.method}
-    serving.metrics.count("recollect_http_requests_total", "Requests.", {**labels, "status": str(answer.status)})
-    serving.metrics.took("recollect_http_request_seconds", "Time to answer.", took, labels)
-    if _log.isEnabledFor(logging.INFO):
-        told = {"route": labels["route"], "status": answer.status, "ms": round(took * 1e3, 2)}
-        _log.info("%s %s %s", asked.method, name, answer.status, extra={"metadata": told})
-    return answer
+    return await (serving.in_login_thread(asked.client, run) if login else serving.in_thread(run))
 
 
 def refusal(error: RecollectError, status: int | None = None) -> Answer:
@@ -105,7 +95,7 @@ def asked_of(scope: Any, body: bytes = b"") -> Asked:
     client = scope.get("client") or ("",)
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True) if scope["query_string"] else ()
     cookies = _cookies(headers["cookie"]) if "cookie" in headers else {}
-    return Asked(scope["method"], scope["path"], {}, query, headers, cookies, body, client[0])
+    return Asked(scope["method"], scope["path"], {}, query, headers, cookies, body, client[0], trace_of(scope))
 
 
 def _cookies(header: str) -> dict[str, str]:

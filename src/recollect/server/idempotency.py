@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,13 +21,14 @@ from recollect.errors import (
     NotFoundError,
     RecollectError,
 )
-from recollect.record import parse_time
+from recollect.record import new_id, parse_time
 from recollect.remote.wire import address_of
 from recollect.server.access.caller import Caller
 from recollect.server.access.vault import PLACE
 from recollect.server.asked import Answer, Asked
 from recollect.server.problems import DoneError, UnderWayError
-from recollect.stores.port import Store
+from recollect.stores.audit import Entry, on_request
+from recollect.stores.port import Place, Store
 from recollect.stores.shelves import Thing
 
 HEADER = "idempotency-key"
@@ -38,29 +40,52 @@ _ROOM = 64 * 1024 * 1024
 """Bytes of answers that are remembered; the oldest make way."""
 _NOTHING_DONE = (InputError, AccessError, NotFoundError, ConflictError, ConcurrencyError, DiskFullError)
 _CLEANING = timedelta(hours=1)
-Again = Callable[[Sequence[str]], Answer | None] | None
+_NAMED = 5
+Again = Callable[[Sequence[str], Sequence[Entry]], Answer | None]
+"""Makes an answer anew: from the ids of the memories in it, or from the audit entries of what was done."""
+
+
+def _nothing_again(ids: Sequence[str], entries: Sequence[Entry]) -> Answer | None:
+    return None
+
+
+class _Kept(NamedTuple):
+    """An answer that is in memory, and how much had been logged where it comes from when it was given."""
+
+    answer: Answer
+    ident: str
+    written: tuple[tuple[Place, int], ...]
 
 
 class Answers:
-    """What was answered to writes, for a day.
+    """The answers to writes, for a day.
 
     The answers themselves are in memory only: what they hold may be forgotten meanwhile, and must be gone then. What
-    outlasts the process, and is seen by others, is that it was done, and the ids of the memories that came of it.
+    outlasts the process, and is seen by others, is that the write was done, and the ids of the memories in its answer.
+    A process may be killed between a change and the note that it was done. So every audit entry of the change names
+    the request, in the same transaction: if such an entry is there, the write was done.
     """
 
     def __init__(self, store: Store, clock: Callable[[], datetime]) -> None:
         self._store, self._clock = store, clock
         self._lock = threading.Lock()
-        self._told: OrderedDict[str, Answer] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._size = 0
         self._here: set[str] = set()
-        """What this process is working on."""
+        """Keys of the requests that this process is working on."""
         self._cleaned = clock()
 
     def once(
-        self, caller: Caller, asked: Asked, run: Callable[[], Answer], again: Again = None, *, secret: bool = False
+        self,
+        caller: Caller,
+        asked: Asked,
+        run: Callable[[], Answer],
+        again: Again = _nothing_again,
+        *,
+        tenant: str = PLACE.tenant,
+        secret: bool = False,
     ) -> Answer:
-        """`again` makes an answer anew, from the ids of memories. A `secret` one is kept nowhere."""
+        """Run it, unless it was run before. `tenant` is whose audit logs tell of it. A `secret` answer is not kept."""
         given = asked.headers.get(HEADER, "")
         if not given:
             return run()
@@ -69,14 +94,15 @@ class Answers:
         key = hashlib.sha256(f"{caller.id}\0{given}".encode()).hexdigest()
         where = msgspec.json.encode([asked.method, asked.path, list(asked.query), address_of(asked.headers)])
         request = hashlib.sha256(where + b"\0" + asked.body).hexdigest()
-        if (known := self._known(key, request, again)) is not None:
-            return known
-        self._claim(key, request)
+        if (answer := self._replayed(key, request, again, tenant)) is not None:
+            return answer
+        ident = self._claim(key, request)
         self._here.add(key)
         try:
-            answer = run()
+            with on_request(ident):
+                answer = run()
             with contextlib.suppress(RecollectError):  # it was done, and whoever asked shall hear so
-                self._keep(key, request, answer, secret)
+                self._keep(key, request, answer, ident, tenant, secret)
         except _NOTHING_DONE:  # so it may be tried again; of anything else it is not known
             with contextlib.suppress(RecollectError):
                 self._store.remove(PLACE, _SHELF, [key])
@@ -85,48 +111,101 @@ class Answers:
             self._here.discard(key)
         return answer
 
-    def _keep(self, key: str, request: str, answer: Answer, secret: bool) -> None:
+    def _keep(self, key: str, request: str, answer: Answer, ident: str, tenant: str, secret: bool) -> None:
         body = {"request": request, "status": answer.status, "ids": list(answer.ids)}
         self._store.keep(PLACE, Thing(_SHELF, key, body, created_at=self._clock(), changed_at=self._clock()))
         if not answer.ids and not secret:
+            written = tuple((place, self._store.written(place)) for place in self._store.places(tenant))
             with self._lock:
-                self._told[key] = answer
+                self._kept[key] = _Kept(answer, ident, written)
                 self._size += len(answer.content) + _LONGEST
                 while self._size > _ROOM:
-                    self._size -= len(self._told.popitem(last=False)[1].content) + _LONGEST
+                    self._drop(next(iter(self._kept)))
         if self._clock() - self._cleaned > _CLEANING:
             self._cleaned = self._clock()
             self.clean()
 
-    def _known(self, key: str, request: str, again: Again) -> Answer | None:
-        found = self._store.find(PLACE, _SHELF, [key])
-        if not found:
+    def _drop(self, key: str) -> None:
+        """With the lock held."""
+        if (gone := self._kept.pop(key, None)) is not None:
+            self._size -= len(gone.answer.content) + _LONGEST
+
+    def _replayed(self, key: str, request: str, again: Again, tenant: str) -> Answer | None:
+        """The answer of the first time; None if there was none."""
+        stored = self._store.find(PLACE, _SHELF, [key])
+        if not stored:
             return None
-        body = found[0].body
+        body = stored[0].body
         if body["request"] != request:
             raise ConflictError(f"{HEADER}: was used for another request before; use a new one")
-        if "status" in body:
-            if body["ids"]:  # of memories that may have been erased meanwhile
-                told = again(body["ids"]) if again is not None else None
-            else:
-                with self._lock:
-                    told = self._told.get(key)
-            if told is None:
-                raise DoneError(f"{HEADER}: this request was done already, and what came of it is not kept")
-            return told._replace(status=body["status"], headers={**told.headers, "idempotent-replay": "true"})
+        if "status" not in body:
+            return _marked(self._interrupted(key, body, again, tenant))
+        answer = again(body["ids"], ()) if body["ids"] else self._in_memory(key, tenant)
+        if answer is None:
+            raise DoneError(f"{HEADER}: this request was done already, and what came of it is not kept")
+        return _marked(answer._replace(status=body["status"]))
+
+    def _in_memory(self, key: str, tenant: str) -> Answer | None:
+        """Unless something was deleted since: the answer may hold its text."""
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is None:
+            return None
+        entries = self._entries(kept.ident, tenant)
+        own = frozenset(name for entry in entries for name in entry.meta.get("things_changed") or ())
+        if not any(self._deleted_since(place, written, own) for place, written in kept.written):
+            return kept.answer
+        with self._lock:
+            self._drop(key)
+        return None
+
+    def _deleted_since(self, place: Place, written: int, own: frozenset[str]) -> bool:
+        """Whether a memory was deleted there, or one of the request's own things was changed or removed."""
+        if self._store.written(place) < written:  # the workspace was dropped, and perhaps begun anew
+            return True
+        for entry in self._store.entries(place, newest_first=True):
+            if entry.seq <= written:
+                return False
+            if entry.meta.get("deleted") or own.intersection(entry.meta.get("things_changed") or ()):
+                return True
+        return False
+
+    def _interrupted(self, key: str, body: dict[str, Any], again: Again, tenant: str) -> Answer:
+        """The answer to a request of which it was never noted that it was done."""
+        entries = [] if key in self._here else self._entries(body.get("ident", ""), tenant)
+        if entries:
+            if (answer := again(_ids(entries), entries)) is not None:
+                return answer
+            named = ", ".join(entry.id for entry in entries[:_NAMED])
+            raise DoneError(f"{HEADER}: this request was done already; in the audit log it is {named}")
         if key in self._here or self._clock() - parse_time(body["since"], "since") < _UNDER_WAY:
             raise UnderWayError(f"{HEADER}: the same request is being worked on; try again in a moment")
         raise DoneError(
-            f"{HEADER}: the same request was interrupted, and it is not known whether it was done; look before "
-            "you send it under a new key"
+            f"{HEADER}: the same request was interrupted, and the audit log holds no change of it; look before you "
+            "send it under a new key"
         )
 
-    def _claim(self, key: str, request: str) -> None:
-        body = {"request": request, "since": self._clock().isoformat()}
+    def _entries(self, ident: str, tenant: str) -> list[Entry]:
+        """The audit entries of a request, the first first."""
+        if not ident:
+            return []
+        entries = [
+            entry
+            for place in dict.fromkeys((*self._store.places(tenant), PLACE))
+            for entry in self._store.entries(place, about=ident)
+            if entry.action != "refuse" and entry.meta.get("request") == ident
+        ]
+        return sorted(entries, key=lambda entry: entry.id)
+
+    def _claim(self, key: str, request: str) -> str:
+        """The id under which audit entries name the request. A key may be used for another one after a day."""
+        ident = new_id()
+        body = {"request": request, "since": self._clock().isoformat(), "ident": ident}
         try:
             self._store.keep(PLACE, Thing(_SHELF, key, body, created_at=self._clock()), expect=0)
         except ConflictError:
             raise UnderWayError(f"{HEADER}: the same request is being worked on; try again in a moment") from None
+        return ident
 
     def clean(self) -> int:
         """Forget those that are older than a day. How many."""
@@ -137,3 +216,14 @@ class Answers:
                 break
             old.append(thing.key)
         return self._store.remove(PLACE, _SHELF, old) if old else 0
+
+
+def _marked(answer: Answer) -> Answer:
+    return answer._replace(headers={**answer.headers, "idempotent-replay": "true"})
+
+
+def _ids(entries: Sequence[Entry]) -> list[str]:
+    """The memories that the first change made, or else changed. What came after it, such as a quota, was not asked."""
+    same = [entry for entry in entries if entry.action == entries[0].action]
+    created = [ident for entry in same for ident in entry.meta.get("created") or ()]
+    return created or [ident for entry in same for ident in entry.meta.get("changed") or ()]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from recollect.server.access.caller import BusyError
 from recollect.server.problems import TooManyError
 
 
@@ -44,3 +47,26 @@ class Buckets:
                 self._left.popitem(last=False)
         if left < 1.0:
             raise TooManyError((1.0 - left) / limits.per_second)
+
+
+class Turns:
+    """How many may be at something at once, in all and from one address. Who is too many is refused at once."""
+
+    def __init__(self, most: int, of_one: int) -> None:
+        self._most, self._of_one = most, of_one
+        self._lock = threading.Lock()
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def taken(self, address: str) -> Generator[None]:
+        with self._lock:
+            if self._taken.total() >= self._most or self._taken[address] >= self._of_one:
+                raise BusyError("too many are logging in at once; try again in a moment")
+            self._taken[address] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken[address] -= 1
+                if not self._taken[address]:
+                    del self._taken[address]

@@ -117,7 +117,7 @@ def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]
     gives_schema: dict[str, Any] = {} if gives in (None, type(None)) else by_kind[_id(gives)]
     answer: dict[str, Any] = {"description": "Done.", "content": {"application/json": {"schema": gives_schema}}}
     told["parameters"] = parameters
-    told["responses"] = {"200": answer, "201": answer, "default": {"$ref": "#/components/responses/Refused"}}
+    told["responses"] = {str(route.status): answer, "default": {"$ref": "#/components/responses/Refused"}}
     return told
 
 

@@ -24,6 +24,8 @@ class Route(NamedTuple):
     work: Work
     name: str
     """Of the verb, or of what it does."""
+    status: int = 200
+    """Of its answer, where it is not refused."""
 
 
 def _verbs() -> Iterator[Route]:
@@ -32,7 +34,7 @@ def _verbs() -> Iterator[Route]:
         def work(serving: Serving, caller: Caller, asked: Asked, operation: Any = operation) -> Answer:
             return api.answer(serving, caller, operation, asked)
 
-        yield Route(operation.method, operation.path, operation.rank, work, operation.name)
+        yield Route(operation.method, operation.path, operation.rank, work, operation.name, operation.status)
 
 
 ROUTES: tuple[Route, ...] = (
@@ -41,11 +43,11 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/tools", "reader", api.list_tools, "tools"),
     Route("POST", "/tools/{name}", "reader", api.call_tool, "tools.call"),
     Route("GET", "/keys", "admin", accounts.list_keys, "keys.list"),
-    Route("POST", "/keys", "admin", accounts.create_key, "keys.create"),
+    Route("POST", "/keys", "admin", accounts.create_key, "keys.create", 201),
     Route("POST", "/keys/{id}/rotate", "admin", accounts.rotate_key, "keys.rotate"),
     Route("DELETE", "/keys/{id}", "admin", accounts.revoke_key, "keys.revoke"),
     Route("GET", "/people", "admin", accounts.list_people, "people.list"),
-    Route("POST", "/people", "admin", accounts.add_person, "people.add"),
+    Route("POST", "/people", "admin", accounts.add_person, "people.add", 201),
     Route("PUT", "/people/{name}/password", "reader", accounts.set_password, "people.password"),
     Route("DELETE", "/people/{name}", "admin", accounts.remove_person, "people.remove"),
 )

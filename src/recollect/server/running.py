@@ -8,7 +8,7 @@ import socket
 from collections.abc import Sequence
 from importlib.util import find_spec
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -27,6 +27,8 @@ _IDLE = 15
 _DRAIN = 20
 """Seconds that requests have to end after a signal."""
 _CONNECTIONS = 2000
+IDLE_OF_ONE = 200
+"""Connections without a request that one address, which may be a proxy, can hold open."""
 
 
 class Secured(NamedTuple):
@@ -36,12 +38,37 @@ class Secured(NamedTuple):
     key: str
 
 
-class _Prompt(H11Protocol):
-    """Drops whoever opens a connection and does not say within some seconds what for."""
+class Prompt(H11Protocol):
+    """Drops whoever opens a connection and does not say within some seconds what for, or holds too many open."""
+
+    idle: ClassVar[dict[str, dict[Prompt, None]]] = {}
+    """The connections of each address that wait for a request, the longest waiting first."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._waiting: asyncio.TimerHandle | None = self.loop.call_later(_HEADERS, self._give_up)
+        self._address = self.client[0] if self.client else ""
+        self._rest()
+
+    def _rest(self) -> None:
+        """Wait for a request. The connection of this address that has waited longest goes if there are too many."""
+        waiting = self.idle.setdefault(self._address, {})
+        waiting[self] = None
+        if len(waiting) > IDLE_OF_ONE:
+            longest = next(iter(waiting))
+            longest._wake()
+            longest.transport.close()
+
+    def _wake(self) -> None:
+        waiting = self.idle.get(self._address, {})
+        waiting.pop(self, None)
+        if not waiting:
+            self.idle.pop(self._address, None)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing() and not self._busy():
+            self._rest()
 
     def _give_up(self) -> None:
         if not self._busy() and not self.transport.is_closing():
@@ -63,6 +90,8 @@ class _Prompt(H11Protocol):
         super().handle_events()
         if self.cycle is not before:
             self._settle()
+            if self._busy():
+                self._wake()
 
     def _settle(self) -> None:
         if self._waiting is not None:
@@ -76,6 +105,7 @@ class _Prompt(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._settle()
+        self._wake()
         super().connection_lost(exc)
 
 
@@ -112,7 +142,7 @@ def run(app: Asgi, listening: socket.socket, *, tls: Secured | None = None, prox
     """
     config = uvicorn.Config(
         app,
-        http=_Prompt,
+        http=Prompt,
         log_config=None,
         access_log=False,
         server_header=False,

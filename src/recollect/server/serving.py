@@ -15,10 +15,10 @@ from recollect.errors import AccessError, InputError, RecollectError
 from recollect.memory import Memory, view_of
 from recollect.record import utc_now
 from recollect.server.access.caller import Caller, UnknownCallerError, same
-from recollect.server.access.vault import Vault
+from recollect.server.access.vault import LOGINS_AT_ONCE, Vault
 from recollect.server.asked import Asked
 from recollect.server.idempotency import Answers
-from recollect.server.limits import Buckets, Limits
+from recollect.server.limits import Buckets, Limits, Turns
 from recollect.server.metrics import Metrics, Timed
 from recollect.server.recalls import Recalls
 
@@ -29,6 +29,9 @@ FORM = "x-recollect-form"
 
 
 _THREADS = 40
+_LOGINS_WAITING = 16
+_LOGINS_OF_ONE = 4
+"""Logins that are checked or wait, in all and from one address."""
 _QUIET = 60.0
 """Seconds in which the same refusal is not logged again."""
 _MOST_LOGGED = 1000
@@ -61,6 +64,9 @@ class Serving:
             embedding.embedder = Timed(embedding.embedder, self.metrics)
         self.single, self.secure, self.open_metrics = single, secure, open_metrics
         self._threads = ThreadPoolExecutor(_THREADS, "recollect-server")
+        # A password takes long to check. A flood of logins must not take the threads of those who have a key.
+        self._logins = ThreadPoolExecutor(LOGINS_AT_ONCE, "recollect-login")
+        self.login_turns = Turns(_LOGINS_WAITING, _LOGINS_OF_ONE)
         self._started = time.monotonic()
         self._logged: dict[tuple[str, str, int], float] = {}
         self._lock = threading.Lock()
@@ -76,9 +82,15 @@ class Serving:
         """Whatever waits for the store: meanwhile others are heard."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
+    async def in_login_thread(self, client: str, work: Callable[[], T]) -> T:
+        """For a login. BusyError at once where too many wait for theirs, from this address or in all."""
+        with self.login_turns.taken(client):
+            return await asyncio.get_running_loop().run_in_executor(self._logins, work)
+
     def stop(self) -> None:
         """No new work is begun. What is under way ends by itself."""
         self._threads.shutdown(wait=False)
+        self._logins.shutdown(wait=False)
         self.recalls.write()
 
     def recalled(self, memory: Memory) -> None:
@@ -148,24 +160,26 @@ class Serving:
         self.vault.log_out(token)
 
     def identify(self, asked: Asked) -> Caller:
-        """Whoever sent it. A cookie alone changes nothing: a form of ours says a word that only it knows."""
+        """Whoever sent it, which takes one request of those that they may make."""
+        caller = asked.trace.caller = self._sender(asked)
+        self.buckets.take(caller.id)
+        return caller
+
+    def _sender(self, asked: Asked) -> Caller:
+        """A cookie alone changes nothing: a form of ours says a word that only it knows."""
         given = asked.headers.get("authorization", "")
         if given:
             scheme, _, key = given.partition(" ")
             if scheme.lower() != "bearer" or not key.strip():
                 raise UnknownCallerError("authorization: must be `Bearer` and a key")
-            return self._counted(self.vault.caller_of(key.strip()))
+            return self.vault.caller_of(key.strip())
         if not (token := asked.cookies.get(COOKIE, "")):
             raise UnknownCallerError("a key is needed: send `Authorization: Bearer …`, or log in")
         caller = self._local(token) or self.vault.logged_in(token)
         if asked.method not in ("GET", "HEAD") and not same(asked.headers.get(FORM, ""), caller.session):
             raise AccessError("form: this was not sent by a page of ours; load the page again")
-        return self._counted(caller)
+        return caller
 
     def _local(self, token: str) -> Caller | None:
         with self._lock:
             return next((c for known, c in self._locals.items() if same(known, token)), None)
-
-    def _counted(self, caller: Caller) -> Caller:
-        self.buckets.take(caller.id)
-        return caller

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
@@ -60,6 +62,25 @@ class Text(msgspec.Struct, frozen=True):
     def body(self, ids: Iterable[str]) -> dict[str, Any]:
         """As it stands on the shelf. `ids` are those of the memories that the entry names."""
         return {**msgspec.to_builtins(self), "ids": list(ids)}
+
+
+_request: ContextVar[str | None] = ContextVar("recollect_request", default=None)
+
+
+@contextmanager
+def on_request(ident: str) -> Generator[None]:
+    """Every audit entry that this thread writes in the block names the request, in the transaction of its change."""
+    token = _request.set(ident)
+    try:
+        yield
+    finally:
+        _request.reset(token)
+
+
+def request_meta() -> Mapping[str, str]:
+    """What an audit entry says of the request that it is written for."""
+    ident = _request.get()
+    return {} if ident is None else {"request": ident}
 
 
 class Break(msgspec.Struct, frozen=True):

@@ -61,6 +61,7 @@ class RemoteEmbedder:
         max_characters: int = 6_000,
         timeout: float = 30.0,
         retries: int = 4,
+        deadline: float = 120.0,
         scale: Scale | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -68,7 +69,8 @@ class RemoteEmbedder:
             raise InputError("embedder", "name the model of the endpoint after a #, as in https://host/v1#model")
         self.scale = scale
         self._model = validation.label(model, "model")
-        self._endpoint = Endpoint(url, _SERVICE, key, timeout, validation.count(retries, "retries", low=0), sleep)
+        retries = validation.count(retries, "retries", low=0)
+        self._endpoint = Endpoint(url, _SERVICE, key, timeout, retries, sleep, deadline)
         self._asked = dimensions and validation.count(dimensions, "dimensions", high=validation.MAX_DIMENSIONS)
         self._dimensions = self._asked
         self._query_prefix, self._document_prefix = query_prefix, document_prefix

@@ -19,7 +19,10 @@ _NOT_TAKEN = re.compile(r"support|deprecated|only the default", re.IGNORECASE)
 
 
 class Chat(ABC):
-    """A model at an endpoint. `timeout` is the seconds without a sign of life, `retries` the tries after the first."""
+    """A model at an endpoint. `timeout` is the seconds without a sign of life, `retries` the tries after the first.
+
+    `deadline` is the seconds for a whole answer, all tries and reading included; of a stream, for its first piece.
+    """
 
     _service: Service
 
@@ -31,11 +34,12 @@ class Chat(ABC):
         key: str | None = None,
         timeout: float = 60.0,
         retries: int = 4,
+        deadline: float = 120.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._name = validation.label(model, "model", LONGEST_NAME)
         retries = validation.count(retries, "retries", low=0)
-        self._endpoint = Endpoint(url, self._service, key, timeout, retries, sleep)
+        self._endpoint = Endpoint(url, self._service, key, timeout, retries, sleep, deadline)
         self._unwanted: set[str] = set()
 
     def __repr__(self) -> str:

@@ -10,12 +10,17 @@ from typing import get_args
 import msgspec
 
 from recollect.errors import ModelError
+from recollect.models.bounded import Bounded
+from recollect.models.endpoint import within
 from recollect.models.llm.base import Llm, Message
 from recollect.policies.extraction import WORTH, Extracted, Kind, Said, extract
 from recollect.text.words import stems
 
 log = logging.getLogger("recollect.llm")
 
+SECONDS = 10.0
+"""For the model to read a conversation at its end. Somebody waits for that, and the rules need no time."""
+_reading = Bounded()
 _MOST = 50
 _GROUNDED = 0.6
 """The share of a statement's words that must have been said: a model may not add what it thinks it knows."""
@@ -43,10 +48,10 @@ _items = msgspec.json.Decoder(list[_Item]).decode
 
 
 def extracted(llm: Llm | None, turns: Sequence[Said]) -> list[Extracted]:
-    """By the model, where there is one and its answer can be used; else by rules."""
+    """By the model, where there is one and its answer comes in time and can be used; else by rules."""
     if llm is not None and turns:
         try:
-            return _by(llm, turns)
+            return _reading.ask(lambda: _by(llm, turns), SECONDS)
         except Exception as error:  # whatever a model of the user's own raises; what was said must not be lost
             problem = str(error) or type(error).__name__
             log.warning("a conversation was read without the model", extra={"metadata": {"problem": problem}})
@@ -58,13 +63,14 @@ def _by(llm: Llm, turns: Sequence[Said]) -> list[Extracted]:
     data = "\n".join(lines)
     fence = f"turns-{sha256(data.encode()).hexdigest()[:8]}"
     kinds = ", ".join(get_args(Kind))
-    answer = llm.complete(
-        [
-            Message("system", _INSTRUCTIONS.format(fence=fence, kinds=kinds)),
-            Message("user", f"<{fence}>\n{data}\n</{fence}>"),
-        ],
-        max_tokens=_ROOM,
-    )
+    with within(SECONDS):  # so that nothing is sent any more once nobody waits
+        answer = llm.complete(
+            [
+                Message("system", _INSTRUCTIONS.format(fence=fence, kinds=kinds)),
+                Message("user", f"<{fence}>\n{data}\n</{fence}>"),
+            ],
+            max_tokens=_ROOM,
+        )
     start, end = answer.find("["), answer.rfind("]")
     if start < 0 or end < start:
         raise ModelError(f"{llm.name} gave no list")

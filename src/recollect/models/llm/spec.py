@@ -25,7 +25,7 @@ def open_llm(spec: str, **options: Any) -> Llm | None:
 
     `openai:MODEL` and `anthropic:MODEL` are at their makers; `https://host/v1#model` is at any endpoint that speaks as
     OpenAI's does, and `anthropic+https://host#model` at one that speaks as Anthropic's does. Options are `key`,
-    `timeout`, `retries` and `sleep`. It is connected to when it is first asked.
+    `timeout`, `retries`, `deadline` and `sleep`. It is connected to when it is first asked.
     """
     named = _parse(spec)
     if named is None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from recollect.errors import AccessError, InputError
+from recollect.errors import AccessError, ConcurrencyError, InputError
 from recollect.memory import Memory, limited
 from recollect.remote.operations import RANKS, Rank
 from recollect.view import View
@@ -65,6 +65,10 @@ class Caller(msgspec.Struct, frozen=True):
 
 class UnknownCallerError(AccessError):
     """Nobody that we know."""
+
+
+class BusyError(ConcurrencyError):
+    """More than may be done at once. Whoever comes again in a moment may be let in."""
 
 
 class RefusedLoginError(UnknownCallerError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import ipaddress
 import secrets
 import threading
 from collections import OrderedDict
@@ -18,8 +19,8 @@ from recollect import validation
 from recollect.errors import AccessError, ConflictError, InputError, NotFoundError
 from recollect.record import new_id, parse_time, utc_now
 from recollect.remote.operations import RANKS, Rank
-from recollect.server.access.caller import PARTS, Caller, RefusedLoginError, UnknownCallerError
-from recollect.stores.audit import Entry
+from recollect.server.access.caller import PARTS, BusyError, Caller, RefusedLoginError, UnknownCallerError
+from recollect.stores.audit import Entry, request_meta
 from recollect.stores.port import SERVER, Place, Store
 from recollect.stores.shelves import Thing
 
@@ -36,9 +37,14 @@ _MOST_NOBODIES = 10_000
 _nobodies: OrderedDict[str, dict[str, Any]] = OrderedDict()
 """What was tried with names that nobody has, as it is kept of people."""
 _nobodies_lock = threading.Lock()
-_PATIENCE = 5.0
-_checking = threading.BoundedSemaphore(2)
-"""Passwords that are checked at once: each takes 64 MiB, and nobody shall take all there is by guessing."""
+_MOST_ADDRESSES = 64
+"""Addresses of which it is known how often they tried a name. The latest count."""
+LOGINS_AT_ONCE = 2
+_checking = threading.BoundedSemaphore(LOGINS_AT_ONCE + 1)
+"""Passwords that are checked at once: each takes 64 MiB, and nobody shall take all there is by guessing.
+
+One more than there are logins at once: whoever is logged in can change their password during a flood of logins.
+"""
 T = TypeVar("T")
 
 
@@ -69,8 +75,9 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     last_login: datetime | None = None
     failures: int = 0
-    """Wrong passwords since the last right one."""
+    """Wrong passwords since the last right one, from anywhere."""
     locked_until: datetime | None = None
+    """Until when the address that tried last has to wait. Other addresses need not."""
     comes_by: Literal["password", "oidc"] = "password"
     """`oidc` is for somebody without a password, who can only be vouched for by a provider."""
     subject: str | None = None
@@ -116,8 +123,9 @@ class Vault:
         )
         if key.expires_at is not None and key.expires_at <= self._clock():
             raise InputError("expires_at", "must be later than now")
-        made = self._secret(key)
-        self.log("key", f"made key {key.id} for a {key.rank}", key.id)
+        with self._store.transaction(PLACE):
+            made = self._secret(key)
+            self.log("key", f"made key {key.id} for a {key.rank}", key.id)
         return made
 
     def _secret(self, key: Key) -> Made:
@@ -134,13 +142,15 @@ class Vault:
                 raise ConflictError(f"key {ident} is revoked; make a new one")
             return {"hash": _hash(secret)}
 
-        body = self._change("keys", ident, "key", changed)
-        self.log("key", f"rotated key {ident}", ident)
+        with self._store.transaction(PLACE):
+            body = self._change("keys", ident, "key", changed)
+            self.log("key", f"rotated key {ident}", ident)
         return Made(msgspec.convert(body, Key, strict=False), f"{_MARK}_{ident}_{secret}")
 
     def revoke_key(self, ident: str) -> Key:
-        body = self._change("keys", ident, "key", {"revoked_at": self._clock(), "hash": ""})
-        self.log("key", f"revoked key {ident}", ident)
+        with self._store.transaction(PLACE):
+            body = self._change("keys", ident, "key", {"revoked_at": self._clock(), "hash": ""})
+            self.log("key", f"revoked key {ident}", ident)
         return msgspec.convert(body, Key, strict=False)
 
     def key(self, ident: str) -> Key:
@@ -179,7 +189,8 @@ class Vault:
     ) -> Person:
         """Without a password they come by OpenID Connect only, by their verified e-mail as a name, or by `subject`."""
         name, parts = _name(name), _checked(bound)
-        if self._store.find(PLACE, "people", [name]):
+        tenant = parts.get("tenant") or PLACE.tenant
+        if self._named(name, tenant):
             raise ConflictError(f"there is a person called {name} already")
         if subject is not None and any(
             one.subject == validation.label(subject, "subject", 255) for one in self.people()
@@ -195,73 +206,114 @@ class Vault:
         )
         body = {**_plain(person), "password": None if password is None else hashed(password)}
         try:
-            self._store.keep(PLACE, Thing("people", name, body, created_at=self._clock()), expect=0)
+            with self._store.transaction(PLACE):
+                key = _person_key(name, tenant)
+                self._store.keep(PLACE, Thing("people", key, body, created_at=self._clock()), expect=0)
+                self.log("person", f"added a {person.rank}", name)
         except ConflictError:
             raise ConflictError(f"there is a person called {name} already") from None
-        self.log("person", f"added a {person.rank}", name)
         return person
 
-    def set_password(self, name: str, password: str) -> None:
+    def set_password(self, name: str, password: str, tenant: str | None = None) -> None:
         """Everywhere else they are logged out."""
-        changed = {"password": hashed(password), "failures": 0, "locked_until": None, "comes_by": "password"}
-        body = self._change("people", _name(name), "person", changed)
-        self.log_out_everywhere(body["name"])
-        self.log("person", "changed a password", body["name"])
+        key = self._thing(name, tenant).key
+        changed: dict[str, Any] = {
+            "password": hashed(password),
+            "failures": 0,
+            "locked_until": None,
+            "tries": {},
+            "comes_by": "password",
+        }
+        with self._store.transaction(PLACE):
+            body = self._change("people", key, "person", changed)
+            self.log_out_everywhere(key)
+            self.log("person", "changed a password", body["name"])
 
-    def remove_person(self, name: str) -> None:
-        body = self._body("people", _name(name), "person")
-        self.log_out_everywhere(body["name"])
-        self._store.remove(PLACE, "people", [body["name"]])
-        self.log("person", "removed a person", body["name"])
+    def remove_person(self, name: str, tenant: str | None = None) -> None:
+        thing = self._thing(name, tenant)
+        with self._store.transaction(PLACE):
+            self.log_out_everywhere(thing.key)
+            self._store.remove(PLACE, "people", [thing.key])
+            self.log("person", "removed a person", thing.body["name"])
 
-    def person(self, name: str) -> Person:
-        return msgspec.convert(self._body("people", _name(name), "person"), Person, strict=False)
+    def person(self, name: str, tenant: str | None = None) -> Person:
+        return _person(self._thing(name, tenant))
+
+    def _thing(self, name: str, tenant: str | None) -> Thing:
+        """Names are unique in a tenant only: whoever manages one must not learn of names in another."""
+        things = self._named(_name(name), tenant)
+        if not things:
+            raise NotFoundError(f"there is no person {_name(name)}")
+        if len(things) > 1:
+            tenants = ", ".join(sorted(str(thing.body["tenant"]) for thing in things))
+            raise InputError("tenant", f"must be named, because {_name(name)} is in several: {tenants}")
+        return things[0]
+
+    def _named(self, name: str, tenant: str | None = None) -> list[Thing]:
+        return [
+            thing
+            for thing in self._store.shelf(PLACE, "people")
+            if thing.body["name"] == name and tenant in (None, thing.body["tenant"])
+        ]
 
     def people(self, tenant: str | None = None) -> list[Person]:
         return self._all("people", Person, tenant)
 
-    def log_in(self, name: str, password: str) -> tuple[str, Caller]:
-        """A token for a cookie. Whoever guesses waits twice as long each time."""
-        from argon2 import PasswordHasher
-        from argon2.exceptions import VerificationError
+    def log_in(self, name: str, password: str, address: str = "") -> tuple[str, Caller]:
+        """A token for a cookie, for whoever of this name has this password.
 
-        name = name.strip().lower()
-        found = self._store.find(PLACE, "people", [name])
+        Whoever guesses waits twice as long each time. Only tries from the same address count, so that nobody is locked
+        out by a stranger.
+        """
+        name, address = name.strip().lower(), _network(address)
+        if not _checking.acquire(blocking=False):  # before it counts as a try
+            raise BusyError("too many are logging in at once; try again in a moment")
+        try:
+            key = self._check(name, password, address)
+        finally:
+            _checking.release()
+        self._change("people", key, "person", lambda body: self._came(body, address))
+        return self._start_login(key)
+
+    def _check(self, name: str, password: str, address: str) -> str:
+        """The key of whoever of this name has this password."""
         # Counted before it is known whether it is right: else many could guess at once.
-        known: Mapping[str, Any] = {"password": None}
-        if found:
-            known = self._change("people", name, "person", self._tried)
-        else:  # who is not there is told the same as who is
+        bodies = {
+            thing.key: self._change("people", thing.key, "person", lambda body: self._tried(body, address))
+            for thing in self._named(name)
+        }
+        if not bodies:  # who is not there is told the same as who is
             with _nobodies_lock:
-                _nobodies[name] = self._tried(_nobodies.get(name, {}))
+                _nobodies[name] = self._tried(_nobodies.get(name, {}), address)
                 _nobodies.move_to_end(name)
                 while len(_nobodies) > _MOST_NOBODIES:
                     _nobodies.popitem(last=False)
-        if not _checking.acquire(timeout=_PATIENCE):
-            raise UnknownCallerError("too many are logging in at once; try again in a moment")
-        try:
-            # Whoever has no password, or is not there, is refused like anybody, and after as long.
-            PasswordHasher().verify(known["password"] or _NOBODY(), password)
-        except VerificationError:
-            raise UnknownCallerError("the name or the password is wrong") from None
-        finally:
-            _checking.release()
-        if not known["password"]:
-            raise UnknownCallerError("the name or the password is wrong")
-        right = {"failures": 0, "locked_until": None, "last_login": self._clock()}
-        self._change("people", name, "person", right)
-        return self.start_login(name)
+        return _right_one(password, {key: body["password"] for key, body in bodies.items()})
+
+    def _came(self, body: Mapping[str, Any], address: str) -> dict[str, Any]:
+        """What a right password changes. Who guesses elsewhere goes on waiting."""
+        tries = {one: tried for one, tried in body.get("tries", {}).items() if one != address}
+        return {"failures": 0, "locked_until": None, "tries": tries, "last_login": self._clock()}
 
     def log_in_by(self, subject: str, email: str) -> tuple[str, Caller]:
-        """Whoever a provider vouches for. `email` is empty unless it is verified. They must have been added before."""
-        everybody = self.people()
-        person = next((one for one in everybody if one.subject == subject), None) or next(
-            (one for one in everybody if email and one.subject is None and one.name == email.lower()), None
-        )
-        if person is None:
+        """Whoever a provider vouches for. `email` is empty unless it is verified. They must have been added before.
+
+        An e-mail lets in only who was added without a password: an account with one is linked by its `subject`.
+        """
+        things = list(self._store.shelf(PLACE, "people"))
+        by_subject = [thing for thing in things if thing.body.get("subject") == subject]
+        by_email = [
+            thing
+            for thing in things
+            if email
+            and thing.body.get("subject") is None
+            and thing.body.get("password") is None
+            and thing.body["name"] == email.lower()
+        ]
+        if not (those := by_subject or by_email):
             raise RefusedLoginError("nobody", "nobody was added under this login; ask whoever manages this server")
-        self._change("people", person.name, "person", {"last_login": self._clock()})
-        return self.start_login(person.name)
+        self._change("people", those[0].key, "person", {"last_login": self._clock()})
+        return self._start_login(those[0].key)
 
     def first_time(self, state: str) -> bool:
         """Whether nobody has brought this back before, to any process. Those of an hour ago are forgotten."""
@@ -279,40 +331,50 @@ class Vault:
             return False
         return True
 
-    def _tried(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _tried(self, body: Mapping[str, Any], address: str) -> dict[str, Any]:
         """What a try at a password changes. UnknownCallerError while there has to be a pause."""
-        now, locked = self._clock(), body.get("locked_until")
+        tries: dict[str, Any] = dict(body.get("tries", {}))
+        before, now = tries.pop(address, {}), self._clock()
+        locked = before.get("locked_until")
         if locked is not None and (until := parse_time(locked, "locked_until")) > now:
             raise UnknownCallerError(f"too many wrong passwords; try again in {_seconds(until - now)}")
-        failures = int(body.get("failures", 0)) + 1
+        failures = int(before.get("failures", 0)) + 1
         wait = min(2.0 ** (failures - _FREE_TRIES), _LONGEST_WAIT) if failures >= _FREE_TRIES else 0.0
-        return {"failures": failures, "locked_until": now + timedelta(seconds=wait) if wait else None}
+        pause = now + timedelta(seconds=wait) if wait else None
+        tries[address] = {"failures": failures, "locked_until": pause}
+        while len(tries) > _MOST_ADDRESSES:
+            del tries[next(iter(tries))]
+        return {"tries": tries, "failures": int(body.get("failures", 0)) + 1, "locked_until": pause}
 
-    def start_login(self, name: str) -> tuple[str, Caller]:
+    def start_login(self, name: str, tenant: str | None = None) -> tuple[str, Caller]:
+        return self._start_login(self._thing(name, tenant).key)
+
+    def _start_login(self, key: str) -> tuple[str, Caller]:
+        """`key` is that of the person on their shelf."""
         token, form = secrets.token_urlsafe(32), secrets.token_urlsafe(16)
-        body = {"person": name, "form": form, "until": self._clock() + _LOGIN}
-        thing = Thing("logins", _hash(token), msgspec.to_builtins(body), parent=name)
+        body = {"person": key, "form": form, "until": self._clock() + _LOGIN}
+        thing = Thing("logins", _hash(token), msgspec.to_builtins(body), parent=key)
         self._store.keep(PLACE, thing)
-        return token, self._as(self.person(name), form)
+        return token, self._as(msgspec.convert(self._body("people", key, "person"), Person, strict=False), form)
 
     def logged_in(self, token: str) -> Caller:
         found = self._store.find(PLACE, "logins", [_hash(token)])
         if not found or parse_time(found[0].body["until"], "until") <= self._clock():
             raise UnknownCallerError("you are not logged in, or no longer")
-        try:
-            person = self.person(found[0].body["person"])
-        except NotFoundError:
-            raise UnknownCallerError("you are not logged in, or no longer") from None
-        return self._as(person, found[0].body["form"])
+        people = self._store.find(PLACE, "people", [found[0].body["person"]])
+        if not people:
+            raise UnknownCallerError("you are not logged in, or no longer")
+        return self._as(_person(people[0]), found[0].body["form"])
 
     def _as(self, person: Person, form: str) -> Caller:
-        return Caller(f"person:{person.name}", person.name, person.rank, "person", _bound(person), form)
+        ident = f"person:{person.tenant}/{person.name}"
+        return Caller(ident, person.name, person.rank, "person", _bound(person), form)
 
     def log_out(self, token: str) -> None:
         self._store.remove(PLACE, "logins", [_hash(token)])
 
-    def log_out_everywhere(self, name: str) -> None:
-        keys = [thing.key for thing in self._store.shelf(PLACE, "logins", parent=name)]
+    def log_out_everywhere(self, key: str) -> None:
+        keys = [thing.key for thing in self._store.shelf(PLACE, "logins", parent=key)]
         if keys:
             self._store.remove(PLACE, "logins", keys)
 
@@ -326,6 +388,7 @@ class Vault:
     def log(self, action: str, message: str, about: str | None = None, whence: str | None = None) -> None:
         """Into the server's own audit log."""
         meta = {name: value for name, value in (("about", about), ("from", whence)) if value}
+        meta |= request_meta()
         self._store.append(PLACE, Entry(0, new_id(), self._clock(), action, message, None, meta))
 
     def entries(self, limit: int = 100) -> Iterator[Entry]:
@@ -386,6 +449,36 @@ def hashed(password: str) -> str:
     if not isinstance(password, str) or not 12 <= len(password) <= 200:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("password", "must have 12 to 200 characters")
     return PasswordHasher().hash(password)
+
+
+def _right_one(password: str, hashes: Mapping[str, str | None]) -> str:
+    """The key of the person whose password it is."""
+    from argon2 import PasswordHasher
+    from argon2.exceptions import VerificationError
+
+    # Whoever has no password, or is not there, is refused like anybody, and after as long.
+    for key, known in hashes.items() or [("", None)]:
+        with contextlib.suppress(VerificationError):
+            if PasswordHasher().verify(known or _NOBODY(), password) and known:
+                return key
+    raise UnknownCallerError("the name or the password is wrong")
+
+
+def _network(address: str) -> str:
+    """Of IPv6 the network, because a household or an attacker has all of its addresses."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else str(parsed)
+
+
+def _person(thing: Thing) -> Person:
+    return msgspec.convert(thing.body, Person, strict=False)
+
+
+def _person_key(name: str, tenant: str) -> str:
+    return msgspec.json.encode((tenant, name)).decode()
 
 
 def _NOBODY() -> str:  # noqa: N802

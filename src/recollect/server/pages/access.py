@@ -47,7 +47,7 @@ def access(visit: Visit) -> dict[str, Any]:
                 **msgspec.structs.asdict(one),
                 "bound": _bound(one),
                 "locked": one.locked_until is not None and one.locked_until > now,
-                "mine": caller.id == f"person:{one.name}",
+                "mine": caller.how == "person" and (caller.name, caller.bound["tenant"]) == (one.name, one.tenant),
                 "manageable": caller.may(one.rank),
             }
             for one in people

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from litestar import Request, Response, get, route
 from litestar.types import ControllerRouterHandler
 
 from recollect.errors import InputError, NotFoundError, RecollectError
-from recollect.server.access.caller import Caller, UnknownCallerError
+from recollect.server.access.caller import BusyError, Caller, UnknownCallerError
 from recollect.server.asked import Answer, Asked
 from recollect.server.carrying import asked_of, body_of, guarded, response
 from recollect.server.pages import all_pages, site
@@ -39,6 +40,7 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
         if path.suffix not in _TYPES or path.parent != site.FOLDER / "static" or not path.is_file():
             return response(Answer(b"", 404))
         asked, headers = asked_of(request.scope), {"cache-control": _FOREVER}
+        asked.trace.route = "/static"
 
         def read() -> Answer:
             return Answer(path.read_bytes(), 200, _TYPES[path.suffix], headers).packed(asked)
@@ -62,7 +64,7 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
     @route("/login", http_method=["GET", "POST"], include_in_schema=False, status_code=200)
     async def login(request: Request[Any, Any, Any]) -> Response[bytes]:
         return await _answering(
-            request, serving, lambda asked, form: _login(serving, asked, form, flags, oidc), "login"
+            request, serving, lambda asked, form: _login(serving, asked, form, flags, oidc), "login", login=True
         )
 
     @route("/logout", http_method=["POST"], include_in_schema=False, status_code=200)
@@ -85,14 +87,31 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
 
 
 async def _answering(
-    request: Request[Any, Any, Any], serving: Serving, work: Callable[[Asked, Form], Answer], name: str
+    request: Request[Any, Any, Any],
+    serving: Serving,
+    work: Callable[[Asked, Form], Answer],
+    name: str,
+    login: bool = False,
 ) -> Response[bytes]:
-    """What was sent is read, and worked on in a thread."""
+    """What was sent is read, and worked on in a thread. A form with a password is a `login`."""
     try:
         asked, form = await _sent(request, serving)
     except RecollectError as error:
         return response(site.refused(None, asked_of(request.scope), error))
-    return response(await guarded(serving, asked, name, lambda: work(asked, form)))
+    checks = login and asked.method == "POST"
+    try:
+        return response(await guarded(serving, asked, name, lambda: work(asked, form), login=checks))
+    except BusyError as error:
+        return response(_busy(str(error)))
+
+
+@cache
+def _busy(problem: str) -> Answer:
+    """Made once: nothing is worked on for a flood of logins."""
+    answer = site.rendered(
+        None, "login.html", "Log in", {"problem": problem, "single": False, "next": "/", "other": None}, 503
+    )
+    return answer._replace(headers={**answer.headers, "retry-after": "1"})
 
 
 async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[Asked, Form]:
@@ -146,7 +165,8 @@ def _answer(serving: Serving, asked: Asked, form: Form) -> Answer:
     except UnknownCallerError:
         if site.wants_json(asked):
             raise
-        return Answer(b"", 303, site.HTML, {"location": f"/login?next={asked.path}"})
+        here = asked.path + (f"?{urlencode(asked.query)}" if asked.query and asked.method == "GET" else "")
+        return Answer(b"", 303, site.HTML, {"location": f"/login?next={quote(here, safe='/')}"})
     except RecollectError as error:
         answer = _refused(visit, known, asked, error)
         serving.refused(asked, "page", error, answer.status)
@@ -172,12 +192,12 @@ def _login(serving: Serving, asked: Asked, form: Form, flags: str, oidc: OpenId 
     if elsewhere or (origin and origin != asked.headers.get("host", "")):
         raise InputError("origin", "a page of another site cannot log in here")
     serving.buckets.take(f"login:{asked.client}")
+    target = site.ours(str(next(iter(form.get("next", ())), "/")))
     try:
-        token, _ = serving.vault.log_in(name, password)
+        token, _ = serving.vault.log_in(name, password, asked.client)
     except UnknownCallerError as error:
         serving.refused(asked, "login", error, 401)
-        return login_page(serving, asked, oidc, str(error), 401)
-    target = site.ours(str(next(iter(form.get("next", ())), "/")))
+        return login_page(serving, asked._replace(query=[("next", target)]), oidc, str(error), 401)
     return Answer(b"", 303, site.HTML, {"location": target, "set-cookie": f"{COOKIE}={token}{flags}; Max-Age=43200"})
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 from typing import Any, cast
+from urllib.parse import quote
 
 import msgspec
 
-from recollect.errors import InputError, NotFoundError
+from recollect.errors import InputError, NotFoundError, RecollectError
 from recollect.memory import view_of
 from recollect.record import Record
 from recollect.server.pages.memories import change, fields_of, removed
@@ -43,10 +45,36 @@ def memory(visit: Visit) -> dict[str, Any]:
         **data,
         "memory": _whole(record, view_of(view).now()),
         "versions": _versions(versions, view_of(view).now()),
+        "referred": _referred(visit, record),
         "around": _around(visit, record),
         "related": _related(visit, record) if visit.query("related") else None,
         "asked": _asked(visit, record),
     }
+
+
+def _referred(visit: Visit, record: Record) -> list[dict[str, str]]:
+    """What it refers to: memories, and the conversation that it was kept from."""
+    view = visit.memory
+    known = {one.id for one in view_of(view).get(list(record.references))}
+    return [
+        {"id": ident, "name": ident[-8:], "address": visit.link(f"/memories/{quote(ident, safe='')}")}
+        if ident in known
+        else _talk(visit, ident)
+        for ident in record.references
+    ]
+
+
+def _talk(visit: Visit, ident: str) -> dict[str, str]:
+    """A conversation, which may never have been started: then it is what its memories say."""
+    address = visit.link("/memories", conversation=ident)
+    with contextlib.suppress(RecollectError):
+        talk = visit.memory.conversations.get(ident)
+        title = talk.title or "untitled"
+        page = visit.link(f"/conversations/{quote(talk.id, safe='')}")
+        return {"id": ident, "name": f"the conversation {title}", "address": page}
+    if visit.memory.list(conversation=ident, state=None, limit=1):
+        return {"id": ident, "name": f"the conversation {ident}", "address": address}
+    return {"id": ident, "name": ident[-8:], "address": visit.link(f"/memories/{quote(ident, safe='')}")}
 
 
 def _whole(record: Record, now: Any) -> dict[str, Any]:

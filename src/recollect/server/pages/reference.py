@@ -58,7 +58,8 @@ def _call(method: str, path: str, told: dict[str, Any]) -> tuple[str, dict[str, 
         if one["in"] != "header"  # which are the same for every call, and told once
     ]
     takes += _body(told.get("requestBody"))
-    gives = told["responses"]["200"]["content"]["application/json"]["schema"]
+    (answer,) = (response for status, response in told["responses"].items() if status != "default")
+    gives = answer["content"]["application/json"]["schema"]
     more = told["description"].partition("\n")[2].strip()
     searched = " ".join((method, path, told["operationId"], told["description"], *(one["name"] for one in takes)))
     return searched.lower(), {

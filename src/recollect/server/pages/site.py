@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from recollect import __version__
 from recollect.errors import InputError, NotFoundError, RecollectError
-from recollect.memory import Memory
+from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hits
 from recollect.remote.operations import Rank
 from recollect.remote.wire import Found
@@ -26,11 +26,13 @@ from recollect.server.asked import Answer, Asked
 from recollect.server.pages import charts
 from recollect.server.problems import problem_of
 from recollect.server.serving import Serving
+from recollect.stores.port import Administered
 
 FOLDER = Path(__file__).parent
 HTML = "text/html; charset=utf-8"
 FLASH = "recollect_said"
 """The cookie with what the next page says in a toast."""
+_MOST_PLACES = 100
 CHOSEN = ("tenant", "workspace", "account", "agent", "conversation")
 """Parts of an address that a page may narrow to, in its query."""
 
@@ -60,6 +62,37 @@ class Visit:
         """All that the caller may go to, and not only the one that this page is about."""
         whole = {} if "tenant" in self.caller.bound else {"tenant": self.memory.address.tenant}
         return self.caller.view(self.serving.memory, whole).workspaces()
+
+    @property
+    def tenants(self) -> list[str]:
+        """All that the caller may go to: one, unless they are bound to none."""
+        here, store = self.memory.address.tenant, view_of(self.serving.memory).store
+        if "tenant" in self.caller.bound or not isinstance(store, Administered):
+            return [here]
+        return sorted({here, *store.tenants()})
+
+    @property
+    def elsewhere(self) -> list[tuple[str, str]]:
+        """Tenants and their workspaces in which there is something, other than where this page is."""
+        here = self.memory.address.tenant, self.memory.address.workspace
+        if "workspace" in self.caller.bound:
+            return []
+        places = (
+            (tenant, workspace)
+            for tenant in self.tenants
+            for workspace in self.caller.view(
+                self.serving.memory, {} if "tenant" in self.caller.bound else {"tenant": tenant}
+            ).workspaces()
+        )
+        return [place for place in places if place != here][:_MOST_PLACES]
+
+    def going_to(self, tenant: str, workspace: str) -> str:
+        """The same page in another place, or the first one where it is about something of this place alone."""
+        known = any(one.path == self.asked.path for one in PAGES)
+        query = (
+            {"workspace": workspace} if "tenant" in self.caller.bound else {"tenant": tenant, "workspace": workspace}
+        )
+        return f"{self.asked.path if known else '/'}?{urlencode(query)}"
 
     def query(self, name: str, default: str = "") -> str:
         return self.asked.first(name, default).strip()
@@ -218,10 +251,26 @@ def rendered(
             menu=_menu(visit) if visit else [],
             form=caller.session if caller else "",
             said=said,
+            place=_place(visit),
             version=__version__,
         )
     )
     return Answer(text.encode(), status, HTML, {**gone, **headers})
+
+
+def _place(visit: Visit | None) -> dict[str, Any] | None:
+    """Where a page is, and where else one can go from it."""
+    if visit is None:
+        return None
+    try:
+        address = visit.memory.address
+        others = [
+            {"tenant": tenant, "workspace": workspace, "address": visit.going_to(tenant, workspace)}
+            for tenant, workspace in visit.elsewhere
+        ]
+    except RecollectError:  # such as of a tenant that is not theirs: the page itself says so
+        return None
+    return {"tenant": address.tenant, "workspace": address.workspace, "others": others}
 
 
 def _menu(visit: Visit) -> list[tuple[str, list[tuple[str, str, bool]]]]:

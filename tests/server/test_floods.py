@@ -1,0 +1,89 @@
+"""Many who log in, or hold connections open, take nothing from those who have a key. Work is counted, not time."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support import plain
+from support.served import Served, listening, served
+
+from recollect import Memory
+from recollect.server import running, serving
+from recollect.server.access import vault
+from recollect.server.running import Prompt, built
+from recollect.server.serving import Serving
+
+_CLIENTS = 60
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    with Memory(tmp_path / "m") as memory, served(memory) as server:
+        yield server
+
+
+def test_a_flood_of_logins_is_refused_and_takes_no_thread_of_others(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Passwords whose check never ends: everybody else is answered all the same."""
+    held, checked = threading.Event(), list[str]()
+
+    def endless(password: str, hashes: object) -> str:
+        checked.append(threading.current_thread().name)
+        held.wait(60)
+        raise vault.UnknownCallerError("the name or the password is wrong")
+
+    monkeypatch.setattr(vault, "_right_one", endless)
+    headers = server.headers(tenant="other")
+
+    def log_in(number: int) -> tuple[int, str]:
+        answer = plain.post(f"{server.url}/login", data={"name": f"n{number}", "password": "x"}, timeout=60)
+        return answer.status_code, answer.headers.get("retry-after", "")
+
+    with ThreadPoolExecutor(_CLIENTS) as pool:
+        sent = [pool.submit(log_in, number) for number in range(_CLIENTS)]
+        while sum(one.done() for one in sent) < _CLIENTS - serving._LOGINS_OF_ONE:
+            assert plain.get(f"{server.url}/v1/stats", headers=headers).status_code == 200
+        assert plain.get(f"{server.url}/v1/stats", headers=headers).status_code == 200
+        held.set()
+        told = [one.result() for one in sent]
+    assert told.count((503, "1")) >= _CLIENTS - serving._LOGINS_OF_ONE
+    assert set(checked) <= {f"recollect-login_{number}" for number in range(vault.LOGINS_AT_ONCE)}
+
+
+def test_one_address_does_not_take_the_turns_of_all() -> None:
+    turns = serving.Turns(3, 2)
+    with turns.taken("a"), turns.taken("a"):
+        with pytest.raises(vault.BusyError), turns.taken("a"):
+            pass
+        with turns.taken("b"), pytest.raises(vault.BusyError), turns.taken("c"):
+            pass
+        with turns.taken("c"):
+            pass
+
+
+def test_one_address_holds_only_so_many_idle_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "IDLE_OF_ONE", 5)
+    with Memory(tmp_path / "m") as memory, listening(built(Serving(memory)), http=Prompt) as url:
+        host, port = url.removeprefix("http://").split(":")
+        opened = [socket.create_connection((host, int(port))) for _ in range(20)]
+        try:
+            closed = 0
+            for one in opened[:15]:  # those that waited longest
+                one.settimeout(60)
+                closed += one.recv(1) == b""
+            assert closed == 15
+            one = opened[-1]
+            for _ in range(2):  # one that is used stays
+                one.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert one.recv(100).startswith(b"HTTP/1.1 200")
+                while b'"ok"' not in one.recv(65536):
+                    pass
+        finally:
+            for one in opened:
+                one.close()

@@ -1,0 +1,160 @@
+"""A server that is killed between a change and its answer: whoever sends the request again is answered."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support import plain
+
+from recollect import Memory
+from recollect.memory import view_of
+from recollect.server.access.vault import Vault
+
+_DYING = """
+import os, signal
+from recollect.server.idempotency import Answers
+def die(*_): os.kill(os.getpid(), signal.SIGKILL)
+Answers._keep = die
+"""
+"""Kills the process when the change is stored and its answer is about to be noted."""
+_START = "from recollect.cli import main; main()"
+Start = Callable[..., tuple[str, subprocess.Popen[str]]]
+
+
+@pytest.fixture
+def serve() -> Iterator[Start]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(store: str, *, dying: bool = False) -> tuple[str, subprocess.Popen[str]]:
+        options = ["serve", "--store", store, "--listen", "127.0.0.1:0", "--log", "none"]
+        program = (_DYING if dying else "") + _START
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stderr is not None
+        while line := process.stderr.readline():
+            if listening := re.search(r"Listening on (\S+)", line):
+                return listening[1], process
+        raise AssertionError(f"it did not start: {process.wait()}")
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def headers(store: str) -> dict[str, str]:
+    with Memory(store) as memory:
+        secret = Vault(view_of(memory).store).create_key("test", "owner").secret
+    return {"authorization": f"Bearer {secret}"}
+
+
+def sent_to_the_dying(start: Start, store: str, key: dict[str, str], method: str, path: str, body: Any) -> None:
+    url, process = start(store, dying=True)
+    with pytest.raises(httpx.HTTPError):
+        plain.request(method, f"{url}/v1{path}", json=body, headers={**key, "idempotency-key": path})
+    assert process.wait(60) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("kind", ["", "ledger:", "notebook:"])
+def test_a_write_that_was_stored_is_answered_after_a_kill(serve: Start, tmp_path: Path, kind: str) -> None:
+    store = f"{kind}{tmp_path}/m"
+    key, body = headers(store), {"content": "Ada likes heliotrope"}
+    sent_to_the_dying(serve, store, key, "POST", "/memories", body)
+    url, _ = serve(store)
+    again = plain.post(f"{url}/v1/memories", json=body, headers={**key, "idempotency-key": "/memories"})
+    assert (again.status_code, again.headers["idempotent-replay"]) == (201, "true")
+    assert again.json()["content"] == "Ada likes heliotrope"
+    (stored,) = plain.get(f"{url}/v1/memories", headers=key).json()
+    assert stored["id"] == again.json()["id"]
+
+
+def test_every_kind_of_answer_is_made_anew_after_a_kill(serve: Start, tmp_path: Path) -> None:
+    store = f"{tmp_path}/m"
+    key = headers(store)
+    with Memory(store) as memory:
+        ident = memory.remember("Bora sails on Sundays").id
+        talk = memory.conversations.start("about boats").id
+        flow = memory.workflows.start("row").id
+        step = memory.workflows.step(flow, "cast off").id
+    calls: list[tuple[str, str, Any, Callable[[Any], bool]]] = [
+        (
+            "POST",
+            "/memories/batch",
+            {"items": ["one", "two"]},
+            lambda told: [r["content"] for r in told] == ["one", "two"],
+        ),
+        ("PATCH", f"/memories/{ident}", {"content": "Bora rows"}, lambda told: told["content"] == "Bora rows"),
+        ("POST", "/conversations", {"title": "about kites"}, lambda told: told["title"] == "about kites"),
+        ("POST", "/channels", {"name": "harbour"}, lambda told: told["name"] == "harbour"),
+        (
+            "POST",
+            f"/conversations/{talk}/turns",
+            {"role": "user", "text": "Ahoy"},
+            lambda told: told["content"] == "Ahoy",
+        ),
+        ("POST", f"/conversations/{talk}/idle", {}, lambda told: told["id"] == talk),
+        ("POST", "/workflows", {"name": "sail"}, lambda told: told["name"] == "sail"),
+        ("POST", f"/workflows/{flow}/steps", {"name": "steer"}, lambda told: told["name"] == "steer"),
+        (
+            "POST",
+            f"/steps/{step}/complete",
+            {"output": "off"},
+            lambda told: told["id"] == step and told["output"] == "off",
+        ),
+        (
+            "POST",
+            "/knowledge",
+            {"text": "Boats float.", "title": "Boats", "category": "sea"},
+            lambda told: told["title"] == "Boats",
+        ),
+        ("POST", "/forget", {"id": ident}, lambda told: ident in told["ids"] and told["count"] >= 1),
+        ("POST", "/audit", {"action": "note", "message": "seen"}, lambda told: told["message"] == "seen"),
+    ]
+    for method, path, body, right in calls:
+        sent_to_the_dying(serve, store, key, method, path, body)
+        url, process = serve(store)
+        count = len(plain.get(f"{url}/v1/audit", params={"limit": 100}, headers=key).json())
+        again = plain.request(method, f"{url}/v1{path}", json=body, headers={**key, "idempotency-key": path})
+        assert again.is_success, (path, again.text)
+        assert right(again.json()), (path, again.text)
+        assert len(plain.get(f"{url}/v1/audit", params={"limit": 100}, headers=key).json()) == count, "done twice"
+        process.kill()
+        process.wait()
+
+
+def test_a_key_that_was_made_before_a_kill_is_not_made_twice(serve: Start, tmp_path: Path) -> None:
+    store = f"{tmp_path}/m"
+    key = headers(store)
+    sent_to_the_dying(serve, store, key, "POST", "/keys", {"name": "for a program"})
+    url, _ = serve(store)
+    made = {**key, "idempotency-key": "/keys"}
+    again = plain.post(f"{url}/v1/keys", json={"name": "for a program"}, headers=made)
+    assert again.status_code == 409
+    assert "was done already" in again.json()["detail"]  # its secret is nowhere
+    names = [one["name"] for one in plain.get(f"{url}/v1/keys", headers=key).json()]
+    assert names.count("for a program") == 1
+
+
+def test_what_is_erased_is_in_no_stored_answer(client: httpx.Client, tmp_path: Path) -> None:
+    """Also of a tool, whose answer has no ids that it could be read anew by."""
+    once = {"idempotency-key": "k"}
+    body = {"content": "Ada likes heliotrope"}
+    stored = client.post("/tools/remember", json=body, headers=once).json()
+    assert client.post("/tools/remember", json=body, headers=once).json() == stored
+    (memory,) = client.get("/memories").json()
+    client.post("/forget", json={"id": memory["id"], "erase": True})
+    again = client.post("/tools/remember", json=body, headers=once)
+    assert again.status_code == 409
+    assert "heliotrope" not in again.text
+    raw = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"heliotrope" not in raw
