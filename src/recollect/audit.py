@@ -33,6 +33,12 @@ def _few_words(text: str) -> str:
     return few if len(words) <= _WORDS and few == " ".join(words) else f"{few.rstrip()}…"
 
 
+def with_words(view: View, entry: Entry) -> Entry:
+    """An entry of this view's own with the words that stand beside it."""
+    things = (thing for place in view.places for thing in view.store.find(place, TEXTS, [entry.id]))
+    return next((_with_text(entry, _text(thing)) for thing in things), entry)
+
+
 def _text(thing: Thing) -> Text:
     return msgspec.convert(thing.body, Text)
 

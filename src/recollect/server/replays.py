@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
+from recollect.audit import with_words
 from recollect.errors import RecollectError
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hit
@@ -37,7 +38,7 @@ def replayed(
     if not entries:
         return None
     if gives is Entry:
-        return _answer(operation, entries[0])
+        return _answer(operation, with_words(view_of(memory), entries[0]))
     if gives is Receipt:
         return _answer(operation, _receipt(entries))
     if gives is type(None):

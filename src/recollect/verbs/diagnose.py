@@ -10,14 +10,14 @@ from typing import Literal
 import msgspec
 
 from recollect import validation
-from recollect.audit import AuditLog
+from recollect.audit import AuditLog, with_words
 from recollect.errors import AccessError, CorruptionError
 from recollect.filters import Filter
 from recollect.policies.decay import strength
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
 from recollect.record import Address, Record, State, Tier, moved, render, utc_now
-from recollect.stores.audit import TEXTS, Entry
+from recollect.stores.audit import Entry
 from recollect.stores.port import Advised, Checked, Damage, OnDisk, Place, Store
 from recollect.verbs import deduplicate
 from recollect.verbs.revise import successors
@@ -72,7 +72,7 @@ def diagnose(view: View, ident: str) -> Diagnosis:
 def _absent(view: View, ident: str) -> Diagnosis:
     for entry in _about(view, ident, "forget", "erase", "undo"):
         if view.address.agent in (None, entry.actor) and not view.bound & {"account", "channel", "conversation"}:
-            return Diagnosis(ident, "forgotten", _whole_message(view, entry), entry.at)
+            return Diagnosis(ident, "forgotten", with_words(view, entry).message, entry.at)
     return Diagnosis(ident, "unknown", "was never stored here, or belongs to someone else")
 
 
@@ -82,14 +82,6 @@ def _about(view: View, ident: str, *actions: str) -> Iterator[Entry]:
             # What agents log themselves is below `details`, and proves nothing.
             if entry.action in actions and any(ident in entry.meta.get(key, ()) for key in _CHANGED):
                 yield entry
-
-
-def _whole_message(view: View, entry: Entry) -> str:
-    """With the reason, where one was given and is not erased."""
-    for place in view.places:
-        for thing in view.store.find(place, TEXTS, [entry.id]) if "text" in entry.meta else ():
-            return thing.body["message"]
-    return entry.message
 
 
 _CHANGED = ("changed", "deleted", "removed")

@@ -51,7 +51,7 @@ class NotebookLayout:
         return [os.path.join(self.path(place), "agent.json")]
 
     def elsewhere(self, folder: str) -> str:
-        return os.path.join(folder, self._file)
+        return folder if self.opened_at == self.root else os.path.join(folder, self._file)
 
     def own(self) -> list[str]:
         """The folders that hold nothing but this notebook."""
