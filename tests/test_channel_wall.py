@@ -90,6 +90,12 @@ def test_conversations_of_one_name_in_two_channels_have_a_scratchpad_each(memory
     assert kitchen.read("where") == "stove"
 
 
+def test_what_was_recorded_in_a_channel_is_not_read_in_another(memory: Memory) -> None:
+    memory.at(channel="cooking").audit.record("note", f"bought {WORD}", {"price": WORD})
+    assert WORD not in str(memory.at(channel="travel").audit.search(limit=100))
+    assert memory.at(channel="cooking").audit.search(WORD)[0].message == f"bought {WORD}"
+
+
 def test_a_view_of_one_channel_cannot_walk_into_another(memory: Memory) -> None:
     with pytest.raises(AccessError):
         memory.at(channel="travel").at(channel="cooking")

@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import validation
-from recollect.filters import may_see
 from recollect.policies.secrets import screen
 from recollect.record import render
 from recollect.stores.audit import GENESIS, TEXTS, Break, Entry, Text, check
@@ -137,7 +136,7 @@ class AuditLog:
     def _seen(self, place: Place, entry: Entry, texts: Sequence[str], about: str) -> Entry | None:
         """The log is the organisation's: all see what was done; to which memories, and why, who may see them.
 
-        What somebody recorded is seen as a memory is, by the same account only, but by all agents.
+        What somebody recorded is seen as a memory is, by the same account and channel only, but by all agents.
         """
         view = self._view
         inside = view.bound & INSIDE
@@ -148,7 +147,7 @@ class AuditLog:
         recorded = entry.message == NOTE or "details" in entry.meta
         if recorded and thing is None and "account" in view.bound:
             return None  # it was recorded before its account was, or is erased
-        if thing is not None and not may_see(view.address, thing.account, None):
+        if thing is not None and not view.sees(replace(thing, agent=None)):
             return None if recorded else replace(entry, meta={})
         if thing is not None and (own or recorded):
             entry = _with_text(entry, _text(thing))

@@ -310,7 +310,9 @@ class View(msgspec.Struct, frozen=True):
         if text is not None:
             ids = [*about, *(name for key in CHANGES for name in details.get(key, ()))]
             owner = None, self.address.account, self.address.agent
-            thing = Thing(TEXTS, ident, text.body(ids), *owner, created_at=self.now(), changed_at=self.now())
+            channel = {} if self.address.channel is None else {"channel": self.address.channel}
+            body = text.body(ids) | channel
+            thing = Thing(TEXTS, ident, body, *owner, created_at=self.now(), changed_at=self.now())
             self.store.keep(place, thing)
             details["text"] = text.hash
         entry = Entry(0, ident, self.now(), action, message, (self.acting or self)._actor(), details)

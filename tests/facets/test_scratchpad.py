@@ -307,3 +307,18 @@ def test_two_processes_lose_nothing_and_the_same_key_is_one_note(
         f"{name}-{number}": number for name in ("ada", "bob") for number in range(20)
     }
     assert notes["same"][1] == 19
+
+
+@pytest.mark.parametrize("who", ["account", "agent"])
+def test_who_clears_everything_clears_what_is_its_own(memory: Memory, talk: Memory, who: str) -> None:
+    talk.scratchpad.write("plan", "of all")
+    talk.scratchpad.write("place", "of all")
+    mine = talk.at(**{who: "u1"}).scratchpad
+    mine.write("plan", "mine")
+    assert mine.clear("plan") == 1
+    assert mine.read("plan") == "of all"
+    mine.write("plan", "mine")
+    assert mine.clear() == 1
+    assert [note.value for note in mine.list()] == ["of all", "of all"]
+    assert mine.clear("place") == 1, "one that is named is cleared for all"
+    assert talk.scratchpad.clear() == 1

@@ -325,6 +325,30 @@ def test_one_call_forgets_everything_of_a_person_and_undo_brings_it_back(
     assert state() == before
 
 
+def test_what_was_said_in_a_persons_conversation_goes_whoever_wrote_it_down(memory: Memory, location: str) -> None:
+    started = memory.at(account="u1").conversations.start("lunch")
+    memory.conversations.say(started.id, "user", f"I like {WORD}")
+    memory.at(conversation=started.id).scratchpad.write("food", WORD)
+    ended = memory.at(account="u1").conversations.start("dinner")
+    memory.conversations.say(ended.id, "user", f"how about {WORD}?")
+    memory.conversations.idle(ended.id)
+    receipt = memory.forget(account="u1", erase=True)
+    assert is_erased(receipt, location)
+    assert traces(location, WORD.encode()) == []
+
+
+def test_a_conversation_of_the_same_name_stays_with_its_own_account(memory: Memory, location: str) -> None:
+    for account in ("u1", "u2"):
+        mine = memory.at(account=account, conversation="today")
+        mine.conversations.start("lunch")
+        mine.conversations.say("today", "user", f"{account} is here")
+        mine.scratchpad.write("who", account)
+    memory.forget(account="u1", erase=True)
+    assert [record.text for record in memory.list(conversation="today")] == ["u2 is here"]
+    assert memory.at(account="u2", conversation="today").scratchpad.read("who") == "u2"
+    assert traces(location, b"u1 is here") == []
+
+
 def test_nobody_forgets_for_another(memory: Memory) -> None:
     for who in ("account", "agent"):
         memory.at(**{who: "u2"}).remember(f"of u2, an {who}")

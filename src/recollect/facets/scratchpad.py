@@ -10,6 +10,7 @@ import msgspec
 
 from recollect import validation
 from recollect.errors import InputError, NotFoundError
+from recollect.filters import belongs_to
 from recollect.policies.secrets import screen
 from recollect.record import render
 from recollect.stores.shelves import Thing, names
@@ -87,16 +88,25 @@ class Scratchpad:
         return [notes[key] for key in sorted(notes)]
 
     def clear(self, key: str | None = None) -> int:
-        """Remove what is under a key, or everything. Returns how many notes."""
+        """Remove what is under a key, or everything. Returns how many notes.
+
+        From a view of an agent or account everything is what is its own. Under a key it is that too, and the note of
+        the whole conversation only where there is no own.
+        """
         view, place = self._view, self._view.place
         with view.refusing("scratchpad"):
             wanted = None if key is None else _key(key)
         with view.store.transaction(place):
-            things = self._things(wanted)
+            things = self._clearable(wanted)
             if things:
                 view.store.remove(place, SHELF, [thing.key for thing in things])
                 view.log(place, "scratchpad", "cleared the scratchpad", (), things, things_changed=names(things))
         return len(things)
+
+    def _clearable(self, key: str | None) -> builtins.list[Thing]:
+        seen, address = self._things(key), self._view.address
+        own = [thing for thing in seen if belongs_to(address, thing.account, thing.agent)]
+        return own if own or key is None else seen
 
     def _thing(self, key: str, value: Any) -> Thing:
         address, now = self._view.address, self._view.now()

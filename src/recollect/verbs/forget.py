@@ -21,7 +21,7 @@ from recollect.verbs.archive import checked_reason, memories_text, reread
 from recollect.verbs.lineage import Erasure, plan_erasure
 from recollect.verbs.quota import relieve
 from recollect.verbs.revise import ancestors
-from recollect.view import View
+from recollect.view import CONVERSATIONS, View
 
 REF_CODES = "ref_codes"
 """The shelf of what conversations are called in links."""
@@ -195,13 +195,20 @@ def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Sele
     views = _scope(view, wish)
     filters = [one.where(state=None, **conditions) for one in views]
     own = _own(view, wish)
+    things, thing_matches = _things(view, views, wish), _thing_matcher(view, wish)
+    talks = _conversations(view, views, things, thing_matches) if wish.whole_owner else set[str]()
+    if talks:  # all that was said in a person's own conversations is that person's, whoever wrote it down
+        said = {"state": None, "tiers": ("conversation",)}
+        filters += [one.where(**said, conversation=talk) for one in views for talk in talks]
+        own, thing_matches = _or_in(talks, wish, own), _or_of(talks, thing_matches)
+        things = _things(view, views, wish, thing_matches)
     found = [record for where in filters for record in view.store.scan(where) if own(record)]
-    selected = _grouped(view, found, _things(view, views, wish))
+    selected = _grouped(view, found, things)
     if selected.places and len(views) > 1:  # so that undo finds it from here, whatever workspaces it was in
         selected.records.setdefault(next(filter(view.store.written, view.places), view.places[1]), [])
     if wish.erase:
         places = {*open_places, *selected.things, *(place for one in views for place in one.places)}
-        matchers = _matching(filters, own), _thing_matcher(view, wish)
+        matchers = _matching(filters, own), thing_matches
         selected.erasure = plan_erasure(view, selected.every, (), places, *matchers)
     return selected
 
@@ -231,7 +238,40 @@ def _scope(view: View, wish: Forget) -> list[View]:
     return [view, *(replace(view, address=replace(view.address, workspace=name)) for name in others)]
 
 
-def _things(view: View, views: Sequence[View], wish: Forget) -> dict[Place, list[Thing]]:
+def _conversations(
+    view: View,
+    views: Sequence[View],
+    things: dict[Place, list[Thing]],
+    thing_matches: Callable[[Thing], bool],
+) -> set[str]:
+    """Those that belong to whom everything is forgotten of, also where they were forgotten before."""
+    undone = (thing for one in views for _, before in view.store.undos(one.place) for thing in before.things)
+    every = [*(thing for group in things.values() for thing in group), *filter(thing_matches, undone)]
+    talks = {thing.parent for thing in every if thing.shelf == CONVERSATIONS and thing.parent is not None}
+    stored = (thing for one in views for thing in view.store.shelf(one.place, CONVERSATIONS))
+    # Two people may call theirs the same: what belongs to nobody there is then nobody's.
+    return talks - {thing.parent for thing in stored if not thing_matches(thing)}
+
+
+def _or_in(talks: set[str], wish: Forget, own: Callable[[Record], bool]) -> Callable[[Record], bool]:
+    """Also what belongs to nobody else and was said in one of these conversations."""
+
+    def is_said(record: Record) -> bool:
+        address = record.address
+        account = wish.account is None or address.account in (None, wish.account)
+        agent = wish.agent is None or address.agent in (None, wish.agent)
+        return account and agent and record.tier == "conversation" and address.conversation in talks
+
+    return lambda record: own(record) or is_said(record)
+
+
+def _or_of(talks: set[str], matches: Callable[[Thing], bool]) -> Callable[[Thing], bool]:
+    return lambda thing: matches(thing) or (thing.parent in talks and (thing.account, thing.agent) == (None, None))
+
+
+def _things(
+    view: View, views: Sequence[View], wish: Forget, matches: Callable[[Thing], bool] | None = None
+) -> dict[Place, list[Thing]]:
     """What is on the shelves and goes with it: all of a conversation, or all of an agent or account."""
     if wish.conversation is not None and not any((wish.tag, wish.since, wish.until)):
         seen = view.sees_conversation(wish.conversation)
@@ -240,7 +280,7 @@ def _things(view: View, views: Sequence[View], wish: Forget) -> dict[Place, list
         return {view.place: things} if things else {}
     if not wish.whole_owner:
         return {}
-    matches = _thing_matcher(view, wish)
+    matches = matches or _thing_matcher(view, wish)
     places = dict.fromkeys(place for one in views for place in one.places)
     if view.whole and "workspace" not in view.bound:
         places |= dict.fromkeys(place for place in view.store.places(view.address.tenant) if not place.hidden)
