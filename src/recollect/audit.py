@@ -44,7 +44,7 @@ def _text(thing: Thing) -> Text:
 
 def _with_text(entry: Entry, text: Text) -> Entry:
     """An entry as it is shown: with the words that stand beside it, in place of their hash."""
-    meta = {key: value for key, value in entry.meta.items() if key != "text"}
+    meta = {key: value for key, value in entry.meta.items() if key not in ("text", "request")}
     return replace(entry, message=text.message, meta=meta if text.details is None else meta | {"details": text.details})
 
 

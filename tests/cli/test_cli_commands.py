@@ -627,7 +627,7 @@ def test_forget_gives_a_receipt_and_can_be_undone(run: Run, stored: list[Record]
     assert run("recall", "tabs").stdout == "Nothing matched.\n"
     assert "is gone (forgot 1 memory: outdated)" in run("why", stored[0].id[-8:]).stdout
     undo = shown.rpartition("recollect ")[2].split()
-    assert run(*undo).stdout.startswith("Undid: forgot 1 memory: outdated\n")
+    assert run(*undo).stdout.startswith("Undid: forgot 1 memory\n")
     assert get(stored[0].id).content == "Alice prefers tabs"
 
 

@@ -38,7 +38,7 @@ _EVERYTHING = 1_000_000
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
 def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bool, yes: bool, **where: Any) -> None:
-    """Forget memories by id, or by tag, time and conversation, or everything of a person.
+    """Forget memories by id, tag, time or conversation, or a whole person.
 
     Of several conditions all must hold. Earlier versions go too. Can be undone until `recollect compact`, unless
     --erase is given, which also removes what was forgotten before and what the memories were derived from.
