@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.command_line import recollect, store
+from support.command_line import called, store
 
 from recollect import Memory
 from recollect.cli.app import cli
@@ -15,15 +15,15 @@ from recollect.cli.recalling import shown_scores
 
 
 def test_help_by_name() -> None:
-    assert recollect("help").stdout == recollect("--help").stdout
-    assert recollect("help", "recall").stdout == recollect("recall", "--help").stdout
-    assert recollect("help", "audit", "search").stdout == recollect("audit", "search", "--help").stdout
-    assert json.loads(recollect("help", "recall", "--json").stdout)["command"] == "recollect recall"
+    assert called("help").stdout == called("--help").stdout
+    assert called("help", "recall").stdout == called("recall", "--help").stdout
+    assert called("help", "audit", "search").stdout == called("audit", "search", "--help").stdout
+    assert json.loads(called("help", "recall", "--json").stdout)["command"] == "recollect recall"
 
 
 @pytest.mark.parametrize("words", [["recal"], ["recall", "more"], ["audit", "nothing"]])
 def test_help_for_what_is_not_there(words: list[str]) -> None:
-    done = recollect("help", *words, "--json")
+    done = called("help", *words, "--json")
     assert done.returncode == 2
     assert words[-1] in json.loads(done.stdout)["error"]["message"]
 
@@ -38,21 +38,21 @@ def test_help_for_what_is_not_there(words: list[str]) -> None:
 )
 def test_completion_is_installed(here: Path, shell: str, path: str) -> None:
     home = {"HOME": str(here), "XDG_DATA_HOME": "", "XDG_CONFIG_HOME": ""}
-    done = recollect("completion", "install", SHELL=f"/usr/bin/{shell}", **home)
+    done = called("completion", "install", SHELL=f"/usr/bin/{shell}", **home)
     assert done.returncode == 0, done.stderr
     script = (here / path).read_text()
     assert "_RECOLLECT_COMPLETE" in script
-    assert recollect("completion", "show", "--shell", shell).stdout == script
-    assert recollect("completion", "install", "--shell", shell, **home).returncode == 0
+    assert called("completion", "show", "--shell", shell).stdout == script
+    assert called("completion", "install", "--shell", shell, **home).returncode == 0
     (here / path).write_text("somebody's own")
-    refused = recollect("completion", "install", "--shell", shell, "--json", **home)
+    refused = called("completion", "install", "--shell", shell, "--json", **home)
     assert refused.returncode == 1
     assert json.loads(refused.stdout)["error"]["field"] == "shell"
     assert (here / path).read_text() == "somebody's own"
 
 
 def test_completion_needs_a_shell_that_it_knows() -> None:
-    refused = recollect("completion", "install", SHELL="/bin/csh")
+    refused = called("completion", "install", SHELL="/bin/csh")
     assert refused.returncode == 1
     assert "bash, zsh, fish" in refused.stderr
 
@@ -62,24 +62,24 @@ def test_completion_needs_a_shell_that_it_knows() -> None:
     [("recollect rec", "recall"), ("recollect audit ver", "verify"), ("recollect recall --exp", "--explain")],
 )
 def test_what_is_typed_is_completed(words: str, wanted: str) -> None:
-    done = recollect(_RECOLLECT_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+    done = called(_RECOLLECT_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
     assert wanted in done.stdout
 
 
 def test_an_export_replaces_a_file_only_if_told_to(here: Path) -> None:
     store("tea")
     (here / "out.json").write_text("precious")
-    refused = recollect("export", "out.json", "--json")
+    refused = called("export", "out.json", "--json")
     assert refused.returncode == 1
     assert json.loads(refused.stdout)["error"]["field"] == "file"
     assert (here / "out.json").read_text() == "precious"
-    assert recollect("export", "out.json", "--force").returncode == 0
+    assert called("export", "out.json", "--force").returncode == 0
     assert "tea" in (here / "out.json").read_text()
 
-    recollect("sessions", "create", "ann", "--id", "s1", "--store", "ledger:./log")
+    called("sessions", "create", "ann", "--id", "s1", "--store", "ledger:./log")
     (here / "s.jsonl").write_text("precious")
-    assert recollect("sessions", "export", "s1", "-o", "s.jsonl", "--store", "ledger:./log").returncode == 1
-    assert recollect("sessions", "export", "s1", "-o", "s.jsonl", "-f", "--store", "ledger:./log").returncode == 0
+    assert called("sessions", "export", "s1", "-o", "s.jsonl", "--store", "ledger:./log").returncode == 1
+    assert called("sessions", "export", "s1", "-o", "s.jsonl", "-f", "--store", "ledger:./log").returncode == 0
 
 
 def test_scores_stand_in_a_column() -> None:
@@ -91,7 +91,7 @@ def test_scores_stand_in_a_column() -> None:
 def test_the_parts_of_a_score_stand_in_a_column_and_their_names_are_true() -> None:
     store("Alice prefers tabs", "tabs are wide", conversation="c1")
     store("the tabs of the browser")
-    shown = recollect("recall", "tabs", "--explain").stdout
+    shown = called("recall", "tabs", "--explain").stdout
     ends = {len(line[: line.rindex(".") + 4]) for line in re.findall(r"^ .*\.\d{3}(?=\s+━)", shown, re.MULTILINE)}
     assert len(ends) == 1, shown
     with Memory("./memory") as memory:
@@ -197,6 +197,6 @@ def test_what_only_stores_has_no_model_at_work(words: list[str], monkeypatch: py
 
 
 def test_an_embedder_that_is_none_is_told_also_where_none_is_needed() -> None:
-    refused = recollect("remember", "tea", "--embedder", "nonsense", "--json")
+    refused = called("remember", "tea", "--embedder", "nonsense", "--json")
     assert refused.returncode == 1
     assert json.loads(refused.stdout)["error"]["field"] == "embedder"

@@ -1,4 +1,4 @@
-"""Sessions and plain-file stores on the command line: real processes, on real files."""
+"""Sessions and plain-file stores on the command line, on real files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 from click.testing import CliRunner
-from support.command_line import ANSI, recollect, terminal
+from support.command_line import ANSI, called, terminal
 
 from recollect import AccessError, Memory
 from recollect.cli.app import cli
@@ -26,7 +26,7 @@ ENTRIES = [
 
 def run(*words: str, code: int = 0, store: str = STORE, input: str = "") -> str:
     """What the command prints."""
-    done = recollect(*words, input=input, RECOLLECT_STORE=store)
+    done = called(*words, input=input, RECOLLECT_STORE=store)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -313,7 +313,7 @@ def test_a_session_is_exported_as_lines_or_as_one_document(alice: list[str]) -> 
     assert len(Path("out.jsonl").read_text().splitlines()) == 3
     assert ask("sessions", "export", "alice1")["session"]["session_id"] == "alice1"
     assert ask("sessions", "export", "alice1", "-o", "out.json")["format"] == "jsonl"
-    assert "jsonl is many" in recollect("sessions", "export", "alice1", "--format", "jsonl", "--json").stderr
+    assert "jsonl is many" in called("sessions", "export", "alice1", "--format", "jsonl", "--json").stderr
 
 
 # Looking after all of them
@@ -349,11 +349,11 @@ def test_verify_is_a_verb_of_memory_too(alice: list[str]) -> None:
 def test_damage_that_is_skipped_is_one_line_on_stderr(alice: list[str]) -> None:
     damage("alice1", 2)
 
-    done = recollect("sessions", "query", "alice1", "--store", STORE)
+    done = called("sessions", "query", "alice1", "--store", STORE)
 
     assert done.stderr == f"1 damaged line was skipped; look with: recollect verify --store {STORE}\n"
     assert "We deploy on Fridays" in done.stdout
-    assert recollect("sessions", "query", "alice1", "--store", STORE, "--json").stderr == ""
+    assert called("sessions", "query", "alice1", "--store", STORE, "--json").stderr == ""
 
 
 @pytest.mark.parametrize("store", ["./memory", "ledger:./memory", "notebook:./notes.jsonl"])
@@ -413,7 +413,7 @@ def test_one_session_that_fails_does_not_keep_the_others_waiting(alice: list[str
     metadata = log_of("alice1").parent / "metadata.json"
     metadata.write_text(json.dumps(json.loads(metadata.read_text()) | {"version": 99}))
 
-    done = recollect("rebuild", RECOLLECT_STORE=STORE)
+    done = called("rebuild", RECOLLECT_STORE=STORE)
 
     assert done.returncode == 1
     assert done.stderr.startswith("recollect: alice1: ")
@@ -463,27 +463,27 @@ def test_metrics_count_over_all_sessions(alice: list[str]) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_init_makes_a_store_of_the_kind_that_is_asked_for(words: list[str], file: str) -> None:
-    made = recollect("init", *words)
-    again = json.loads(recollect("init", *words, "--json").stdout)
+    made = called("init", *words)
+    again = json.loads(called("init", *words, "--json").stdout)
     assert made.stdout.startswith("Made the file " if file.endswith("notes.jsonl") else "Made the folder ")
     assert again["created"] is False
     assert Path(again["path"]).exists()
 
     first = next(line for line in made.stdout.splitlines() if line.startswith("Next: recollect "))
-    assert "recollect: there is no memory at" not in recollect("list", *words).stderr
-    recollect("remember", "tea", *words)
+    assert "recollect: there is no memory at" not in called("list", *words).stderr
+    called("remember", "tea", *words)
 
     assert Path(file).exists()
     assert all(word in first for word in words)
-    assert [record["content"] for record in json.loads(recollect("list", *words, "--json").stdout)] == ["tea"]
+    assert [record["content"] for record in json.loads(called("list", *words, "--json").stdout)] == ["tea"]
 
 
 @pytest.mark.parametrize("preset", ["ledger", "aegis"])
 def test_a_folder_says_its_kind_whatever_the_preset(preset: str) -> None:
-    recollect("remember", "tea", "--preset", preset)
+    called("remember", "tea", "--preset", preset)
 
     for words in ([], ["--preset", "atlas"], ["--preset", "ledger"]):
-        assert "tea" in recollect("list", *words).stdout
+        assert "tea" in called("list", *words).stdout
     assert not list(Path("memory").rglob("*.db"))
 
 
@@ -494,7 +494,7 @@ def test_a_notebook_that_is_not_there_is_an_error() -> None:
     assert "there is no memory at notebook:./n.jsonl" in failing("list", store="notebook:./n.jsonl")
     assert "is a folder" in failing("init", store="notebook:./folder.jsonl")
     assert "is a file; a memory is a folder" in failing("init", store="ledger:./file")
-    assert recollect("remember", "tea", "--store", "notebook:./n.jsonl").stderr == (
+    assert called("remember", "tea", "--store", "notebook:./n.jsonl").stderr == (
         "Started a new memory in notebook:./n.jsonl\n"
     )
 

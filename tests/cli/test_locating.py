@@ -7,93 +7,93 @@ import os
 from pathlib import Path
 
 import pytest
-from support.command_line import SECRET, recollect, store
+from support.command_line import SECRET, called, store
 
 from recollect import Memory
 
 
 def test_init_writes_settings_that_every_command_and_the_library_read(here: Path) -> None:
-    done = recollect("init", "./brain", "--preset", "atlas", "--workspace", "shop", "--agent", "zoe")
+    done = called("init", "./brain", "--preset", "atlas", "--workspace", "shop", "--agent", "zoe")
     assert done.returncode == 0
     assert "recollect.toml" in done.stdout
     text = (here / "brain" / "recollect.toml").read_text()
     assert 'preset = "atlas"' in text
     assert '# tenant = "acme"' in text
-    stored = json.loads(recollect("remember", "Alice prefers tabs", "--store", "brain", "--json").stdout)
+    stored = json.loads(called("remember", "Alice prefers tabs", "--store", "brain", "--json").stdout)
     assert stored["address"]["agent"] == "zoe"
     assert stored["address"]["workspace"] == "shop"
     with Memory("./brain") as memory:
         assert memory.preset.name == "atlas"
         assert [one.text for one in memory.list()] == ["Alice prefers tabs"]
-    other = json.loads(recollect("remember", "x", "--store", "brain", "--agent", "max", "--json").stdout)
+    other = json.loads(called("remember", "x", "--store", "brain", "--agent", "max", "--json").stdout)
     assert other["address"]["agent"] == "max"
-    environment = json.loads(recollect("remember", "y", "--store", "brain", "--json", RECOLLECT_AGENT="eve").stdout)
+    environment = json.loads(called("remember", "y", "--store", "brain", "--json", RECOLLECT_AGENT="eve").stdout)
     assert environment["address"]["agent"] == "eve"
-    whole = recollect("compact", "--all", "--store", "brain")
+    whole = called("compact", "--all", "--store", "brain")
     assert whole.returncode == 0, whole.stderr
-    assert recollect("verify", "--store", "brain").returncode == 0
-    assert recollect("backup", "copy", "--store", "brain").returncode == 0
+    assert called("verify", "--store", "brain").returncode == 0
+    assert called("backup", "copy", "--store", "brain").returncode == 0
 
 
 def test_init_again_changes_nothing(here: Path) -> None:
-    recollect("init", "./brain", "--agent", "zoe")
+    called("init", "./brain", "--agent", "zoe")
     before = (here / "brain" / "recollect.toml").read_text()
-    assert recollect("init", "./brain").returncode == 0
-    refused = recollect("init", "./brain", "--agent", "max")
+    assert called("init", "./brain").returncode == 0
+    refused = called("init", "./brain", "--agent", "max")
     assert refused.returncode == 1
     assert "agent: " in refused.stderr
     assert (here / "brain" / "recollect.toml").read_text() == before
 
 
 def test_init_of_a_file_and_of_a_kind(here: Path) -> None:
-    assert recollect("init", "notebook:./notes.jsonl", "--agent", "zoe").returncode == 0
+    assert called("init", "notebook:./notes.jsonl", "--agent", "zoe").returncode == 0
     assert (here / "notes.recollect.toml").exists()
-    assert recollect("init", "ledger:./log").returncode == 0
-    recollect("remember", "we deploy on Fridays", "--store", "./log")
+    assert called("init", "ledger:./log").returncode == 0
+    called("remember", "we deploy on Fridays", "--store", "./log")
     assert (here / "log" / "sessions").is_dir()
 
 
 def test_init_writes_no_secret(here: Path) -> None:
-    refused = recollect("init", "./brain", "--embedder", f"https://u:{SECRET}@host/v1#m")
+    refused = called("init", "./brain", "--embedder", f"https://u:{SECRET}@host/v1#m")
     assert refused.returncode == 1
     assert SECRET not in refused.stderr + refused.stdout
     assert not (here / "brain").exists()
 
 
 def test_a_bad_key_is_named(here: Path) -> None:
-    recollect("init", "./brain")
+    called("init", "./brain")
     (here / "brain" / "recollect.toml").write_text("presett = 'atlas'")
-    refused = recollect("list", "--store", "brain", "--json")
+    refused = called("list", "--store", "brain", "--json")
     assert refused.returncode == 1
     assert json.loads(refused.stdout)["error"]["field"] == "presett"
 
 
 @pytest.mark.parametrize("where", ["memory", ".aegis/memory", "brain"])
 def test_a_memory_is_found_from_below(here: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    recollect("init", where)
-    recollect("remember", "Alice prefers tabs", "--store", where)
+    called("init", where)
+    called("remember", "Alice prefers tabs", "--store", where)
     (here / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(here / "src" / "deep")
-    found = recollect("recall", "tabs")
+    found = called("recall", "tabs")
     assert "Alice prefers tabs" in found.stdout
     assert str(here / where) in found.stderr
-    assert recollect("recall", "tabs", "--json").stderr == ""
+    assert called("recall", "tabs", "--json").stderr == ""
     monkeypatch.chdir(here)
-    assert recollect("recall", "tabs").stderr == ""
+    assert called("recall", "tabs").stderr == ""
 
 
 def test_inside_the_memory_itself(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recollect("init", "brain")
-    recollect("remember", "Alice prefers tabs", "--store", "brain")
+    called("init", "brain")
+    called("remember", "Alice prefers tabs", "--store", "brain")
     monkeypatch.chdir(here / "brain")
-    assert "Alice" in recollect("list").stdout
+    assert "Alice" in called("list").stdout
 
 
 def test_a_folder_that_is_only_called_memory_is_not_taken(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "memory" / "src").mkdir(parents=True)
     (here / "work").mkdir()
     monkeypatch.chdir(here / "work")
-    assert recollect("remember", "Alice prefers tabs").returncode == 0
+    assert called("remember", "Alice prefers tabs").returncode == 0
     assert (here / "work" / "memory").is_dir()
 
 
@@ -101,16 +101,16 @@ def test_one_that_is_nearer_goes_first_and_init_looks_nowhere_else(here: Path, m
     store("far away")
     (here / "work").mkdir()
     monkeypatch.chdir(here / "work")
-    assert recollect("init").returncode == 0
+    assert called("init").returncode == 0
     assert (here / "work" / "memory" / "recollect.toml").exists()
-    recollect("remember", "nearby")
-    assert "far away" not in recollect("list").stdout
+    called("remember", "nearby")
+    assert "far away" not in called("list").stdout
 
 
 def test_of_several_none_is_guessed(here: Path) -> None:
     for name in ("one", "two"):
-        recollect("init", name)
-    refused = recollect("list")
+        called("init", name)
+    refused = called("list")
     assert refused.returncode == 1
     assert "one, two" in refused.stderr
 
@@ -119,4 +119,4 @@ def test_the_search_ends_at_home(here: Path, monkeypatch: pytest.MonkeyPatch) ->
     store("above home")
     (here / "home" / "work").mkdir(parents=True)
     monkeypatch.chdir(here / "home" / "work")
-    assert recollect("list", HOME=os.fspath(here / "home")).returncode == 1
+    assert called("list", HOME=os.fspath(here / "home")).returncode == 1

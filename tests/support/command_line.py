@@ -14,7 +14,10 @@ import sys
 import termios
 from typing import Any
 
+from click.testing import CliRunner
+
 from recollect import Memory, Record
+from recollect.cli.app import cli
 
 SECRET = "AKIA" + "Z7QX4MPL2RWT9KDN"
 MODULE = [sys.executable, "-m", "recollect"]
@@ -40,6 +43,14 @@ def recollect(*words: str, input: str = "", **env: str) -> subprocess.CompletedP
     )
     assert "Traceback" not in done.stderr
     return done
+
+
+def called(*words: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process, which takes a tenth of the time."""
+    kept = {name: None for name in os.environ if name not in CLEAN}
+    done = CliRunner().invoke(cli, words, input=input, env=kept | env)
+    assert "Traceback" not in done.stderr
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
