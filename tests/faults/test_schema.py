@@ -33,7 +33,9 @@ def old_file(store_url: str) -> Path:
     record = sample("a heron of old", id="0" * 32, tags=("birds",), created_at=datetime(2025, 1, 1, tzinfo=UTC))
     with closing(apsw.Connection(str(path))) as raw:
         raw.execute(FIRST)
+        raw.execute("ALTER TABLE memories ADD COLUMN derived_from TEXT")  # which a row of today has
         raw.execute(INSERT, to_row(1, record))
+        raw.execute("ALTER TABLE memories DROP COLUMN derived_from")
         raw.execute("INSERT INTO memories_text (rowid, text) VALUES (1, 'a heron of old')")
         raw.execute(f"PRAGMA application_id = {OURS}; PRAGMA user_version = 1")
     return path

@@ -110,7 +110,7 @@ def forget(view: View, wish: Forget) -> Receipt:
         raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
     view.memos.clear()  # this process keeps no copy either
     # What was derived may have been in the other place, and have been taken back by undo.
-    traces = {*places, *filter(view.store.written, view.places)}
+    traces = {*places, *filter(view.store.written, view.places)} if places else ()
     note = scrub(view, traces) if wish.erase else None
     if note is None and view.unsaved:
         note = "not saved yet: the disk refuses it, and it is forgotten in this process only"

@@ -184,10 +184,12 @@ class FileFolder:
 
     def settle_touches(self) -> bool:
         """Write the counted retrievals of all places. False if some could not be written."""
-        several = self.known()
+        several = [opened for opened in self.known() if opened.book.touches]
         for opened in several:
             with suppress(StoreError, OSError):
                 opened.writer.settle()
+            if opened.book.place not in self._recent:  # its files were closed for others before
+                opened.book.close_files()
         return not any(opened.book.touches for opened in several)
 
     def scan(
