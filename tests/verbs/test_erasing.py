@@ -221,6 +221,17 @@ def test_what_was_forgotten_is_erased_by_the_conditions_that_it_meets(memory: Me
     assert memory.get(other).text == "a fox"
 
 
+def test_what_has_the_same_id_in_another_place_is_left_alone(memory: Memory, location: str) -> None:
+    """A notebook counts the notes of each of its files."""
+    account = memory.remember(f"I prefer {WORD}", tier="account", kind="preference")
+    for _ in range(3):
+        memory.forget(memory.remember("a note that goes").id)
+    memory.forget(account.id)
+    assert memory.forget(account.id, erase=True).ids == (account.id,)
+    assert traces(location, WORD.encode()) == []
+    assert [record.text for record in memory.list()] == ["an ordinary memory that stays"]
+
+
 def test_another_view_cannot_erase_what_it_could_not_see(memory: Memory, location: str) -> None:
     ident = memory.at(account="ann").remember(f"a {WORD} bush").id
     memory.at(account="ann").forget(ident)

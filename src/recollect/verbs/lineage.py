@@ -77,7 +77,9 @@ class _Plan:
         self._view, self._records = view, records
         self._chosen = {record.id for record in records}
         self._replaced: _Replaced = {}
-        self._old: dict[str, Record] = {}
+        self._old: dict[tuple[Place, str], Record] = {}
+        """What undo data has: a notebook numbers the memories of each place anew."""
+        self._deleted: list[Record] = []
         self._erasure = Erasure()
         self._read({*places, *view.places, *map(Place.of, records)})
 
@@ -98,14 +100,15 @@ class _Plan:
             if place not in self._replaced:
                 self._replaced[place] = list(self._view.store.undos(place))
                 for _, before in self._replaced[place]:
-                    self._old |= {record.id: record for record in before.records}
+                    self._old |= {(place, record.id): record for record in before.records}
 
     def _find_deleted(self, missing: Collection[str], matches: Callable[[Record], bool] | None) -> None:
         view = self._view
-        for record in self._old.values():
-            wanted = record.id in missing and view.sees_memory(record)
-            if (wanted or (matches and matches(record))) and not self._stored(record.id, [Place.of(record)]):
-                self._erasure.deleted.add(record.id)
+        for (place, ident), record in self._old.items():
+            wanted = ident in missing and view.sees_memory(record)
+            if (wanted or (matches and matches(record))) and not view.store.get(place, [ident]):
+                self._erasure.deleted.add(ident)
+                self._deleted.append(record)
         for ident in set(missing) - self._erasure.deleted:
             if (place := self._deleted_in(ident)) is None:
                 raise NotFoundError(unseen(ident))
@@ -122,16 +125,10 @@ class _Plan:
                     return place
         return None
 
-    def _stored(self, ident: str, places: Iterable[Place]) -> tuple[Place, Record] | None:
-        for place in places:
-            for record in self._view.store.get(place, [ident]):
-                return place, record
-        return None
-
     def _follow(self) -> None:
         """From memory to source, and to the sources of that. One that is live stays; the others go as well."""
         erasure, view = self._erasure, self._view
-        waiting = [*self._records, *(self._old[ident] for ident in erasure.deleted & self._old.keys())]
+        waiting = [*self._records, *self._deleted]
         seen = {*self._chosen, *erasure.deleted}
         while waiting:
             derived = waiting.pop()
@@ -158,8 +155,10 @@ class _Plan:
                 for record in self._view.store.get(place, [ident]):
                     if _is_source(record, derived):
                         return place, record
-            if ident in self._old and _is_source(self._old[ident], derived):
-                return None, self._old[ident]
+            for place in self._replaced:
+                old = self._old.get((place, ident))
+                if old is not None and _is_source(old, derived):
+                    return None, old
         return None, None
 
     def _name_remaining(self) -> None:
