@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from support.common import Clock
+from support.common import LONG, Clock
 from support.stores import STORES, located
 
 from recollect import ConflictError, Memory, NotFoundError, RecollectError
@@ -39,7 +39,7 @@ def state(memory: Memory) -> dict[str, Any]:
             talk.id: [(note.key, note.value) for note in memory.at(conversation=talk.id).scratchpad.list()]
             for talk in talks
         },
-        "cases": memory.cases.list(),
+        "cases": sorted(memory.cases.list(), key=lambda case: case.question),
         "workflows": sorted((one.id, one.status, one.error) for one in workflows),
         "steps": sorted(
             (step.id, step.status, str(step.output)) for one in workflows for step in memory.workflows.steps(one.id)
@@ -98,7 +98,7 @@ UNDONE: dict[str, Operation] = {
     "revise": lambda m, c: m.revise(some(m, c, state="live"), content=f"a newer owl {c.random()}"),
     "forget": lambda m, c: m.forget(some(m, c), reason="no longer true"),
     "forget by tag": lambda m, c: m.forget(tag="bird"),
-    "forget a person": lambda m, c: (m.at(account="ann").remember(f"owl of ann {c.random()}"), m.forget(account="ann")),
+    "forget a person": lambda m, c: m.forget(account="ann"),
     "archive": lambda m, c: m.archive(some(m, c, state="live"), reason="old"),
     "restore": lambda m, c: m.restore(some(m, c, state="archived")),
     "channels.create": lambda m, c: m.channels.create(f"room{c.randrange(10**6)}", "for owls"),
@@ -137,6 +137,8 @@ def prepared(memory: Memory) -> None:
     memory.remember("an owl sleeps", tags=["bird"])
     memory.archive(memory.remember("a dodo owl").id)
     memory.channels.create("ops")
+    memory.at(account="ann").remember("ann has an owl")
+    memory.at(account="ann").cases.save("whose owl?", texts=["owl"])
     memory.conversations.idle(memory.conversations.start("foxes").id)
     started = memory.conversations.start("owls")
     memory.conversations.say(started.id, "user", "My name is Ada and I prefer owls.")
@@ -152,18 +154,10 @@ def prepared(memory: Memory) -> None:
 @pytest.mark.parametrize("name", UNDONE)
 def test_a_change_that_is_undone_leaves_everything_as_it_was(memory: Memory, name: str) -> None:
     prepared(memory)
-    before = state(memory)
-    if name == "forget a person":
-        memory.at(account="ann").remember("ann has an owl")
-        before = state(memory)
-        memory.forget(account="ann")
-    for seed in range(20):
-        if state(memory) == before and name != "remember again":  # which counts a retrieval, and no more
-            UNDONE[name](memory, random.Random(seed))
-    if name == "remember again":
-        UNDONE[name](memory, random.Random())
-    else:
-        assert state(memory) != before
+    before, seeds = state(memory), iter(range(20))
+    UNDONE[name](memory, random.Random(next(seeds)))
+    while state(memory) == before and name != "remember again":  # which counts a retrieval, and no more
+        UNDONE[name](memory, random.Random(next(seeds)))  # another choice: the first made no difference
     memory.undo()
     assert state(memory) == before
     assert all(log.ok for log in memory.audit.verify())
@@ -238,7 +232,7 @@ def test_an_account_cannot_undo_what_others_did_to_shared_memories(memory: Memor
     assert state(memory) == before
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(20 if LONG else 2))
 def test_random_changes_are_undone_one_by_one(memory: Memory, clock: Clock, seed: int) -> None:
     """A walk: after each step undo leads back to the state before it, and sometimes the walk goes on."""
     chance, walked = random.Random(seed), 0
@@ -247,8 +241,6 @@ def test_random_changes_are_undone_one_by_one(memory: Memory, clock: Clock, seed
         clock.forward(minutes=1)
         operations = UNDONE if chance.random() < 0.9 else FINAL
         name = chance.choice(sorted(operations))
-        if name == "forget a person":  # which is two changes
-            continue
         before, again = state(memory), chance.getstate()
         try:
             operations[name](memory, chance)
