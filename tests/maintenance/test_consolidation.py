@@ -321,6 +321,16 @@ def test_nothing_is_ever_lost(made: list[dict[str, Any]], cap: int, force: bool,
         assert not force or len(mine) - len(gone) <= cap
 
 
+@pytest.mark.clause("INK-19")
+def test_what_would_be_merged_into_what_the_cap_archives_is_archived_too() -> None:
+    faded = {"importance": 0.1, "accessed_at": NOW - 100 * DAY, "created_at": NOW - 100 * DAY}
+    texts = ["owl", "owl", "a fox"]
+    live = [record(f"{n:032x}", content=text, **(faded if text == "owl" else {})) for n, text in enumerate(texts)]
+    plan = consolidation.plan(live, Consolidation(enabled=True, cap=1), PerTier(), NOW)
+    after = {one.id: one for one in live} | changed({one.id: one for one in live}, plan.steps, NOW)
+    assert [one.content for one in after.values() if one.state(NOW) == "live"] == ["a fox"]
+
+
 KILLED = """
 import os, sys
 import recollect.maintenance.steps as steps

@@ -39,7 +39,11 @@ def plan(records: Sequence[Record], rules: Consolidation, decay: Decay, now: dat
         steps += merges
         gone = {step.id for step in merges}
         left = [record for record in left if record.id not in gone]
-    return Plan(tuple(steps + _over_cap(left, relevance, rules.cap)), note=note)
+    over = _over_cap(left, relevance, rules.cap)
+    whys = {step.id: step.why for step in over}
+    # What would be merged into a memory that is archived itself is archived with it.
+    steps = [Step(step.id, "archive", whys[step.by]) if step.by in whys else step for step in steps]
+    return Plan(tuple(steps + over), note=note)
 
 
 def _over_cap(records: Sequence[Record], relevance: dict[str, float], cap: int) -> list[Step]:
