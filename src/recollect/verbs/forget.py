@@ -140,7 +140,7 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
     if wish.agent is not None:
         parts.append("the agent's name in the audit log, as who made its changes")
     if wish.account is not None:
-        parts.append("memories that belong to no account, or to another one, and speak of this person")
+        parts.append("memories and workflows that belong to no account, or to another one, and speak of this person")
         parts.append("logins and keys of a server that are bound to the account: see `recollect people` and `keys`")
     if "workspace" in view.bound:
         parts.append("other workspaces: this view is bound to one")
