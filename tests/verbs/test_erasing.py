@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.common import Clock
+from support.common import Clock, Script
 from support.stores import STORES, located, traces
 
 from recollect import AccessError, ConflictError, Memory, NotFoundError, Record
@@ -239,6 +239,32 @@ def test_another_view_cannot_erase_what_it_could_not_see(memory: Memory, locatio
         memory.at(account="bob").forget(ident, erase=True)
     assert memory.at(account="ann").undo().action == "undo"
     assert memory.at(account="ann").get(ident).text == f"a {WORD} bush"
+
+
+KILLED = """
+import os, sys
+from recollect import Memory
+from recollect.verbs import forget
+forget.scrub = lambda *given: os.kill(os.getpid(), 9)
+with Memory(sys.argv[1], embedder="none") as memory:
+    memory.at(account="u1").forget(account="u1", erase=True)
+"""
+
+
+def test_an_erasure_that_was_killed_is_finished_by_the_next(location: str, start: Callable[..., Script]) -> None:
+    if location.startswith("postgresql"):
+        return  # there is nothing to be done after the transaction
+    with Memory(location, embedder="none") as memory:
+        for number in range(20):
+            memory.at(account="u1").remember(f"{number} {WORD} " * 50)
+    script = start(KILLED, location)
+    script.communicate()
+    assert script.returncode == -9
+    with Memory(location, embedder="none") as memory:
+        assert memory.list(state=None) == []
+        receipt = memory.forget(account="u1", erase=True)
+        assert (receipt.count, receipt.erased) == (0, True)
+        assert traces(location, WORD.encode()) == []
 
 
 # Whose it is

@@ -109,13 +109,20 @@ def forget(view: View, wish: Forget) -> Receipt:
     else:
         raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
     view.memos.clear()  # this process keeps no copy either
-    # What was derived may have been in the other place, and have been taken back by undo.
-    traces = {*places, *filter(view.store.written, view.places)} if places else ()
-    note = scrub(view, traces) if wish.erase else None
+    note = scrub(view, _with_traces(view, wish, places)) if wish.erase else None
     if note is None and view.unsaved:
         note = "not saved yet: the disk refuses it, and it is forgotten in this process only"
     relieve(view, selected.records)
     return _receipt(view, wish, reason, selected, entries, note)
+
+
+def _with_traces(view: View, wish: Forget, places: set[Place]) -> set[Place]:
+    """Also where nothing was found: a process may have been killed before it had removed the last traces, or what was
+    derived may have been in another place, and have been taken back by undo."""
+    if view.on_disk is None:
+        return places
+    scope = {place for one in _scope(view, wish) for place in one.places}
+    return places | set(filter(view.store.written, scope))
 
 
 def _receipt(
