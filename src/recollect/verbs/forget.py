@@ -26,6 +26,7 @@ from recollect.view import View
 REF_CODES = "ref_codes"
 """The shelf of what conversations are called in links."""
 _TRIES = 50
+_IN_MEMORY = "the disk refuses it; if this process ends before it is saved, what was on the disk may be back"
 _EMPTIED: dict[str, dict[str, Any]] = {"channels": {"description": ""}}
 """Shelves of what stays when its author goes, and what a person may have written there."""
 
@@ -113,7 +114,7 @@ def forget(view: View, wish: Forget) -> Receipt:
     traces = {*places, *filter(view.store.written, view.places)}
     note = scrub(view, traces) if wish.erase else None
     if note is None and view.unsaved:
-        note = "not saved yet: the disk refuses it, and it is forgotten in this process only"
+        note = f"not saved yet: {_IN_MEMORY}"
     relieve(view, selected.records)
     return _receipt(view, wish, reason, selected, entries, note)
 
@@ -311,8 +312,12 @@ def scrub(view: View, places: Iterable[Place]) -> str | None:
     except ConcurrencyError:
         return "another process still reads older data; run compact to remove the last traces from the disk"
     except StoreError as error:
-        done = "it is forgotten, which undo cannot take back, but not erased from the disk yet"
-        error.args = (f"{done}: {error}. Then run compact, which removes the last traces",)
+        if any(map(view.on_disk.unsaved, places)):
+            done, then = f"it is forgotten in this process only: {_IN_MEMORY}", "Then forget it again with erase"
+        else:
+            done = "it is forgotten, which undo cannot take back, but not erased from the disk yet"
+            then = "Then run compact, which removes the last traces"
+        error.args = (f"{done}: {error}. {then}",)
         raise
     return None
 

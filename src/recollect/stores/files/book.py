@@ -66,6 +66,8 @@ class Book:
         self.owner = 0
         """The thread whose transaction is staged."""
         self.unsaved_because = ""
+        self.undropped: set[int] = set()
+        """Entries whose undo data was dropped, but the disk has refused to write the file without it."""
         self.now: Callable[[], datetime] = utc_now
 
     @property
@@ -227,11 +229,11 @@ class Book:
 
     def undo_lines(self) -> list[bytes]:
         staged = self.mine()
-        dropped = staged.dropped_undo if staged else {}
+        dropped = {*self.undropped, *(staged.dropped_undo if staged else ())}
         return [line for head, line in audit_file.undo_heads(self._lines(UNDO)) if head.seq not in dropped]
 
     def before(self, seq: int) -> Before | None:
-        if self.mine() is None and not self.reader.unsaved:
+        if self.mine() is None and not self.reader.unsaved and not self.undropped:
             return self.audit.before(seq)
         for head, line in audit_file.undo_heads(self.undo_lines()):
             if head.seq == seq:

@@ -378,6 +378,9 @@ class FileFolder:
         return len(opened.book.reader.unsaved) if opened else 0
 
     def scrub(self, place: Place) -> None:
+        book = self.book(place)
+        with book.guard:
+            book.reader.purge_unsaved()
         self.compact(place)
 
     def compact(self, place: Place) -> int:
@@ -391,8 +394,13 @@ class FileFolder:
     def _compacted(self, opened: Opened) -> int:
         """Of this very book: another thread may have closed the folder since, and a book that is opened anew would wait
         for the lock of this one."""
-        with opened.writer.turn("compact"):
-            return compact(opened.book)
+        writer = opened.writer
+        with writer.turn("compact"):
+            writer.drop_undo()
+            freed = compact(opened.book)
+            if opened.book.reader.unsaved:  # there may be room now
+                writer.write_unsaved()
+            return freed
 
     def damage(self, place: Place) -> list[Damage]:
         return self.book(place).damage()

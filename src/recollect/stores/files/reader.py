@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from recollect.errors import StoreError
 from recollect.stores.files import files
+from recollect.stores.files.audit_file import undo_heads
 from recollect.stores.files.files import MISSING, AppendOnly, Identity
-from recollect.stores.files.fileset import COUNTER, VECTORS, FileSet
+from recollect.stores.files.fileset import COUNTER, TOMBSTONES, UNDO, VECTORS, FileSet
 from recollect.stores.files.formats import Format
+from recollect.stores.files.lines import without_reason
 from recollect.stores.files.metrics import CORRUPTION, Meter
 from recollect.stores.files.state import PENDING, UNREADABLE, Row, State, decode_vector
 from recollect.stores.port import Damage, Place
@@ -165,6 +167,25 @@ class Reader:
                 for line in files.lines(parts.get(name, b"")):
                     self.state.read(name, line._replace(start=PENDING, end=PENDING))
         self.revision += 1
+
+    def drop_unsaved_undo(self, seqs: Container[int]) -> None:
+        """Forget the undo data of these entries that no file has yet."""
+        for number, parts in enumerate(self.unsaved):
+            if lines := parts.get(UNDO):
+                left = b"".join(line + b"\n" for head, line in undo_heads(lines.splitlines()) if head.seq not in seqs)
+                self.unsaved[number] = {**parts, UNDO: left}
+
+    def purge_unsaved(self) -> None:
+        """Forget whatever no file has yet of memories and things that are deleted: it must not be written anywhere."""
+        self.unsaved = [
+            {name: self._purged(name, data) if name in self._fileset.read else data for name, data in parts.items()}
+            for parts in self.unsaved
+        ]
+
+    def _purged(self, name: str, data: bytes) -> bytes:
+        if name == TOMBSTONES:  # they are needed, but not the reasons, which a person has written
+            return b"".join(without_reason(line.data) for line in files.lines(data))
+        return b"".join(line.data + b"\n" for line in files.lines(data) if self.state.is_current(name, line.data))
 
     # What stands at a place in a file
 
