@@ -17,6 +17,7 @@ from recollect.filters import PRIVATE_KINDS, Filter, is_private, may_see, visibl
 from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
 from recollect.policies.secrets import screen_name
+from recollect.policies.upkeep import expired_undo
 from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 from recollect.skills import Skills
@@ -37,6 +38,10 @@ CONVERSATIONS = "conversations"
 """The shelf of conversations that were started, each in a channel."""
 CHANGES = ("created", "changed", "deleted", "things_changed")
 """Details of an audit entry that name what was changed."""
+
+
+_UNDO_EVERY = 64
+"""After so many audit entries expired undo data is dropped, also where nobody runs maintenance."""
 
 
 class Conditions(TypedDict, total=False):
@@ -313,7 +318,19 @@ class View(msgspec.Struct, frozen=True):
             self.store.keep(place, thing)
             details["text"] = text.hash
         entry = Entry(0, ident, self.now(), action, message, (self.acting or self)._actor(), details)
-        return self.store.append(place, entry, before, things)
+        entry = self.store.append(place, entry, before, things)
+        if entry.seq % _UNDO_EVERY == 0:
+            self.drop_expired_undo(place)
+        return entry
+
+    def expired_undo(self, place: Place) -> list[int]:
+        """The entries of the audit log whose undo data is older or larger than the preset keeps."""
+        return expired_undo(self.preset.maintenance, self.store.undo_sizes(place), self.now())
+
+    def drop_expired_undo(self, place: Place) -> int:
+        """Called in a transaction. Returns of how many changes."""
+        expired = self.expired_undo(place)
+        return self.store.forget_before(place, seqs=expired) if expired else 0
 
     def forget_texts(self, place: Place, ids: Set[str]) -> None:
         """Remove the words beside entries of the audit log that name these memories. Called in a transaction."""

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -60,6 +60,14 @@ class Text(msgspec.Struct, frozen=True):
     def body(self, ids: Iterable[str]) -> dict[str, Any]:
         """As it stands on the shelf. `ids` are those of the memories that the entry names."""
         return {**msgspec.to_builtins(self), "ids": list(ids)}
+
+
+class UndoSize(NamedTuple):
+    """What it takes to undo one entry."""
+
+    seq: int
+    at: datetime
+    bytes: int
 
 
 class Break(msgspec.Struct, frozen=True):

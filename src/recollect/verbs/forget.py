@@ -286,7 +286,7 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
                 view.log(place, "forget", message, records, things, reason, deleted=ids, things_changed=names(things))
             )
             continue
-        view.store.forget_before(place, seqs=erasure.undos.get(place, []))
+        view.store.forget_before(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
         view.forget_texts(place, {*ids, *erasure.deleted, *erasure.sources})
         entries.append(view.log(place, "erase", message, reason=reason, deleted=ids, things_changed=names(things)))
     return entries

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -159,16 +158,6 @@ def _spans(data: bytes) -> dict[int, tuple[int, int]]:
 def before(line: bytes) -> Before:
     undo = _undo(line)
     return Before(undo.before, undo.things)
-
-
-def forgotten(lines: Iterable[bytes], until: datetime | None, seqs: Sequence[int] | None) -> list[int]:
-    """The numbers of entries whose undo is older than a time, and among these numbers."""
-    wanted = None if seqs is None else set(seqs)
-    return [
-        head.seq
-        for head, _ in undo_heads(lines)
-        if (until is None or head.at < until) and (wanted is None or head.seq in wanted)
-    ]
 
 
 def renumbered(parts: Mapping[str, bytes], last: Last) -> dict[str, bytes]:

@@ -25,6 +25,7 @@ from recollect.stores.files.config import Config
 from recollect.stores.files.files import AppendOnly
 from recollect.stores.files.fileset import AUDIT, UNDO, Appender, FileSet
 from recollect.stores.files.formats import Format
+from recollect.stores.files.lines import UndoHead
 from recollect.stores.files.metrics import Meter
 from recollect.stores.files.reader import MovedError, Reader, tell_failure, verify
 from recollect.stores.files.staging import Staged
@@ -227,21 +228,21 @@ class Book:
         more = staged.lines.get(name, []) if staged else []
         return self.audit.lines(name, *(parts.get(name, b"") for parts in self.reader.unsaved), *more)
 
-    def undo_lines(self) -> list[bytes]:
+    def undo_lines(self) -> list[tuple[UndoHead, bytes]]:
         staged = self.mine()
         dropped = {*self.undropped, *(staged.dropped_undo if staged else ())}
-        return [line for head, line in audit_file.undo_heads(self._lines(UNDO)) if head.seq not in dropped]
+        return [(head, line) for head, line in audit_file.undo_heads(self._lines(UNDO)) if head.seq not in dropped]
 
     def before(self, seq: int) -> Before | None:
         if self.mine() is None and not self.reader.unsaved and not self.undropped:
             return self.audit.before(seq)
-        for head, line in audit_file.undo_heads(self.undo_lines()):
+        for head, line in self.undo_lines():
             if head.seq == seq:
                 return audit_file.before(line)
         return None
 
     def undos(self) -> list[tuple[int, Before]]:
-        return [(head.seq, audit_file.before(line)) for head, line in audit_file.undo_heads(self.undo_lines())]
+        return [(head.seq, audit_file.before(line)) for head, line in self.undo_lines()]
 
     # Files
 

@@ -14,10 +14,9 @@ from recollect import forking, imports
 from recollect.errors import StoreError
 from recollect.filters import Filter
 from recollect.record import Record, new_id, utc_now
-from recollect.stores.audit import Entry
+from recollect.stores.audit import Entry, UndoSize
 from recollect.stores.copies import Copies
 from recollect.stores.files import files, unsaved
-from recollect.stores.files.audit_file import forgotten
 from recollect.stores.files.book import Book
 from recollect.stores.files.copying import copy
 from recollect.stores.files.metrics import QUERY, Meter
@@ -321,19 +320,19 @@ class FileFolder:
         book = self.book(place)
         return book.read(lambda: book.before(seq))
 
-    def undo_count(self, place: Place, until: datetime) -> int:
+    def undo_sizes(self, place: Place) -> list[UndoSize]:
         book = self.book(place)
-        return book.read(lambda: len(forgotten(book.undo_lines(), until, None)))
+        return book.read(lambda: [UndoSize(head.seq, head.at, len(line)) for head, line in book.undo_lines()])
 
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         book = self.book(place)
         return iter(book.read(book.undos))
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
+    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
         if not self._exists(place):
             return 0
         with self.transaction(place) as opened:
-            return opened[place].changes.forget_before(until, seqs)
+            return opened[place].changes.forget_before(seqs)
 
     # Shelves
 

@@ -193,7 +193,6 @@ class State:
         if row is not None and row.version <= version:
             self.lose(ident)
 
-
     def is_current(self, name: str, data: bytes) -> bool:
         """Whether a line tells of something that was not deleted or replaced since."""
         if name == SHELVES:
