@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from recollect import validation
-from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
+from recollect.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
 from recollect.filters import PRIVATE_KINDS, Filter, is_private, may_see, visible
 from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
@@ -22,7 +22,8 @@ from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 from recollect.skills import Skills
 from recollect.stores.audit import TEXTS, Entry, Text
-from recollect.stores.port import NO_SETTINGS, OnDisk, Place, Settings, Store, by_place
+from recollect.stores.integrity import CHANGED, intact, is_intact
+from recollect.stores.port import NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
 
@@ -226,8 +227,21 @@ class View(msgspec.Struct, frozen=True):
         """Whether it sees all that is in its workspace."""
         return not self.bound.intersection(("account", "channel", "conversation", "agent"))
 
-    def get(self, ids: Sequence[str]) -> list[Record]:
-        """Of these memories those that exist and that this view may see, in whatever state."""
+    def get(self, ids: Sequence[str], *, damaged: bool = False) -> list[Record]:
+        """Of these memories those that exist and that this view may see, in whatever state.
+
+        Those that were changed outside recollect are left out, unless `damaged` ones are asked for: to be deleted.
+        """
+        records = self._stored(ids)
+        return records if damaged else list(intact(records))
+
+    def scan(
+        self, where: Filter, *, order: Order = "oldest", after: After | None = None, limit: int | None = None
+    ) -> Iterator[Record]:
+        """The store's scan, without memories that were changed outside recollect."""
+        return intact(self.store.scan(where, order=order, after=after, limit=limit))
+
+    def _stored(self, ids: Sequence[str]) -> list[Record]:
         own, shared = self.places
         records = [record for record in self.store.get(own, ids) if self.sees_memory(record)]
         if len(records) < len(ids) and own != shared:
@@ -244,20 +258,20 @@ class View(msgspec.Struct, frozen=True):
                 f"{kind}: only a key that is bound to the agent {self.address.agent}, or an admin, may do this"
             )
 
-    def find(self, ids: str | Sequence[str]) -> list[Record]:
-        """These memories, in order. NotFoundError for one that does not exist, or that this view may not see."""
+    def find(self, ids: str | Sequence[str], *, damaged: bool = False) -> list[Record]:
+        """These memories, in order. NotFoundError for one that does not exist, or that this view may not see;
+        CorruptionError for one that was changed outside recollect, unless `damaged` ones are asked for."""
         wanted = validation.memory_ids(ids)
-        records = {record.id: record for record in self.get(wanted)}
+        records = {record.id: record for record in self._stored(wanted)}
         for ident in wanted:
             if ident not in records:
                 raise NotFoundError(unseen(ident))
+            if not damaged and not is_intact(records[ident]):
+                raise CorruptionError(f"memory {ident} {CHANGED}. Restore it from a backup, or forget it")
         return [records[ident] for ident in wanted]
 
     def one(self, ident: str, field: str = "id") -> Record:
-        records = self.get((validation.memory_id(ident, field),))
-        if not records:
-            raise NotFoundError(unseen(ident))
-        return records[0]
+        return self.find([validation.memory_id(ident, field)])[0]
 
     def sees(self, thing: Thing) -> bool:
         """Whether this view sees something on a shelf: by its owner, and by its channel where it is in one."""

@@ -209,7 +209,7 @@ class Sessions:
         view = self._at(session_id)
         decay, now = view.decay, view.now()
         every = view.where(state=None, tiers=("workspace", "channel", "conversation"))
-        entries = [_entry(record, decay, now) for record in view.store.scan(every)]
+        entries = [_entry(record, decay, now) for record in view.scan(every)]
         if format == "jsonl":
             out = BytesIO()
             for entry in entries:

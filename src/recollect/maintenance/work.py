@@ -49,7 +49,7 @@ class Job:
 def live(view: View, place: Place) -> list[Record]:
     """What a view sees in one place."""
     tiers = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
-    return list(view.store.scan(view.where(tiers=tiers)))
+    return list(view.scan(view.where(tiers=tiers)))
 
 
 class DecayJob(Job):

@@ -14,7 +14,7 @@ from recollect.errors import AccessError, ConcurrencyError, ConflictError, Input
 from recollect.filters import Filter, belongs_to
 from recollect.record import Record, new_id
 from recollect.stores.audit import GENESIS, Entry
-from recollect.stores.port import Place, by_place
+from recollect.stores.port import Checked, Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.text.times import point
 from recollect.verbs.archive import checked_reason, memories_text, reread
@@ -145,6 +145,8 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
         parts.append("logins and keys of a server that are bound to the account: see `recollect people` and `keys`")
     if "workspace" in view.bound:
         parts.append("other workspaces: this view is bound to one")
+    if isinstance(view.store, Checked) and any(map(view.store.damage, view.places)):
+        parts.append("damaged memories of which nobody can tell whose they are: see `recollect verify`")
     return tuple(parts)
 
 
@@ -184,7 +186,7 @@ def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Sele
         if conditions:
             raise InputError("id", "cannot be combined with other conditions")
         wanted = validation.memory_ids(wish.id)
-        records = view.get(wanted) if wish.erase else view.find(wanted)
+        records = view.get(wanted, damaged=True) if wish.erase else view.find(wanted, damaged=True)
         selected = _grouped(view, records, {})
         if wish.erase:
             missing = set(wanted) - {record.id for record in records}
