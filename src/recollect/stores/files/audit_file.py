@@ -160,6 +160,31 @@ def before(line: bytes) -> Before:
     return Before(undo.before, undo.things)
 
 
+class _Changes(msgspec.Struct, frozen=True):
+    created: list[str] = []
+    restored: list[str] = []
+    deleted: list[str] = []
+    removed: list[str] = []
+
+
+class _Changing(msgspec.Struct):
+    meta: _Changes = _Changes()
+
+
+_changing = msgspec.json.Decoder(_Changing).decode
+
+
+def last_changes(lines: Iterable[bytes]) -> dict[str, bool]:
+    """Of each memory that the log names, whether it was stored last (True) or deleted (False)."""
+    stored: dict[str, bool] = {}
+    for line in lines:
+        with suppress(*UNREADABLE):
+            meta = _changing(line).meta
+            stored |= dict.fromkeys((*meta.created, *meta.restored), True)
+            stored |= dict.fromkeys((*meta.deleted, *meta.removed), False)
+    return stored
+
+
 def renumbered(parts: Mapping[str, bytes], last: Last) -> dict[str, bytes]:
     """What was kept in memory, as it must be written after what others have logged meanwhile."""
     logged = [_entry(line) for line in parts.get(AUDIT, b"").splitlines()]

@@ -223,6 +223,10 @@ class Book:
     def entries(self, contains: Sequence[str], about: str, newest_first: bool, limit: int | None) -> Iterator[Entry]:
         return audit_file.entries(self._lines(AUDIT), contains, about, newest_first, limit)
 
+    def stored_by_audit(self) -> dict[str, bool]:
+        """Of each memory that the audit log names, whether it was stored last, or deleted."""
+        return audit_file.last_changes(self._lines(AUDIT))
+
     def _lines(self, name: str) -> list[bytes]:
         staged = self.mine()
         more = staged.lines.get(name, []) if staged else []

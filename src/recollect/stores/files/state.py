@@ -88,6 +88,9 @@ class State:
         """By shelf and key, in the order in which they were first kept."""
         self.highest = highest
         """The highest number that an id was ever given."""
+        self.unburied: dict[str, int] = {}
+        """Memories that are left out because the audit log says that they were deleted, and no tombstone does: the
+        versions up to which they are."""
         self.lines = 0
         self.oldest_schema = SCHEMA_VERSION
         self.damage: dict[tuple[str, int], Damage] = {}

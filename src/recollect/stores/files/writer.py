@@ -17,7 +17,7 @@ from recollect.stores.audit import Entry
 from recollect.stores.files import audit_file, files, unsaved
 from recollect.stores.files.book import Book
 from recollect.stores.files.fileset import AUDIT, CHANGES, TOMBSTONES, UNDO, VECTORS
-from recollect.stores.files.lines import Change, Changed, line, named
+from recollect.stores.files.lines import Change, Changed, Tombstone, line, named
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.metrics import CONTENTION, WRITE
 from recollect.stores.files.reader import Parts, tell, tell_failure
@@ -179,12 +179,24 @@ class Writer:
         if book.undropped:
             with suppress(StoreError):
                 self.drop_undo()
+        if book.reader.state.unburied:
+            self._bury_again()
         state = book.reader.state
         old = state.oldest_schema < SCHEMA_VERSION
         if not book.reader.unsaved and ((book.format.rewrites and state.tombs) or old):
             self._tidy()
             if old and book.session is not None and book.reader.state.oldest_schema >= SCHEMA_VERSION:
                 book.session.migrated()
+
+    def _bury_again(self) -> None:
+        """Write tombstones in place of those that were lost: after this write nothing tells that they were."""
+        book, at = self.book, self.book.now()
+        unburied = book.reader.state.unburied.items()
+        stones = [Tombstone(ident, at, "its tombstone was lost", version) for ident, version in unburied]
+        book.appender.append({TOMBSTONES: b"".join(map(line, stones))}, book.reader.at)
+        with book.guard:
+            book.reader.reset()
+            book.reader.refresh()
 
     def write_unsaved(self) -> None:
         """In a turn: try to write what was kept in memory; leave it there if that still fails."""
