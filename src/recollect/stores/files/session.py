@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, CorruptionError, SizeLimitError
+from recollect.errors import ConflictError, CorruptionError, InputError, SizeLimitError
 from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
 from recollect.record import SCHEMA_VERSION, Record
-from recollect.stores.files import aside, files, snapshots
+from recollect.stores.files import aside, config, files, snapshots
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import LEDGER_DECAY
 from recollect.stores.files.files import MISSING, Identity
@@ -32,6 +32,7 @@ _SMALL_TAIL = 65_536
 COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
 """The files that decide what a session holds, and whose sizes its limit is about."""
 _SETTINGS = ("user_id", "created_at", "decay_config", "inherited_decay", "compaction_config", "preferences")
+_OVERRIDES = ("decay_config", "compaction_config", "preferences")
 _UNCOUNTED = (UNDO, AUDIT, VECTORS, SHELVES)
 
 
@@ -196,10 +197,21 @@ class Session:
         return known[1]
 
     def _read(self, name: str) -> SessionMetadata | None:
-        path = self._path(name)
-        with suppress(CorruptionError, msgspec.MsgspecError, UnicodeDecodeError):
-            return snapshots.read_metadata(files.read_whole(path), path)
-        return None
+        """InputError names a setting that a person got wrong. None if the file cannot be read for another reason."""
+        path, data = self._path(name), b""
+        try:
+            data = files.read_whole(path)
+            return snapshots.read_metadata(data, path)
+        except msgspec.ValidationError as error:
+            if any(f"`$.{block}" in str(error) for block in _OVERRIDES):
+                config.convert(data, SessionMetadata, path)
+            return None
+        except (CorruptionError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+    def check_settings(self) -> None:
+        """InputError for a setting in the metadata that is wrong: before anything is written, and so overwritten."""
+        self._kept()
 
     def write_metadata(self, *, durable: bool = True, **changes: Any) -> SessionMetadata:
         known, now = self.metadata(), self._book.now()
@@ -227,8 +239,10 @@ class Session:
             self._replace(SETTINGS, data)
 
     def audit_entries(self) -> int:
-        kept = self._kept()
-        return kept.audit_entries if kept else 0
+        with suppress(InputError):  # a setting is wrong, which says nothing about the log
+            kept = self._kept()
+            return kept.audit_entries if kept else 0
+        return 0
 
     def _part(self) -> SessionPart:
         """What the indices of all sessions say of this one."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from recollect.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
+from recollect.errors import ConcurrencyError, ReadOnlyError, RecollectError, StoreError, UnsavedWarning
 from recollect.record import SCHEMA_VERSION, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.files import audit_file, files, unsaved
@@ -174,6 +174,8 @@ class Writer:
     def _prepare(self) -> None:
         """Write what was put off: what the disk refused, and files that must be written anew."""
         book = self.book
+        if book.session is not None:
+            book.session.check_settings()
         if book.reader.unsaved:
             self.write_unsaved()
         if book.undropped:
@@ -409,7 +411,7 @@ class Writer:
             if book.fileset.exists():
                 with self.turn("touch", seconds):
                     pass
-        except (StoreError, OSError) as error:
+        except (RecollectError, OSError) as error:
             level = logging.WARNING if isinstance(error, ConcurrencyError) else logging.ERROR
             tell(book.place, level, "retrievals not counted yet", problem=str(error))
 
