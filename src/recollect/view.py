@@ -24,6 +24,7 @@ from recollect.skills import Skills
 from recollect.stores.audit import TEXTS, Entry, Text
 from recollect.stores.integrity import CHANGED, intact, is_intact
 from recollect.stores.port import NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
+from recollect.stores.sessions import SessionStore
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
 
@@ -212,7 +213,16 @@ class View(msgspec.Struct, frozen=True):
     @property
     def unsaved(self) -> int:
         """Writes to where this view looks that are in memory only, because the disk refuses them."""
+        if isinstance(self.store, SessionStore) and "workspace" not in self.bound:
+            return self.store.unsaved_writes(self.address.tenant)
         return 0 if self.on_disk is None else sum(map(self.on_disk.unsaved, self.places))
+
+    def checked_places(self) -> list[Place]:
+        """Where damage concerns this view: where it looks, and for the memory that holds sessions all of them."""
+        if not isinstance(self.store, SessionStore) or "workspace" in self.bound:
+            return list(self.places)
+        held = [place for place in self.store.places(self.address.tenant) if not place.hidden]
+        return list(dict.fromkeys([*self.places, *held]))
 
     def told(self, records: Sequence[Record]) -> list[Record]:
         """What was just written, marked where the disk refused it. Writes of a place are saved in their order."""

@@ -120,6 +120,14 @@ class SessionStore(Protocol):
         """How many memories are deleted, but not gone from the disk before the next compaction."""
         ...
 
+    def unsaved_writes(self, tenant: str) -> int:
+        """Writes to all sessions that the disk refuses so far."""
+        ...
+
+    def damaged_entries(self, place: Place) -> int:
+        """How many entries of a session cannot be read, and are left out."""
+        ...
+
     def without_tag(self, tenant: str, tag: str) -> set[str]:
         """Sessions that are known to have no memory with the tag, and so need not be searched for it."""
         ...

@@ -224,7 +224,7 @@ def verify(view: View) -> list[Damage]:
     """What is not as it was written."""
     if not view.whole:
         raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
-    return [one for place in view.places for one in damaged(view.store, place)]
+    return [_named(view, place, one) for place in view.checked_places() for one in damaged(view.store, place)]
 
 
 def damaged(store: Store, place: Place) -> list[Damage]:
@@ -244,8 +244,13 @@ def _changed(store: Store, place: Place) -> Iterator[Damage]:
 def _missing(view: View) -> Iterator[Damage]:
     """What a store finds by itself: where it is one of files, that is all there is to find."""
     if isinstance(view.store, Checked):
-        for place in view.places:
-            yield from view.store.damage(place)
+        for place in view.checked_places():
+            yield from (_named(view, place, damage) for damage in view.store.damage(place))
+
+
+def _named(view: View, place: Place, damage: Damage) -> Damage:
+    """With the workspace, where it is another than the view's."""
+    return damage if place in view.places else damage._replace(where=f"{place.workspace}: {damage.where}")
 
 
 def doctor(view: View) -> Health:

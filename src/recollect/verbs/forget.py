@@ -113,7 +113,7 @@ def forget(view: View, wish: Forget) -> Receipt:
     # What was derived may have been in the other place, and have been taken back by undo.
     traces = {*places, *filter(view.store.written, view.places)}
     note = scrub(view, traces) if wish.erase else None
-    if note is None and view.unsaved:
+    if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
         note = f"not saved yet: {_IN_MEMORY}"
     relieve(view, selected.records)
     return _receipt(view, wish, reason, selected, entries, note)
