@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import Any, Literal, get_args
 
 import msgspec
+from msgspec.structs import astuple
 
 from recollect import validation
 from recollect.errors import ConflictError, DamageWarning, InputError, NotFoundError, UnsavedWarning
@@ -28,6 +29,7 @@ from recollect.stores.sessions import (
     Preferences,
     SessionCompaction,
     SessionDecay,
+    SessionEntry,
     SessionMetadata,
     SessionStore,
 )
@@ -38,7 +40,7 @@ from recollect.view import View
 
 MemoryType = Literal["conversation", "decision", "finding", "preference"]
 _ID = re.compile(r"[A-Za-z0-9_]{1,64}")
-_ENTRY = ("type", "content", "importance", "tags", "references", "timestamp")
+_ENTRY = ("type", "content", "importance", "tags", "references", "timestamp", "metadata")
 _encode = msgspec.json.Encoder().encode
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
@@ -149,9 +151,11 @@ class Sessions:
             warnings.warn(problem, UnsavedWarning, stacklevel=3)
         return [record.id for record in records]
 
-    def get(self, session_id: str, memory_id: str) -> Record | None:
-        records = self._at(session_id).get([validation.memory_id(memory_id)])
-        return records[0] if records else None
+    def get(self, session_id: str, memory_id: str) -> SessionEntry | None:
+        view = self._at(session_id)
+        for record in view.get([validation.memory_id(memory_id)]):
+            return SessionEntry(*astuple(record), decay_factor=view.decay.factor(record, view.now()))
+        return None
 
     def delete(self, session_id: str, memory_id: str, *, reason: str | None = None) -> bool:
         """False if there is no such entry."""
@@ -335,5 +339,7 @@ def _entry(record: Record, decay: Decay, now: datetime) -> dict[str, Any]:
         "references": record.references,
         "schema_version": record.schema_version,
     }
+    if record.metadata:
+        entry["metadata"] = record.metadata
     # Of this very object, so that whoever reads the export can check it, and a ledger can read it.
     return {**entry, "checksum": "sha256:" + hashlib.sha256(_canonical(entry)).hexdigest()}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from recollect.record import SCHEMA_VERSION
+from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.port import Place
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -73,6 +73,17 @@ class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
     audit_entries: int = 0
     covers: dict[str, int] = {}
     """The bytes of each file that these counts are true of."""
+
+    @property
+    def id(self) -> str:
+        """The session's id, as in the document's examples."""
+        return self.session_id
+
+
+class SessionEntry(Record, frozen=True, gc=False):
+    """An entry of a session, with its decay as of the moment when it was read."""
+
+    decay_factor: float = 1.0
 
 
 @runtime_checkable

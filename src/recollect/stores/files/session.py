@@ -303,20 +303,23 @@ class Session:
     # In a transaction
 
     def strip(self, record: Record) -> Record:
-        """For compaction: without the longest parts of its metadata, if it is old and has too much of that."""
-        rule, metadata = self._book.config.compaction, record.metadata
+        """For compaction: without the longest parts of its metadata, if it is old and has too much of that.
+
+        The document keeps an entry's metadata in its content, as `content.metadata`; the rest of the content stays.
+        """
+        rule = self._book.config.compaction
         age, most = rule.strip_metadata_after_hours, rule.strip_metadata_over_bytes
-        if age is None or not metadata or hours_between(record.created_at, self._book.now()) < age:
+        if age is None or hours_between(record.created_at, self._book.now()) < age:
             return record
-        if (before := len(msgspec.json.encode(metadata))) <= most:
+        metadata, freed = _stripped(record.metadata, most)
+        content: Any = record.content
+        if isinstance(content, dict) and isinstance(verbose := content.get("metadata"), dict):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            shorter, more = _stripped(verbose, most)  # pyright: ignore[reportUnknownArgumentType]
+            content, freed = {**content, "metadata": shorter} if more else content, freed + more  # pyright: ignore[reportUnknownVariableType]
+        if not freed:
             return record
-        kept = dict(metadata)
-        for name in sorted(metadata, key=lambda name: len(msgspec.json.encode(metadata[name])), reverse=True):
-            if len(msgspec.json.encode(kept)) <= most:
-                break
-            del kept[name]
-        self._stripped = self._stripped[0] + 1, self._stripped[1] + before - len(msgspec.json.encode(kept))
-        return replace(record, metadata=kept)
+        self._stripped = self._stripped[0] + 1, self._stripped[1] + freed
+        return replace(record, metadata=metadata, content=content)
 
     def compacted(self, entries_before: int, freed: int, started: float) -> None:
         self.write_index()
@@ -358,6 +361,18 @@ class Session:
         files.make_folder(self._book.fileset.folder)
         self._have_tombstones()
         return self.write_metadata(created_at=now, last_accessed=now, inherited_decay={}, **settings)
+
+
+def _stripped(metadata: dict[str, Any], most: int) -> tuple[dict[str, Any], int]:
+    """Without its longest parts, so that at most so many bytes are left; and the bytes that were taken away."""
+    before = size = len(msgspec.json.encode(metadata))
+    left = dict(metadata)
+    for name in sorted(metadata, key=lambda name: len(msgspec.json.encode(metadata[name])), reverse=True):
+        if size <= most:
+            break
+        del left[name]
+        size = len(msgspec.json.encode(left))
+    return left, before - size
 
 
 def _counted(parts: Parts) -> int:
