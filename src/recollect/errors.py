@@ -21,6 +21,7 @@
         └── SchemaError       written by a newer recollect, or not set up
 
     UserWarning
+    ├── DamageWarning         an export of a session leaves damaged entries out
     └── UnsavedWarning        the disk refuses a write, which is kept in memory and not durable yet
 
 Messages name the field and the limit and say what to do. They are logged and shown to models, so none of them repeats
@@ -169,6 +170,10 @@ class CorruptionError(StoreError):
 
 class SchemaError(StoreError):
     """The data was written by a newer recollect than this one."""
+
+
+class DamageWarning(UserWarning):
+    """What was asked for lacks entries that cannot be read."""
 
 
 class UnsavedWarning(UserWarning):

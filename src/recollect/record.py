@@ -80,6 +80,21 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return render(self.content)
 
     @property
+    def type(self) -> str:
+        """The kind, as the ledger document calls it."""
+        return self.kind
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it was made, as the ledger document calls it."""
+        return self.created_at
+
+    @property
+    def session_id(self) -> str | None:
+        """The workspace, as the ledger document calls it."""
+        return self.address.workspace
+
+    @property
     def floats(self) -> tuple[float, ...] | None:
         """The embedding as numbers."""
         return unpack(self.embedding) if self.embedding is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -12,16 +12,19 @@ import msgspec
 from msgspec.structs import astuple
 
 from recollect import validation
-from recollect.errors import AccessError, InputError, NotFoundError, SecretError, StoreError
+from recollect.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
 from recollect.filters import PRIVATE_KINDS, Filter, is_private, may_see, visible
 from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
 from recollect.policies.secrets import screen_name
+from recollect.policies.upkeep import expired_undo
 from recollect.presets import Preset
 from recollect.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 from recollect.skills import Skills
 from recollect.stores.audit import TEXTS, Entry, Text, request_meta
-from recollect.stores.port import NO_SETTINGS, OnDisk, Place, Settings, Store, by_place
+from recollect.stores.integrity import CHANGED, intact, is_intact
+from recollect.stores.port import NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
+from recollect.stores.sessions import SessionStore
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
 
@@ -37,6 +40,10 @@ CONVERSATIONS = "conversations"
 """The shelf of conversations that were started, each in a channel."""
 CHANGES = ("created", "changed", "deleted", "things_changed")
 """Details of an audit entry that name what was changed."""
+
+
+_UNDO_EVERY = 64
+"""After so many audit entries expired undo data is dropped, also where nobody runs maintenance."""
 
 
 class Conditions(TypedDict, total=False):
@@ -206,7 +213,16 @@ class View(msgspec.Struct, frozen=True):
     @property
     def unsaved(self) -> int:
         """Writes to where this view looks that are in memory only, because the disk refuses them."""
+        if isinstance(self.store, SessionStore) and "workspace" not in self.bound:
+            return self.store.unsaved_writes(self.address.tenant)
         return 0 if self.on_disk is None else sum(map(self.on_disk.unsaved, self.places))
+
+    def checked_places(self) -> list[Place]:
+        """Where damage concerns this view: where it looks, and for the memory that holds sessions all of them."""
+        if not isinstance(self.store, SessionStore) or "workspace" in self.bound:
+            return list(self.places)
+        held = [place for place in self.store.places(self.address.tenant) if not place.hidden]
+        return list(dict.fromkeys([*self.places, *held]))
 
     def told(self, records: Sequence[Record]) -> list[Record]:
         """What was just written, marked where the disk refused it. Writes of a place are saved in their order."""
@@ -221,8 +237,21 @@ class View(msgspec.Struct, frozen=True):
         """Whether it sees all that is in its workspace."""
         return not self.bound.intersection(("account", "channel", "conversation", "agent"))
 
-    def get(self, ids: Sequence[str]) -> list[Record]:
-        """Of these memories those that exist and that this view may see, in whatever state."""
+    def get(self, ids: Sequence[str], *, damaged: bool = False) -> list[Record]:
+        """Of these memories those that exist and that this view may see, in whatever state.
+
+        Those that were changed outside recollect are left out, unless `damaged` ones are asked for: to be deleted.
+        """
+        records = self._stored(ids)
+        return records if damaged else list(intact(records))
+
+    def scan(
+        self, where: Filter, *, order: Order = "oldest", after: After | None = None, limit: int | None = None
+    ) -> Iterator[Record]:
+        """The store's scan, without memories that were changed outside recollect."""
+        return intact(self.store.scan(where, order=order, after=after, limit=limit))
+
+    def _stored(self, ids: Sequence[str]) -> list[Record]:
         own, shared = self.places
         records = [record for record in self.store.get(own, ids) if self.sees_memory(record)]
         if len(records) < len(ids) and own != shared:
@@ -239,20 +268,20 @@ class View(msgspec.Struct, frozen=True):
                 f"{kind}: only a key that is bound to the agent {self.address.agent}, or an admin, may do this"
             )
 
-    def find(self, ids: str | Sequence[str]) -> list[Record]:
-        """These memories, in order. NotFoundError for one that does not exist, or that this view may not see."""
+    def find(self, ids: str | Sequence[str], *, damaged: bool = False) -> list[Record]:
+        """These memories, in order. NotFoundError for one that does not exist, or that this view may not see;
+        CorruptionError for one that was changed outside recollect, unless `damaged` ones are asked for."""
         wanted = validation.memory_ids(ids)
-        records = {record.id: record for record in self.get(wanted)}
+        records = {record.id: record for record in self._stored(wanted)}
         for ident in wanted:
             if ident not in records:
                 raise NotFoundError(unseen(ident))
+            if not damaged and not is_intact(records[ident]):
+                raise CorruptionError(f"memory {ident} {CHANGED}. Restore it from a backup, or forget it")
         return [records[ident] for ident in wanted]
 
     def one(self, ident: str, field: str = "id") -> Record:
-        records = self.get((validation.memory_id(ident, field),))
-        if not records:
-            raise NotFoundError(unseen(ident))
-        return records[0]
+        return self.find([validation.memory_id(ident, field)])[0]
 
     def sees(self, thing: Thing) -> bool:
         """Whether this view sees something on a shelf: by its owner, and by its channel where it is in one."""
@@ -316,7 +345,19 @@ class View(msgspec.Struct, frozen=True):
             self.store.keep(place, thing)
             details["text"] = text.hash
         entry = Entry(0, ident, self.now(), action, message, (self.acting or self)._actor(), details)
-        return self.store.append(place, entry, before, things)
+        entry = self.store.append(place, entry, before, things)
+        if entry.seq % _UNDO_EVERY == 0:
+            self.drop_expired_undo(place)
+        return entry
+
+    def expired_undo(self, place: Place) -> list[int]:
+        """The entries of the audit log whose undo data is older or larger than the preset keeps."""
+        return expired_undo(self.preset.maintenance, self.store.undo_sizes(place), self.now())
+
+    def drop_expired_undo(self, place: Place) -> int:
+        """Called in a transaction. Returns of how many changes."""
+        expired = self.expired_undo(place)
+        return self.store.forget_before(place, seqs=expired) if expired else 0
 
     def forget_texts(self, place: Place, ids: Set[str]) -> None:
         """Remove the words beside entries of the audit log that name these memories. Called in a transaction."""

@@ -55,6 +55,7 @@ def test_the_order_is_by_the_product_and_not_by_the_match_alone(ledger: Memory) 
 
 
 @pytest.mark.clause("LED-08")
+@pytest.mark.clause("LED-31")
 def test_the_match_quality_is_the_share_of_what_was_asked(ledger: Memory) -> None:
     ledger.remember("an owl alone")
     assert parts(ledger, "owl")["match_quality"] == 1.0

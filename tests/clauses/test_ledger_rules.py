@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -225,13 +227,17 @@ def test_defaults_can_be_set_when_the_manager_is_made(files: Files, clock: Clock
         for session in ("s", "own"):
             memory.sessions.add_many(session, [entry(type, type) for type in types])
         clock.forward(hours=48)
-        assert faded(memory, "s") == {"conversation": 0.25, "decision": 0.25, "finding": 0.25, "preference": 1.0}
+        # It stands in only where a type has no half-life of its own, and the document gives them one.
+        own = {"conversation": round(0.5 ** (48 / 168), 3), "decision": round(0.5 ** (48 / 720), 3)}
+        assert faded(memory, "s") == {**own, "finding": round(0.5 ** (48 / 336), 3), "preference": 1.0}
+        memory.at(workspace="s").remember("a fact", kind="fact", created_at=clock() - timedelta(hours=48))
+        assert faded(memory, "s")["fact"] == 0.25
         assert faded(memory, "own") == {"conversation": 0.5, "decision": 0.5, "finding": 0.5, "preference": 1.0}
     assert files.json("config.json")["decay"]["half_life_hours"] == 24
     with files.open(clock) as memory:  # what was generated holds for those who say nothing
-        assert faded(memory, "s")["finding"] == 0.25
+        assert faded(memory, "s")["fact"] == 0.25
     with Memory(Ledger(files.root, default_decay_half_life=12), preset="ledger", clock=clock) as memory:
-        assert faded(memory, "s")["finding"] == 0.1  # the least that anything fades to
+        assert faded(memory, "s")["fact"] == 0.1  # the least that anything fades to
         assert memory.sessions.load("s").decay_config.half_life_hours == 12
 
 
@@ -325,3 +331,37 @@ def test_checksums_need_not_be_checked(files: Files, clock: Clock) -> None:
     files.configure(integrity={"enable_checksums": False})
     with files.open(clock) as memory:
         assert len(memory.sessions.query("s", {})) == 4
+
+
+@pytest.mark.clause("LED-16")
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ({"decay_config": {"half_life_hours": -5}}, "decay_config.half_life_hours"),
+        ({"decay_config": {"half_life": 5}}, "decay_config.half_life"),
+        ({"compaction_config": {"threshold": "much"}}, "compaction_config.threshold"),
+        ({"preferences": {"language": 7}}, "preferences.language"),
+    ],
+)
+def test_a_wrong_override_of_a_session_is_an_error_that_names_the_key(
+    files: Files, override: dict[str, Any], key: str
+) -> None:
+    with files.open() as memory:
+        memory.sessions.create("u", session_id="s")
+        memory.sessions.add("s", entry("before"))
+    path = files.session("s") / "metadata.json"
+    wrong = json.dumps({**json.loads(path.read_text()), **override})
+    path.write_text(wrong)
+    with files.open() as memory:
+        for verb in (
+            lambda: memory.sessions.add("s", entry("after")),
+            lambda: memory.sessions.load("s"),
+            lambda: memory.sessions.query("s", {}),
+            lambda: memory.sessions.compact("s"),
+        ):
+            with pytest.raises(InputError, match=f"^{re.escape(key)}: .*metadata.json"):
+                verb()
+    assert path.read_text() == wrong
+    path.write_text(json.dumps({**json.loads(wrong), **{name: {} for name in override}}))
+    with files.open() as memory:
+        assert [hit.memory.content for hit in memory.sessions.query("s", {})] == ["before"]

@@ -410,3 +410,23 @@ def listening() -> Iterator[list[dict[str, Any]]]:
         logger.removeHandler(handler)
         logger.setLevel(logging.NOTSET)
         lines += map(json.loads, out.getvalue().splitlines())
+
+
+@pytest.mark.clause("LED-31")
+@pytest.mark.clause("LED-25")
+def test_what_session_calls_return_has_the_documents_names(tmp_path: Path) -> None:
+    now = NOW
+    with Memory(f"ledger:{tmp_path}/memory", preset="ledger", clock=lambda: now) as memory:
+        session = memory.sessions.create("user123")
+        assert session.id == session.session_id == memory.sessions.load(session.id).id
+        made = now - timedelta(hours=336)
+        given = {"type": "finding", "content": "a heron", "timestamp": made.isoformat(), "metadata": {"page": 7}}
+        ident = memory.sessions.add(session.id, given)
+        entry = memory.sessions.get(session.id, ident)
+        assert entry is not None
+        assert (entry.id, entry.type, entry.timestamp, entry.session_id) == (ident, "finding", made, session.id)
+        assert (entry.decay_factor, entry.metadata) == (pytest.approx(0.5), {"page": 7})
+        (hit,) = memory.sessions.search_by_type(session.id, "finding")
+        assert (hit.memory.type, hit.memory.timestamp, hit.memory.session_id) == ("finding", made, session.id)
+        assert hit.decay_factor == pytest.approx(0.5)
+        assert json.loads(memory.sessions.export(session.id))["metadata"] == {"page": 7}

@@ -499,3 +499,61 @@ def test_files_of_others_beside_a_notebook_are_left_alone(tmp_path: Path) -> Non
         memory.forget(workspace="default")
         assert [record.content for record in memory.at(workspace="shop").list()] == ["a lynx"]
     assert {path: path.read_text() for path in beside} == beside
+
+
+ERASING = """
+import errno, os, sys, warnings
+from recollect import Memory
+from recollect.errors import StoreError
+memory = Memory(sys.argv[1], preset="ledger")
+saved = memory.remember("the saved zebra")
+changed = memory.remember("the archived zebra")
+memory.forget(changed.id)  # which can be undone, and so is in undo.jsonl
+real = os.fsync
+def failing(fd):
+    raise OSError(errno.ENOSPC, "No space left on device")
+os.fsync = failing
+warnings.simplefilter("ignore")
+held = memory.remember("the unsaved zebra", tags=["striped"])
+memory.archive(held.id, reason="the zebra is archived")
+forgotten = memory.remember("the forgotten zebra")
+memory.forget(forgotten.id, reason="a zebra is not needed")
+for ident in (held.id, forgotten.id, saved.id, changed.id):
+    try:
+        receipt = memory.forget(ident, erase=True)
+        raise SystemExit(f"erased on a full disk: {receipt}")
+    except StoreError as error:
+        assert "in this process only" in str(error), error
+        assert "undo cannot take back" not in str(error), error
+assert memory.list(state=None) == []
+assert memory.unsaved
+if sys.argv[2] == "recovers":
+    os.fsync = real
+    memory.close()
+else:
+    try:
+        memory.close()
+        raise SystemExit("nobody was told")
+    except StoreError:
+        pass
+print("well")
+"""
+
+
+@pytest.mark.parametrize("end", ["recovers", "never"])
+def test_what_is_erased_on_a_full_disk_is_written_nowhere_afterwards(
+    ledger: Kept, tmp_path: Path, run: Callable[..., str], end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "temporary"
+    elsewhere.mkdir()
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    assert run(ERASING, ledger.url, end) == "well\n"
+    texts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    for words in ("unsaved zebra", "forgotten zebra", "zebra is"):
+        assert not any(words in text for text in texts), words
+    assert bool(list(elsewhere.iterdir())) is (end == "never")
+    with ledger.open() as memory:
+        # What the disk had and could not be told to delete is back, as the error said.
+        expected = [] if end == "recovers" else ["the saved zebra"]
+        assert [record.content for record in memory.list(state=None)] == expected
+    assert_sound(ledger)

@@ -9,9 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from support.common import Clock
 from support.stores import STORES, located
 
 from recollect import ConflictError, InputError, Memory, NotFoundError, Record
+from recollect.memory import view_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -354,3 +356,70 @@ def test_undo_beside_a_workspace_that_is_begun_takes_back_one_change(
         monkeypatch.setattr(kept, call, begun_before)
         assert view.undo().action == "undo"
         assert {one.text for one in state(view)} == {"alpha", "a mole"} - {undone}
+
+
+LITTLE = """
+name = "little"
+[maintenance]
+undo_mb = 0.02
+"""
+
+
+def kept_for_undo(memory: Memory) -> int:
+    view = view_of(memory)
+    return sum(size.bytes for size in view.store.undo_sizes(view.place))
+
+
+@pytest.fixture
+def little(tmp_path: Path) -> str:
+    preset = tmp_path / "little.toml"
+    preset.write_text(LITTLE)
+    return str(preset)
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_undo_data_stays_below_its_limit_and_the_oldest_goes_first(tmp_path: Path, kind: str, little: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset=little) as memory:
+        notes = memory.remember_many([f"heron {n} " + "x" * 400 for n in range(200)])
+        for note in notes:
+            memory.forget(note.id)
+        assert kept_for_undo(memory) < 0.02 * 1024 * 1024 + 64 * 1500  # it is looked at after every 64 changes
+        memory.maintain(jobs=["undo"])
+        assert 0 < kept_for_undo(memory) <= 0.02 * 1024 * 1024
+        changes = {entry.meta["deleted"][0]: entry.id for entry in memory.audit.search(action="forget", limit=200)}
+        with pytest.raises(ConflictError, match="can no longer be undone"):
+            memory.undo(changes[notes[0].id])
+        memory.undo(changes[notes[-1].id])
+        assert [record.content for record in memory.list()] == [notes[-1].content]
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_the_last_change_can_be_undone_however_large_it_was(tmp_path: Path, kind: str, little: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset=little) as memory:
+        memory.remember_many([{"content": f"heron {n} " + "x" * 400, "tags": ["bird"]} for n in range(100)])
+        memory.forget(tag="bird")
+        memory.maintain(jobs=["undo"])
+        memory.undo()
+        assert len(memory.list(limit=200)) == 100
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_undo_data_expires_also_where_nobody_maintains(tmp_path: Path, kind: str, clock: Clock) -> None:
+    with Memory(located(kind, tmp_path / "memory"), clock=clock) as memory:
+        for n in range(20):
+            memory.forget(memory.remember(f"heron {n}").id)
+        before = kept_for_undo(memory)
+        clock.now += timedelta(days=31)
+        for n in range(64):
+            memory.remember(f"owl {n}")
+        assert before > kept_for_undo(memory) == 0
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_erasing_drops_undo_data_that_has_expired(tmp_path: Path, kind: str, clock: Clock) -> None:
+    with Memory(located(kind, tmp_path / "memory"), clock=clock) as memory:
+        memory.forget(memory.remember("a heron").id)
+        owl = memory.remember("an owl")
+        clock.now += timedelta(days=31)
+        memory.forget(owl.id, erase=True)
+        assert kept_for_undo(memory) == 0

@@ -153,13 +153,17 @@ class AuditClaims:
         assert check(store.entries(PLACE), store.written(PLACE)) == []
         assert store.forget_before(PLACE) == 0
 
-    def test_forget_before_a_time_leaves_what_is_not_older(self, store: Store) -> None:
-        old, now = (store.append(PLACE, entry(at=at), before=[sample()]).seq for at in (NOW - TICK, NOW))
-        assert store.undo_count(PLACE, NOW) == 1
-        assert store.forget_before(PLACE, until=NOW) == 1
-        assert store.undo_count(PLACE, NOW) == 0
-        assert store.before(PLACE, old) is None
-        assert store.before(PLACE, now) is not None
+    def test_undo_sizes_name_every_entry_that_can_be_undone_the_oldest_first(self, store: Store) -> None:
+        long = sample("heron " * 1000)
+        old = store.append(PLACE, entry(at=NOW - TICK), before=[sample()])
+        store.append(PLACE, entry(at=NOW))
+        new = store.append(PLACE, entry(at=NOW), before=[long], things=[Thing("steps", "s-1", {"done": False})])
+        sizes = store.undo_sizes(PLACE)
+        assert [(size.seq, size.at) for size in sizes] == [(old.seq, NOW - TICK), (new.seq, NOW)]
+        assert 0 < sizes[0].bytes < 6000 < sizes[1].bytes
+        store.forget_before(PLACE, seqs=[old.seq])
+        assert [size.seq for size in store.undo_sizes(PLACE)] == [new.seq]
+        assert store.undo_sizes(Place("nobody", "nowhere")) == []
 
     def test_forget_before_of_some_entries_leaves_the_others(self, store: Store) -> None:
         erased, other = sample("erased"), sample("other")

@@ -132,7 +132,7 @@ def _records(view: View, about: str) -> list[Record]:
     hits = recall(view, about, {}, limit=_RECALLED, touch=False) if about else ()
     found = [hit.memory for hit in hits]
     for kind in _STANDING:
-        found += view.store.scan(view.where(kinds=(kind,)), order="newest", limit=_OF_EACH)
+        found += view.scan(view.where(kinds=(kind,)), order="newest", limit=_OF_EACH)
     once: dict[str, Record] = {}
     for record in found:
         if record.kind != "conversation":  # what was said word for word is for recall

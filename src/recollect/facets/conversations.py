@@ -236,7 +236,7 @@ def _check(known: Conversation, wanted: Status) -> None:
 def _of_it_alone(view: View, known: Conversation) -> builtins.list[Record]:
     """Whoever wrote it: it is the conversation that ends."""
     where = _whole(view).where(state=None, tiers=("conversation",), conversation=known.id)
-    return _its_own(view.store.scan(where), known)
+    return _its_own(view.scan(where), known)
 
 
 def _its_own(records: Iterable[Record], known: Conversation) -> builtins.list[Record]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import builtins
 import hashlib
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from io import BytesIO
 from typing import Any, Literal, get_args
 
 import msgspec
+from msgspec.structs import astuple
 
 from recollect import validation
-from recollect.errors import ConflictError, InputError, NotFoundError
+from recollect.errors import ConflictError, DamageWarning, InputError, NotFoundError, UnsavedWarning
 from recollect.maintenance import jobs
 from recollect.policies.decay import Decay
 from recollect.policies.secrets import screen, screen_name
@@ -21,11 +23,13 @@ from recollect.recall.hits import Hits
 from recollect.recall.query import Query, query_from
 from recollect.recall.query import query as querying
 from recollect.record import SCHEMA_VERSION, Record, parse_time, render
+from recollect.stores.integrity import damage_note
 from recollect.stores.port import Damage, Place
 from recollect.stores.sessions import (
     Preferences,
     SessionCompaction,
     SessionDecay,
+    SessionEntry,
     SessionMetadata,
     SessionStore,
 )
@@ -36,7 +40,7 @@ from recollect.view import View
 
 MemoryType = Literal["conversation", "decision", "finding", "preference"]
 _ID = re.compile(r"[A-Za-z0-9_]{1,64}")
-_ENTRY = ("type", "content", "importance", "tags", "references", "timestamp")
+_ENTRY = ("type", "content", "importance", "tags", "references", "timestamp", "metadata")
 _encode = msgspec.json.Encoder().encode
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
@@ -127,19 +131,31 @@ class Sessions:
         self._store.close_session(self._at(session_id).place)
 
     def add(self, session_id: str, entry: Mapping[str, Any]) -> str:
-        """Store an entry with `type`, `content`, and what else the document gives it. Returns its id."""
-        return self.add_many(session_id, [entry])[0]
+        """Store an entry with `type`, `content`, and what else the document gives it. Returns its id.
+
+        UnsavedWarning with the id where the disk refuses the entry: it is in memory only until it does not.
+        """
+        return self._add(session_id, [entry])[0]
 
     def add_many(self, session_id: str, entries: Sequence[Mapping[str, Any]]) -> builtins.list[str]:
-        """Store all of the entries under one lock, or none."""
+        """Store all of the entries under one lock, or none. Warns as `add` does."""
+        return self._add(session_id, entries)
+
+    def _add(self, session_id: str, entries: Sequence[Mapping[str, Any]]) -> builtins.list[str]:
         view = self._at(session_id)
         with view.refusing("remember"):
             items = [_item(entry) for entry in validation.sequence(entries, "entries")]
-        return [record.id for record in remember(view, items)]
+        records = remember(view, items)
+        if unsaved := [record.id for record in records if not record.saved]:
+            problem = f"not saved yet: {', '.join(unsaved)}. It is in memory only, until the disk takes it"
+            warnings.warn(problem, UnsavedWarning, stacklevel=3)
+        return [record.id for record in records]
 
-    def get(self, session_id: str, memory_id: str) -> Record | None:
-        records = self._at(session_id).get([validation.memory_id(memory_id)])
-        return records[0] if records else None
+    def get(self, session_id: str, memory_id: str) -> SessionEntry | None:
+        view = self._at(session_id)
+        for record in view.get([validation.memory_id(memory_id)]):
+            return SessionEntry(*astuple(record), decay_factor=view.decay.factor(record, view.now()))
+        return None
 
     def delete(self, session_id: str, memory_id: str, *, reason: str | None = None) -> bool:
         """False if there is no such entry."""
@@ -154,6 +170,12 @@ class Sessions:
         view = self._at(session_id)
         hits = querying([view], _document_query(query))
         view.touch([hit.memory for hit in hits])
+        return self._with_damage(hits, [view])
+
+    def _with_damage(self, hits: Hits, views: Sequence[View]) -> Hits:
+        """With a report of entries that cannot be read, and so may be missing."""
+        if damaged := sum(self._store.damaged_entries(view.place) for view in views):
+            hits.report = "; ".join(filter(None, (hits.report, damage_note(damaged))))
         return hits
 
     def search(self, query: str | Query | Mapping[str, Any], *, limit: int = 10) -> Hits:
@@ -164,7 +186,7 @@ class Sessions:
             bare = self._store.without_tag(self._view.address.tenant, tag)
             names = [name for name in names if name not in bare]
         views = [self._view.at(workspace=name) for name in names]
-        return querying(views, wish) if views else Hits()
+        return self._with_damage(querying(views, wish), views) if views else Hits()
 
     def search_by_topic(self, session_id: str, topic: str) -> Hits:
         """By tag; a topic stands for those below it too."""
@@ -204,12 +226,17 @@ class Sessions:
         return forget(self._at(session_id), Forget(workspace=session_id, reason=reason)).count
 
     def export(self, session_id: str, format: Literal["json", "jsonl"] = "jsonl") -> str:
-        """All entries in every state, oldest first; as JSON with the session's metadata around them."""
+        """All entries in every state, oldest first; as JSON with the session's metadata around them.
+
+        DamageWarning where some cannot be read, and are left out.
+        """
         validation.choice(format, "format", Literal["json", "jsonl"])
         view = self._at(session_id)
+        if damaged := self._store.damaged_entries(view.place):
+            warnings.warn(f"session {session_id}: {damage_note(damaged)}", DamageWarning, stacklevel=2)
         decay, now = view.decay, view.now()
         every = view.where(state=None, tiers=("workspace", "channel", "conversation"))
-        entries = [_entry(record, decay, now) for record in view.store.scan(every)]
+        entries = [_entry(record, decay, now) for record in view.scan(every)]
         if format == "jsonl":
             out = BytesIO()
             for entry in entries:
@@ -312,5 +339,7 @@ def _entry(record: Record, decay: Decay, now: datetime) -> dict[str, Any]:
         "references": record.references,
         "schema_version": record.schema_version,
     }
+    if record.metadata:
+        entry["metadata"] = record.metadata
     # Of this very object, so that whoever reads the export can check it, and a ledger can read it.
     return {**entry, "checksum": "sha256:" + hashlib.sha256(_canonical(entry)).hexdigest()}

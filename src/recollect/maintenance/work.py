@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import ClassVar, Literal
 
 from msgspec.structs import replace
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 from recollect.maintenance.steps import Plan, Step, apply, hold_back
 from recollect.policies.decay import strength
 from recollect.policies.retention import decayed, early
-from recollect.record import Record, moved
+from recollect.record import Record
 from recollect.stores.port import Place
 from recollect.verbs import quota
 from recollect.view import View
@@ -50,7 +49,7 @@ class Job:
 def live(view: View, place: Place) -> list[Record]:
     """What a view sees in one place."""
     tiers = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
-    return list(view.store.scan(view.where(tiers=tiers)))
+    return list(view.scan(view.where(tiers=tiers)))
 
 
 class DecayJob(Job):
@@ -158,7 +157,7 @@ class EmbedJob(Job):
 
 
 class UndoJob(Job):
-    """Drops what it takes to undo changes that are long ago."""
+    """Drops what it takes to undo changes that are long ago, or that are too much to keep."""
 
     name = "undo"
 
@@ -169,12 +168,10 @@ class UndoJob(Job):
         return 24.0
 
     def plan(self, view: View, place: Place) -> Plan:
-        old = moved(view.now(), -timedelta(days=view.preset.maintenance.undo_days))
-        return Plan(count=view.store.undo_count(place, old))
+        return Plan(count=len(view.expired_undo(place)))
 
     def run(self, view: View, place: Place, plan: Plan) -> Plan:
-        old = moved(view.now(), -timedelta(days=view.preset.maintenance.undo_days))
-        return Plan(count=view.store.forget_before(place, until=old))
+        return Plan(count=view.drop_expired_undo(place))
 
 
 class CompactJob(Job):

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Protocol
 
 import msgspec
 
 from recollect.policies.retention import Count, Days, Limit
+from recollect.record import moved
 
 Uses = Annotated[int, msgspec.Meta(ge=0)]
 Every = Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]
+
+
+class UndoData(Protocol):
+    """What it takes to undo one change."""
+
+    @property
+    def seq(self) -> int: ...
+
+    @property
+    def at(self) -> datetime: ...
+
+    @property
+    def bytes(self) -> int: ...
 
 
 class Maintenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,12 +40,26 @@ class Maintenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     embed_hours: Every = 0.5
     undo_days: Days = 30.0
     """How long what it takes to undo a change is kept."""
+    undo_mb: Annotated[float, msgspec.Meta(gt=0.0, le=1e6)] = 32.0
+    """How much of it a workspace keeps. The oldest goes first; the last change can always be undone."""
     supersede: bool = False
     """Whether a memory that contradicts an older one takes its place."""
     ask_share: Limit = 0.3
     """Of a scope no larger share is merged, superseded or pruned unless it is forced."""
     ask_least: Uses = 5
     """So few in a scope are never held back, whatever share they are."""
+
+
+def expired_undo(rules: Maintenance, changes: Sequence[UndoData], now: datetime) -> list[int]:
+    """The numbers of the changes whose undo data is too old or, the oldest first, too much. They come in order."""
+    oldest = moved(now, -timedelta(days=rules.undo_days))
+    left = rules.undo_mb * 1024 * 1024
+    expired: list[int] = []
+    for number, change in enumerate(reversed(changes)):
+        left -= change.bytes
+        if change.at < oldest or (left < 0 and number):
+            expired.append(change.seq)
+    return expired
 
 
 class Consolidation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -40,6 +40,11 @@ class Hit(msgspec.Struct, frozen=True):
     def score(self) -> float:
         return self.scored.value
 
+    @property
+    def decay_factor(self) -> float | None:
+        """What is left of the memory's importance by now; None where the ranking does not ask."""
+        return next((part.value for part in self.scored.parts if part.name == "decay"), None)
+
     def explain(self) -> Explanation:
         """What made the score. A part without weight had no say and is left out."""
         parts = tuple(part for part in self.scored.parts if part.weight)

@@ -18,6 +18,7 @@ from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.recall import Asking, Question
 from recollect.record import Record
+from recollect.stores.integrity import intact
 from recollect.stores.port import After, Order, by_place
 from recollect.text.times import point, span
 from recollect.view import View
@@ -56,9 +57,9 @@ def listed(
     order: Order = "newest" if newest_first else "oldest"
     behind = None if after is None else After.of(view.one(after, "after"))
     if contains is None:
-        return list(view.store.scan(where, order=order, after=behind, limit=limit))
+        return list(view.scan(where, order=order, after=behind, limit=limit))
     wanted = validation.query(contains, "contains").casefold()
-    records = view.store.scan(where, order=order, after=behind)
+    records = view.scan(where, order=order, after=behind)
     return list(islice((record for record in records if wanted in record.text.casefold()), limit))
 
 
@@ -173,8 +174,8 @@ def _by_conditions(
         records = [r for r in view.store.scan(where, order=stored, whole=False) if related is None or r.id in related]
         if len(records) > limit:
             records = heapq.nsmallest(limit, records, key=_bare_key(order, view, now))
-        whole = [r for place, group in by_place(records).items() for r in view.store.get(place, [r.id for r in group])]
-        hits += [Hit(record, score(Evidence(record, ""), decay, now)) for record in whole]
+        whole = (r for place, group in by_place(records).items() for r in view.store.get(place, [r.id for r in group]))
+        hits += [Hit(record, score(Evidence(record, ""), decay, now)) for record in intact(whole)]
     return hits
 
 

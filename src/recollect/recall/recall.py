@@ -19,6 +19,7 @@ from recollect.recall.distinct import distinct, saying
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.recall.relevance import relevance
 from recollect.record import TIERS, Record, moved
+from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
 from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
@@ -101,9 +102,24 @@ class Asking:
             hits.report = "nothing relevant: nothing was asked"
             return hits
         imports.load(*_LATE)
-        hits = Hits(self._relevant(self._distinct(self._reranked(self._rank()))[: self._question.limit]))
+        hits = Hits(self._relevant(self._intact(self._distinct(self._reranked(self._rank())))))
         hits.pending, hits.report = self._pending, "; ".join(self._notes)
         return hits
+
+    def _intact(self, ranked: Sequence[Hit]) -> list[Hit]:
+        """As many of the best as were asked for, without memories that were changed outside recollect."""
+        wanted, damaged = list[Hit](), 0
+        for hit in ranked:
+            if len(wanted) == self._question.limit:
+                break
+            if is_intact(hit.memory):
+                wanted.append(hit)
+            else:
+                damaged += 1
+                log_damage(Place.of(hit.memory), hit.memory.id, CHANGED)
+        if damaged:
+            self._notes.append(damage_note(damaged))
+        return wanted
 
     @property
     def _least(self) -> float:

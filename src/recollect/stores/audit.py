@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -81,6 +81,14 @@ def request_meta() -> Mapping[str, str]:
     """What an audit entry says of the request that it is written for."""
     ident = _request.get()
     return {} if ident is None else {"request": ident}
+
+
+class UndoSize(NamedTuple):
+    """What it takes to undo one entry."""
+
+    seq: int
+    at: datetime
+    bytes: int
 
 
 class Break(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ import msgspec
 from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.record import Record
-from recollect.stores.audit import Entry
+from recollect.stores.audit import Entry, UndoSize
 
 if TYPE_CHECKING:
     from recollect.stores.shelves import Thing
@@ -237,16 +237,16 @@ class Audit(Protocol):
         """What was there before that entry; None once compaction dropped it."""
         ...
 
-    def undo_count(self, place: Place, until: datetime) -> int:
-        """How many entries older than `until` can still be undone: as many as `forget_before` would drop."""
+    def undo_sizes(self, place: Place) -> list[UndoSize]:
+        """The entries that can still be undone, the oldest first, and the bytes that each takes for that."""
         ...
 
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         """All that undo needs: the number of each entry, and what was there before it."""
         ...
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
-        """Drop what undo needs: of entries older than `until`, of those with these numbers, or of all."""
+    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
+        """Drop what undo needs: of the entries with these numbers, or of all. Returns of how many."""
         ...
 
 

@@ -24,6 +24,17 @@ def _as_json(value: Any) -> str | None:
     return _encode(value).decode() if value else None
 
 
+def _checked(kind: Any, tier: Any, text: Any, importance: Any) -> None:
+    """TypeError for a row whose values are of another type than was written: a database may be edited by hand."""
+    names = isinstance(kind, str) and isinstance(tier, str)
+    if not names or not isinstance(text, str | None) or not isinstance(importance, float | int):
+        raise TypeError("a value is of another type than was written")
+
+
+UNREADABLE = (ValueError, TypeError, OverflowError, msgspec.MsgspecError)
+"""What comes of decoding a row that is not as it was written."""
+
+
 _USED: dict[str, Any] = {
     "Address": Address,
     "Record": Record,
@@ -33,6 +44,8 @@ _USED: dict[str, Any] = {
     "encode": _encode,
     "strings": msgspec.json.Decoder(tuple[str, ...]).decode,
     "anything": msgspec.json.Decoder().decode,
+    "mapping": msgspec.json.Decoder(dict[str, Any]).decode,
+    "checked": _checked,
 }
 """What the functions that are made below call."""
 
@@ -53,7 +66,7 @@ def _in(field: Field) -> str:
     decode = {
         "plain": name,
         "strings": f"strings({name}) if {name} else ()",
-        "json": f"anything({name}) if {name} else {{}}",
+        "json": f"mapping({name}) if {name} else {{}}",
     }
     return decode[field.way]
 
@@ -95,6 +108,7 @@ to_record: Callable[[Place, Sequence[Any]], Record] = _made(
     f"""
 def _to_record(place, row):
     {", ".join(field.name for field in FIELDS)}, text, data, embedding, model = row
+    checked(kind, tier, text, importance)
     created = from_micros(created_at)
     return Record({", ".join(_READ[name] for name in Record.__struct_fields__)})
 """,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from recollect.record import SCHEMA_VERSION
+from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.port import Place
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -74,6 +74,17 @@ class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
     covers: dict[str, int] = {}
     """The bytes of each file that these counts are true of."""
 
+    @property
+    def id(self) -> str:
+        """The session's id, as in the document's examples."""
+        return self.session_id
+
+
+class SessionEntry(Record, frozen=True, gc=False):
+    """An entry of a session, with its decay as of the moment when it was read."""
+
+    decay_factor: float = 1.0
+
 
 @runtime_checkable
 class Clocked(Protocol):
@@ -118,6 +129,14 @@ class SessionStore(Protocol):
 
     def deleted(self, place: Place) -> int:
         """How many memories are deleted, but not gone from the disk before the next compaction."""
+        ...
+
+    def unsaved_writes(self, tenant: str) -> int:
+        """Writes to all sessions that the disk refuses so far."""
+        ...
+
+    def damaged_entries(self, place: Place) -> int:
+        """How many entries of a session cannot be read, and are left out."""
         ...
 
     def without_tag(self, tenant: str, tag: str) -> set[str]:

@@ -62,7 +62,7 @@ def _checked(view: View, groups: Any) -> list[Duplicates]:
 
 def _statements(view: View) -> list[Record]:
     """What stands for itself: a turn of a conversation has its meaning from those around it."""
-    return [record for record in view.store.scan(view.where()) if record.address.conversation is None]
+    return [record for record in view.scan(view.where()) if record.address.conversation is None]
 
 
 def _merge(view: View, place: Place, groups: Sequence[Duplicates]) -> list[Duplicates]:

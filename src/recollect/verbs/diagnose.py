@@ -18,6 +18,7 @@ from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
 from recollect.record import Address, Record, State, Tier, moved, render, utc_now
 from recollect.stores.audit import Entry
+from recollect.stores.integrity import CHANGED, is_intact
 from recollect.stores.port import Advised, Checked, Damage, OnDisk, Place, Store
 from recollect.verbs import deduplicate
 from recollect.verbs.revise import successors
@@ -184,7 +185,7 @@ class Health(msgspec.Struct, frozen=True):
 
 _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
     "not saved yet": ("error", "make room on the disk before this process ends; they are written with the next write"),
-    "corrupt": ("error", "export what is left and import it into a new folder"),
+    "corrupt": ("error", "export leaves the damaged memories out and names them; import the rest into a new folder"),
     "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
     "secrets": ("error", "forget them with --erase, and change the credentials"),
     "duplicates": ("warning", "doctor --fix duplicates shows them, and merges them"),
@@ -215,7 +216,7 @@ def verify(view: View) -> list[Damage]:
     """What is not as it was written."""
     if not view.whole:
         raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
-    return [one for place in view.places for one in damaged(view.store, place)]
+    return [_named(view, place, one) for place in view.checked_places() for one in damaged(view.store, place)]
 
 
 def damaged(store: Store, place: Place) -> list[Damage]:
@@ -228,15 +229,20 @@ def _changed(store: Store, place: Place) -> Iterator[Damage]:
     """Memories that are not as they were written, where only the store itself knows how it keeps them."""
     tiers: tuple[Tier, ...] = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
     for record in store.scan(Filter(Address(*place), utc_now(), None, tiers)):
-        if record.digest() != record.checksum:
-            yield Damage(record.id, "does not match its checksum: it was changed outside recollect")
+        if not is_intact(record):
+            yield Damage(record.id, CHANGED)
 
 
 def _missing(view: View) -> Iterator[Damage]:
     """What a store finds by itself: where it is one of files, that is all there is to find."""
     if isinstance(view.store, Checked):
-        for place in view.places:
-            yield from view.store.damage(place)
+        for place in view.checked_places():
+            yield from (_named(view, place, damage) for damage in view.store.damage(place))
+
+
+def _named(view: View, place: Place, damage: Damage) -> Damage:
+    """With the workspace, where it is another than the view's."""
+    return damage if place in view.places else damage._replace(where=f"{place.workspace}: {damage.where}")
 
 
 def doctor(view: View) -> Health:
@@ -247,8 +253,8 @@ def doctor(view: View) -> Health:
     count = 0
     for record in _readable(view, found["corrupt"]):
         count += 1
-        if view.on_disk is None and record.digest() != record.checksum:
-            found["corrupt"].append(f"{record.id}: does not match its checksum")
+        if view.on_disk is None and not is_intact(record):
+            found["corrupt"].append(f"{record.id}: {CHANGED}")
         if any(find(text, view.preset.secrets) for text in texts_of(record)):
             found["secrets"].append(record.id)
         state = record.state(now)

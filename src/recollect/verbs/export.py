@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC
 from itertools import islice
-from typing import IO, Any, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from recollect.filters import belongs_to
 from recollect.policies.secrets import screen, screen_name
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.stores.audit import TEXTS
+from recollect.stores.integrity import CHANGED, is_intact, log_damage
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.verbs.archive import memories_text
@@ -33,6 +34,8 @@ _BATCH = 1000
 _encode = msgspec.json.Encoder().encode
 _record = msgspec.json.Decoder(Record).decode
 _thing = msgspec.json.Decoder(Thing).decode
+_names = msgspec.json.Decoder(list[str]).decode
+_DAMAGED = b'],"damaged":'
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -40,6 +43,8 @@ class Imported(msgspec.Struct, frozen=True):
     added: int
     unchanged: int
     """Were there already, exactly the same."""
+    damaged: tuple[str, ...] = ()
+    """Ids of memories that the export has left out, because they were damaged."""
 
 
 class _Header(msgspec.Struct):
@@ -47,21 +52,37 @@ class _Header(msgspec.Struct):
     schema_version: int
     memories: list[msgspec.Raw] = []
     things: list[msgspec.Raw] = []
+    damaged: list[str] = []
+
+
+class _LeftOut(NamedTuple):
+    """Memories that an export does not have, because they were damaged."""
+
+    ids: list[str]
 
 
 def export(view: View, target: Target, progress: Progress | None = None) -> int:
-    """Everything the view can see, in every state. A file is complete or not there at all."""
+    """Everything the view can see, in every state. A file is complete or not there at all.
+
+    A memory that was changed outside recollect is left out; the file and the log name it.
+    """
+    damaged: list[str] = []
     with written_to(target) as out:
         head = {"format": _FORMAT, "schema_version": SCHEMA_VERSION, "exported_at": view.now()}
         out.write(_encode(head)[:-1] + b',"memories":[')
         count = 0
-        for count, record in enumerate(view.store.scan(view.where(state=None)), 1):
+        for record in view.store.scan(view.where(state=None)):
+            if not is_intact(record):
+                log_damage(Place.of(record), record.id, CHANGED)
+                damaged.append(record.id)
+                continue
+            count += 1
             out.write((b"\n" if count == 1 else b",\n") + _encode(record))
             if progress and count % _BATCH == 0:
                 progress(count)
         for number, thing in enumerate(_things(view)):
             out.write((b'\n],"things":[\n' if number == 0 else b",\n") + _encode(thing))
-        out.write(b"\n]}\n")
+        out.write((b'\n],"damaged":' + _encode(damaged) + b"}\n") if damaged else b"\n]}\n")
     if progress:
         progress(count)
     return count
@@ -104,9 +125,11 @@ def load(view: View, source: Target, progress: Progress | None = None) -> Import
     """Read everything once to check it, then once more to store it as one change."""
     with view.refusing("import"), read_from(source) as stream:
         view.screen_address()
-        places, ids, successors = {view.place}, set[str](), dict[str, int]()
+        places, ids, successors, damaged = {view.place}, set[str](), dict[str, int](), list[str]()
         for number, item in enumerate(_items(stream), 1):
-            if isinstance(item, Record):
+            if isinstance(item, _LeftOut):
+                damaged = validation.memory_ids(item.ids)
+            elif isinstance(item, Record):
                 _check(view, item, number)
                 places.add(Place.of(_here(view, item)))
                 ids.add(item.id)
@@ -114,11 +137,12 @@ def load(view: View, source: Target, progress: Progress | None = None) -> Import
                     successors[item.superseded_by] = number
             else:
                 _check_thing(view, item, number)
-        for ident in successors.keys() - ids:  # else an import could write the history of what is here already
+        lost = set(damaged) - {record.id for record in view.get(damaged, damaged=True)} if damaged else set[str]()
+        for ident in successors.keys() - ids - lost:  # else an import could write the history of what is here already
             raise InputError("source", f"memory {successors[ident]}: superseded_by {ident} is not in the export")
         stream.seek(0)
         with view.store.transaction(*places):
-            imported = _store(view, stream, progress)
+            imported = replace(_store(view, stream, progress), damaged=tuple(damaged))
     if imported.added:
         keep_quota(view, imported.added)
         view.new_in(*places)
@@ -174,7 +198,7 @@ def read_from(source: Target) -> Generator[IO[bytes]]:
         yield stream  # pyright: ignore[reportReturnType]
 
 
-def _items(stream: IO[bytes]) -> Iterator[Record | Thing]:
+def _items(stream: IO[bytes]) -> Iterator[Record | Thing | _LeftOut]:
     """Line by line as exported; a document that was laid out otherwise is read as a whole."""
     head = stream.readline()
     if head.rstrip().endswith(b'"memories":['):
@@ -187,6 +211,9 @@ def _items(stream: IO[bytes]) -> Iterator[Record | Thing]:
             if line == b'],"things":[':
                 decode = _thing
                 continue
+            if line.startswith(_DAMAGED):
+                yield _LeftOut(_decoded(_names, line.removeprefix(_DAMAGED).removesuffix(b"}"), f"line {number}"))
+                return
             yield _decoded(decode, line.removesuffix(b","), f"line {number}")
         raise InputError("source", "ends in the middle: the export is not complete")
     stream.seek(0)
@@ -195,6 +222,8 @@ def _items(stream: IO[bytes]) -> Iterator[Record | Thing]:
         yield _decoded(_record, raw, f"memory {number}")
     for number, raw in enumerate(document.things, 1):
         yield _decoded(_thing, raw, f"thing {number}")
+    if document.damaged:
+        yield _LeftOut(document.damaged)
 
 
 def _check_header(document: bytes) -> _Header:
@@ -300,10 +329,13 @@ def _check_fields(record: Record) -> None:
 
 def _new(view: View, batch: list[Record]) -> list[Record]:
     """Those that are not there yet. The same id with something else in it is a ConflictError."""
-    there = {record.id: record for record in view.get([record.id for record in batch])} if batch else {}
+    there = {record.id: record for record in view.get([record.id for record in batch], damaged=True)} if batch else {}
     for record in batch:
-        if (twin := there.get(record.id)) and twin.checksum != record.checksum:
+        twin = there.get(record.id)
+        if twin is not None and twin.checksum != record.checksum:
             raise ConflictError(f"memory {record.id} exists with other content; nothing of it was changed")
+        if twin is not None and not is_intact(twin):
+            raise ConflictError(f"memory {record.id} is here, but damaged; forget it and import again")
     new = [record for record in batch if record.id not in there]
     for record in new:
         for part in view.bound.intersection(("account", "agent")):

@@ -14,7 +14,7 @@ from recollect.errors import AccessError, ConcurrencyError, ConflictError, Input
 from recollect.filters import Filter, belongs_to
 from recollect.record import Record, new_id
 from recollect.stores.audit import GENESIS, Entry
-from recollect.stores.port import Place, by_place
+from recollect.stores.port import Checked, Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.text.times import point
 from recollect.verbs.archive import checked_reason, memories_text, reread
@@ -26,6 +26,7 @@ from recollect.view import CONVERSATIONS, View
 REF_CODES = "ref_codes"
 """The shelf of what conversations are called in links."""
 _TRIES = 50
+_IN_MEMORY = "the disk refuses it; if this process ends before it is saved, what was on the disk may be back"
 _EMPTIED: dict[str, dict[str, Any]] = {"channels": {"description": ""}}
 """Shelves of what stays when its author goes, and what a person may have written there."""
 
@@ -110,8 +111,8 @@ def forget(view: View, wish: Forget) -> Receipt:
         raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
     view.memos.clear()  # this process keeps no copy either
     note = scrub(view, _with_traces(view, wish, places)) if wish.erase else None
-    if note is None and view.unsaved:
-        note = "not saved yet: the disk refuses it, and it is forgotten in this process only"
+    if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
+        note = f"not saved yet: {_IN_MEMORY}"
     relieve(view, selected.records)
     return _receipt(view, wish, reason, selected, entries, note)
 
@@ -151,6 +152,8 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
         parts.append("logins and keys of a server that are bound to the account: see `recollect people` and `keys`")
     if "workspace" in view.bound:
         parts.append("other workspaces: this view is bound to one")
+    if isinstance(view.store, Checked) and any(map(view.store.damage, view.places)):
+        parts.append("damaged memories of which nobody can tell whose they are: see `recollect verify`")
     return tuple(parts)
 
 
@@ -190,7 +193,7 @@ def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Sele
         if conditions:
             raise InputError("id", "cannot be combined with other conditions")
         wanted = validation.memory_ids(wish.id)
-        records = view.get(wanted) if wish.erase else view.find(wanted)
+        records = view.get(wanted, damaged=True) if wish.erase else view.find(wanted, damaged=True)
         selected = _grouped(view, records, {})
         if wish.erase:
             missing = set(wanted) - {record.id for record in records}
@@ -332,7 +335,7 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
                 view.log(place, "forget", message, records, things, reason, deleted=ids, things_changed=names(things))
             )
             continue
-        view.store.forget_before(place, seqs=erasure.undos.get(place, []))
+        view.store.forget_before(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
         view.forget_texts(place, {*ids, *erasure.deleted, *erasure.sources})
         entries.append(view.log(place, "erase", message, reason=reason, deleted=ids, things_changed=names(things)))
     return entries
@@ -358,8 +361,12 @@ def scrub(view: View, places: Iterable[Place]) -> str | None:
     except ConcurrencyError:
         return "another process still reads older data; run compact to remove the last traces from the disk"
     except StoreError as error:
-        done = "it is forgotten, which undo cannot take back, but not erased from the disk yet"
-        error.args = (f"{done}: {error}. Then run compact, which removes the last traces",)
+        if any(map(view.on_disk.unsaved, places)):
+            done, then = f"it is forgotten in this process only: {_IN_MEMORY}", "Then forget it again with erase"
+        else:
+            done = "it is forgotten, which undo cannot take back, but not erased from the disk yet"
+            then = "Then run compact, which removes the last traces"
+        error.args = (f"{done}: {error}. {then}",)
         raise
     return None
 

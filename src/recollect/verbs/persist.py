@@ -22,7 +22,7 @@ TURN = "conversation"
 def said(view: View, conversation: str) -> list[Record]:
     """The turns of a conversation that this view sees, oldest first."""
     roles = ("user", "assistant")
-    return list(view.store.scan(view.where(conversation=conversation, kinds=(TURN,), roles=roles)))
+    return list(view.scan(view.where(conversation=conversation, kinds=(TURN,), roles=roles)))
 
 
 def persist(view: View, conversation: str, turns: Sequence[Record]) -> list[Record]:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.record import Record, joined_sources
+from recollect.stores.integrity import intact
 from recollect.stores.port import Place
 from recollect.validation import MAX_REFERENCES, MAX_TAGS
 from recollect.view import View
@@ -42,7 +43,7 @@ def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, 
     """
     forms = {draft.id: _forms(draft, said[draft.id]) for draft in drafts if draft.id in said}
     texts = list(dict.fromkeys(text for known in forms.values() for text in known))
-    now, there = view.now(), view.store.with_texts(place, texts) if texts else []
+    now, there = view.now(), list(intact(view.store.with_texts(place, texts))) if texts else []
     known: dict[str, dict[str, Record]] = {text: {} for text in texts}
     for record in there:
         if record.state(now) == "live":

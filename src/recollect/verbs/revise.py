@@ -100,7 +100,7 @@ def ancestors(view: View, records: Sequence[Record]) -> list[Record]:
         replaced: list[Record] = []
         for at in range(0, len(generation), _TOGETHER):
             ids = tuple(record.id for record in generation[at : at + _TOGETHER])
-            replaced += view.store.scan(view.where(state=None, superseded_by=ids), order="newest")
+            replaced += view.scan(view.where(state=None, superseded_by=ids), order="newest")
         generation = [record for record in replaced if record.id not in seen]
         earlier += generation
         seen.update(record.id for record in generation)

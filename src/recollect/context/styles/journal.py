@@ -11,6 +11,7 @@ from recollect.context.sections import Drafted, Item, Section
 from recollect.policies.injection import Diary
 from recollect.policies.retention import in_window
 from recollect.record import Record, local, moved
+from recollect.stores.port import Order
 from recollect.text.fence import CLOSE, DATA, OPEN, inside
 from recollect.verbs.draft import WHITEBOARD
 from recollect.view import View
@@ -92,7 +93,8 @@ def owned(
 ) -> Iterator[Record]:
     """Of exactly this agent, or of none: a filter without an agent would see everyone's."""
     where = view.where(kinds=kinds, agent=agent, since=since)
-    records = view.store.scan(where, order="newest" if newest_first else "oldest", whole=whole)
+    order: Order = "newest" if newest_first else "oldest"
+    records = view.scan(where, order=order) if whole else view.store.scan(where, order=order, whole=False)
     return (record for record in records if record.address.agent == agent)
 
 

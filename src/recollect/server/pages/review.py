@@ -76,7 +76,7 @@ def _secrets(memory: Memory) -> list[dict[str, Any]]:
     """Their keys do not say `secret:`, since an import would take what stands behind that for one."""
     view = view_of(memory)
     now, told = view.now(), list[dict[str, Any]]()
-    for record in view.store.scan(view.where(state=None)):
+    for record in view.scan(view.where(state=None)):
         rule = next(filter(None, (find(text, view.preset.secrets) for text in texts_of(record))), None)
         if rule:
             told.append({"key": f"found:{record.id}", "told": "no secret", "rule": rule, "memory": row(record, now)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -161,14 +160,29 @@ def before(line: bytes) -> Before:
     return Before(undo.before, undo.things)
 
 
-def forgotten(lines: Iterable[bytes], until: datetime | None, seqs: Sequence[int] | None) -> list[int]:
-    """The numbers of entries whose undo is older than a time, and among these numbers."""
-    wanted = None if seqs is None else set(seqs)
-    return [
-        head.seq
-        for head, _ in undo_heads(lines)
-        if (until is None or head.at < until) and (wanted is None or head.seq in wanted)
-    ]
+class _Changes(msgspec.Struct, frozen=True):
+    created: list[str] = []
+    restored: list[str] = []
+    deleted: list[str] = []
+    removed: list[str] = []
+
+
+class _Changing(msgspec.Struct):
+    meta: _Changes = _Changes()
+
+
+_changing = msgspec.json.Decoder(_Changing).decode
+
+
+def last_changes(lines: Iterable[bytes]) -> dict[str, bool]:
+    """Of each memory that the log names, whether it was stored last (True) or deleted (False)."""
+    stored: dict[str, bool] = {}
+    for line in lines:
+        with suppress(*UNREADABLE):
+            meta = _changing(line).meta
+            stored |= dict.fromkeys((*meta.created, *meta.restored), True)
+            stored |= dict.fromkeys((*meta.deleted, *meta.removed), False)
+    return stored
 
 
 def renumbered(parts: Mapping[str, bytes], last: Last) -> dict[str, bytes]:

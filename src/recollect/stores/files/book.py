@@ -25,6 +25,7 @@ from recollect.stores.files.config import Config
 from recollect.stores.files.files import AppendOnly
 from recollect.stores.files.fileset import AUDIT, UNDO, Appender, FileSet
 from recollect.stores.files.formats import Format
+from recollect.stores.files.lines import UndoHead
 from recollect.stores.files.metrics import Meter
 from recollect.stores.files.reader import MovedError, Reader, tell_failure, verify
 from recollect.stores.files.staging import Staged
@@ -66,6 +67,8 @@ class Book:
         self.owner = 0
         """The thread whose transaction is staged."""
         self.unsaved_because = ""
+        self.undropped: set[int] = set()
+        """Entries whose undo data was dropped, but the disk has refused to write the file without it."""
         self.now: Callable[[], datetime] = utc_now
 
     @property
@@ -220,26 +223,30 @@ class Book:
     def entries(self, contains: Sequence[str], about: str, newest_first: bool, limit: int | None) -> Iterator[Entry]:
         return audit_file.entries(self._lines(AUDIT), contains, about, newest_first, limit)
 
+    def stored_by_audit(self) -> dict[str, bool]:
+        """Of each memory that the audit log names, whether it was stored last, or deleted."""
+        return audit_file.last_changes(self._lines(AUDIT))
+
     def _lines(self, name: str) -> list[bytes]:
         staged = self.mine()
         more = staged.lines.get(name, []) if staged else []
         return self.audit.lines(name, *(parts.get(name, b"") for parts in self.reader.unsaved), *more)
 
-    def undo_lines(self) -> list[bytes]:
+    def undo_lines(self) -> list[tuple[UndoHead, bytes]]:
         staged = self.mine()
-        dropped = staged.dropped_undo if staged else {}
-        return [line for head, line in audit_file.undo_heads(self._lines(UNDO)) if head.seq not in dropped]
+        dropped = {*self.undropped, *(staged.dropped_undo if staged else ())}
+        return [(head, line) for head, line in audit_file.undo_heads(self._lines(UNDO)) if head.seq not in dropped]
 
     def before(self, seq: int) -> Before | None:
-        if self.mine() is None and not self.reader.unsaved:
+        if self.mine() is None and not self.reader.unsaved and not self.undropped:
             return self.audit.before(seq)
-        for head, line in audit_file.undo_heads(self.undo_lines()):
+        for head, line in self.undo_lines():
             if head.seq == seq:
                 return audit_file.before(line)
         return None
 
     def undos(self) -> list[tuple[int, Before]]:
-        return [(head.seq, audit_file.before(line)) for head, line in audit_file.undo_heads(self.undo_lines())]
+        return [(head.seq, audit_file.before(line)) for head, line in self.undo_lines()]
 
     # Files
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -151,10 +150,10 @@ class Changes:
             staged.add(UNDO, audit_file.undo_line(entry, before, things))
         return entry
 
-    def forget_before(self, until: datetime | None, seqs: Sequence[int] | None) -> int:
-        staged = self._staged
+    def forget_before(self, seqs: Sequence[int] | None) -> int:
+        staged, chosen = self._staged, None if seqs is None else set(seqs)
         with self._book.guard:
-            dropped = audit_file.forgotten(self._book.undo_lines(), until, seqs)
+            dropped = [head.seq for head, _ in self._book.undo_lines() if chosen is None or head.seq in chosen]
         for seq in dropped:
             staged.set(staged.dropped_undo, seq, True)
         return len(dropped)

@@ -145,11 +145,10 @@ def unlimited(known: Config) -> Config:
 
 
 def with_half_life(given: Mapping[str, Any] | None, hours: float) -> dict[str, Any]:
-    """Settings with another half-life for every type that fades, save those that have one in the settings."""
+    """Settings with another half-life for types that have none of their own, neither in the document nor in these."""
     if not hours > 0:
         raise InputError("default_decay_half_life", "must be a number of hours above 0")
-    rates: dict[str, Any] = {kind: {"half_life_hours": hours} for kind, one in _RATES.items() if one.decay_enabled}
-    return _over({"decay": {"half_life_hours": hours, "type_specific": rates}}, given or {})
+    return _over({"decay": {"half_life_hours": hours}}, given or {})
 
 
 def convert(data: bytes, into: Any, path: str) -> Any:

@@ -14,10 +14,9 @@ from recollect import forking, imports
 from recollect.errors import StoreError
 from recollect.filters import Filter
 from recollect.record import Record, new_id, utc_now
-from recollect.stores.audit import Entry
+from recollect.stores.audit import Entry, UndoSize
 from recollect.stores.copies import Copies
 from recollect.stores.files import files, unsaved
-from recollect.stores.files.audit_file import forgotten
 from recollect.stores.files.book import Book
 from recollect.stores.files.copying import copy
 from recollect.stores.files.metrics import QUERY, Meter
@@ -323,19 +322,19 @@ class FileFolder:
         book = self.book(place)
         return book.read(lambda: book.before(seq))
 
-    def undo_count(self, place: Place, until: datetime) -> int:
+    def undo_sizes(self, place: Place) -> list[UndoSize]:
         book = self.book(place)
-        return book.read(lambda: len(forgotten(book.undo_lines(), until, None)))
+        return book.read(lambda: [UndoSize(head.seq, head.at, len(line)) for head, line in book.undo_lines()])
 
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         book = self.book(place)
         return iter(book.read(book.undos))
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
+    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
         if not self._exists(place):
             return 0
         with self.transaction(place) as opened:
-            return opened[place].changes.forget_before(until, seqs)
+            return opened[place].changes.forget_before(seqs)
 
     # Shelves
 
@@ -380,6 +379,9 @@ class FileFolder:
         return len(opened.book.reader.unsaved) if opened else 0
 
     def scrub(self, place: Place) -> None:
+        book = self.book(place)
+        with book.guard:
+            book.reader.purge_unsaved()
         self.compact(place)
 
     def compact(self, place: Place) -> int:
@@ -393,8 +395,13 @@ class FileFolder:
     def _compacted(self, opened: Opened) -> int:
         """Of this very book: another thread may have closed the folder since, and a book that is opened anew would wait
         for the lock of this one."""
-        with opened.writer.turn("compact"):
-            return compact(opened.book)
+        writer = opened.writer
+        with writer.turn("compact"):
+            writer.drop_undo()
+            freed = compact(opened.book)
+            if opened.book.reader.unsaved:  # there may be room now
+                writer.write_unsaved()
+            return freed
 
     def damage(self, place: Place) -> list[Damage]:
         return self.book(place).damage()

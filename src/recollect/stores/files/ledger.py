@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect.errors import StoreError
 from recollect.record import SCHEMA_VERSION, Record
-from recollect.stores.files import config, files, indices
+from recollect.stores.files import aside, config, files, indices
 from recollect.stores.files.book import Book
 from recollect.stores.files.fileset import FileSet
 from recollect.stores.files.folder import FileFolder, holds_something
@@ -109,7 +109,8 @@ class Ledger(FileFolder):
     ) -> None:
         """`settings` are blocks of `config.json`, and go before what the file says.
 
-        `default_decay_half_life` is in hours: what sessions have that set none of their own, for every type that fades.
+        `default_decay_half_life` is in hours. It stands in for types without a half-life of their own: the document
+        gives one to conversations, decisions and findings, and `settings` may.
         """
         if default_decay_half_life is not None:
             settings = config.with_half_life(settings, default_decay_half_life)
@@ -269,6 +270,13 @@ class Ledger(FileFolder):
             with self.transaction(place):
                 pass  # whoever writes to an old session brings it up to date first
         return old
+
+    def unsaved_writes(self, tenant: str) -> int:
+        return sum(len(opened.book.reader.unsaved) for opened in self.known() if opened.book.place.tenant == tenant)
+
+    def damaged_entries(self, place: Place) -> int:
+        book = self.book(place)
+        return book.read(lambda: len(book.reader.state.damage)) + aside.count(book.fileset)
 
     def deleted(self, place: Place) -> int:
         book = self.book(place)

@@ -115,6 +115,7 @@ class Audited(msgspec.Struct):
     hash: str
 
 
+_tombstone = msgspec.json.Decoder(Tombstone).decode
 _named = msgspec.json.Decoder(Named).decode
 
 
@@ -125,6 +126,11 @@ def named(data: bytes) -> str:
 
 def line(entry: msgspec.Struct) -> bytes:
     return _encode(entry) + b"\n"
+
+
+def without_reason(tombstone: bytes) -> bytes:
+    """The line of a tombstone without the words of a person."""
+    return line(replace(_tombstone(tombstone), reason=""))
 
 
 def sealed(entry: msgspec.Struct, plain: bool) -> bytes:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from recollect.errors import StoreError
-from recollect.stores.files import files
+from recollect.stores.files import files, snapshots
+from recollect.stores.files.audit_file import last_changes, undo_heads
 from recollect.stores.files.files import MISSING, AppendOnly, Identity
-from recollect.stores.files.fileset import COUNTER, VECTORS, FileSet
+from recollect.stores.files.fileset import AUDIT, COUNTER, TOMBSTONES, UNDO, UNREAD, VECTORS, FileSet
 from recollect.stores.files.formats import Format
+from recollect.stores.files.lines import without_reason
 from recollect.stores.files.metrics import CORRUPTION, Meter
+from recollect.stores.files.snapshots import METADATA
 from recollect.stores.files.state import PENDING, UNREADABLE, Row, State, decode_vector
 from recollect.stores.port import Damage, Place
 
@@ -53,6 +56,8 @@ class Reader:
         self._meter = meter
         self._cache_size = cache_size
         self._files = {name: AppendOnly(fileset.paths[name]) for name in fileset.read}
+        self._compared: object = None
+        """The generation whose files were compared with the session's metadata."""
         self._told: set[tuple[str, int]] = set()
         """Damage that was logged."""
         self.unsaved: list[Parts] = []
@@ -105,6 +110,7 @@ class Reader:
         main = self._fileset.main
         # What is not complete yet must be looked at again, even if no byte is added to it.
         self.seen = there if ends == there else {**there, main: Identity(there[main].inode, -1)}
+        self._leave_out_forgotten()
         self._tell_damage()
         if self.unsaved:
             self._apply(self.unsaved)
@@ -144,6 +150,25 @@ class Reader:
         if self.at[name] > at:
             self._ends[name] = data[: self.at[name] - at][-_LAST_BYTES:]
 
+    def _leave_out_forgotten(self) -> None:
+        """If tombstones.jsonl has lost its end, what it deleted would be back: the audit log knows better.
+
+        Files are compared with the sizes in the session's metadata once, when they are read from the beginning.
+        """
+        if self._compared is self.generation or self._format.rewrites:
+            return
+        self._compared = self.generation
+        if self.at[TOMBSTONES] >= snapshots.covered_sizes(self._fileset.path(METADATA)).get(TOMBSTONES, 0):
+            return
+        stored = last_changes(files.read_whole(self._fileset.paths[AUDIT]).splitlines())
+        for ident, row in list(self.state.rows.items()):
+            if stored.get(ident) is False:
+                self.state.unburied[ident] = row.last_version
+                self.state.bury(ident, row.last_version)
+        if number := len(self.state.unburied):
+            problem = f"has lost its end: {number:,} left out, which the audit log says were forgotten"
+            self.state.damage[TOMBSTONES, PENDING] = Damage(TOMBSTONES, problem)
+
     def _tell_damage(self) -> None:
         """Count and log each once."""
         for key, damage in self.state.damage.items():
@@ -165,6 +190,25 @@ class Reader:
                 for line in files.lines(parts.get(name, b"")):
                     self.state.read(name, line._replace(start=PENDING, end=PENDING))
         self.revision += 1
+
+    def drop_unsaved_undo(self, seqs: Container[int]) -> None:
+        """Forget the undo data of these entries that no file has yet."""
+        for number, parts in enumerate(self.unsaved):
+            if lines := parts.get(UNDO):
+                left = b"".join(line + b"\n" for head, line in undo_heads(lines.splitlines()) if head.seq not in seqs)
+                self.unsaved[number] = {**parts, UNDO: left}
+
+    def purge_unsaved(self) -> None:
+        """Forget whatever no file has yet of memories and things that are deleted: it must not be written anywhere."""
+        self.unsaved = [
+            {name: self._purged(name, data) if name in self._fileset.read else data for name, data in parts.items()}
+            for parts in self.unsaved
+        ]
+
+    def _purged(self, name: str, data: bytes) -> bytes:
+        if name == TOMBSTONES:  # they are needed, but not the reasons, which a person has written
+            return b"".join(without_reason(line.data) for line in files.lines(data))
+        return b"".join(line.data + b"\n" for line in files.lines(data) if self.state.is_current(name, line.data))
 
     # What stands at a place in a file
 
@@ -241,4 +285,21 @@ def verify(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
         data = files.read_whole(fileset.paths[name])[: ends[name].size]
         for line in files.lines(data):
             fresh.read(name, line)
-    return list(fresh.damage.values())
+    damage = list(fresh.damage.values())
+    return damage if format.rewrites else [*damage, *_compared_with_audit(fresh, fileset)]
+
+
+def _compared_with_audit(state: State, fileset: FileSet) -> Iterator[Damage]:
+    """Memories that are gone from the log of a session although nobody deleted them, or there although somebody did."""
+    stored = last_changes(files.read_whole(fileset.paths[AUDIT]).splitlines())
+    back = [ident for ident in state.rows if stored.get(ident) is False]
+    if back:
+        problem = f"has lost its end: {len(back):,} left out, which the audit log says were forgotten ({back[0]})"
+        yield Damage(TOMBSTONES, problem)
+    lost = [ident for ident, there in stored.items() if there and ident not in state.rows and ident not in state.tombs]
+    unreadable = sum(name == fileset.main for name, _ in state.damage) + len(
+        files.read_whole(fileset.path(UNREAD)).splitlines()
+    )
+    if len(lost) > unreadable:  # what cannot be read is reported line by line
+        problem = f"has lost {len(lost) - unreadable:,}, which the audit log says were stored (such as {lost[-1]})"
+        yield Damage(fileset.main, problem)

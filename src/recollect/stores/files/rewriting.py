@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from recollect.record import Record
-from recollect.stores.files import files
+from recollect.record import Record, new_id
+from recollect.stores.audit import Entry
+from recollect.stores.files import audit_file, files
 from recollect.stores.files.aside import set_aside
 from recollect.stores.files.book import Book
-from recollect.stores.files.fileset import CHANGES, COUNTER, SHELVES, TOMBSTONES, VECTORS
+from recollect.stores.files.fileset import AUDIT, CHANGES, COUNTER, SHELVES, TOMBSTONES, VECTORS
 from recollect.stores.files.lines import Change, Shelved, Vector, line
 from recollect.stores.files.metrics import COMPACTION
 from recollect.stores.files.state import PENDING, UNREADABLE, Row, decode_vector
@@ -42,6 +43,7 @@ def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: reco
     before = sum(known.size for known in book.fileset.identities(names).values())
     book.meter.counts[COMPACTION] += 1
     known = _known(book)
+    _log_foreign_deletions(book, known.deleted)
     new = _lines(book, known, change)
     try:
         book.appender.cut()
@@ -63,6 +65,22 @@ def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: reco
             book.reader.reset()
             book.reader.refresh()
     return before - sum(known.size for known in book.fileset.identities(names).values())
+
+
+def _log_foreign_deletions(book: Book, deleted: set[str]) -> None:
+    """Their tombstones are about to go, and then only the audit log tells that they were not lost."""
+    if book.format.rewrites or not deleted:
+        return
+    with book.guard:
+        stored, last = book.stored_by_audit(), book.last_entry()
+    foreign = sorted(ident for ident in deleted if stored.get(ident))
+    if foreign:
+        message = f"found {len(foreign)} forgotten by another program"
+        entry = Entry(0, new_id(), book.now(), "recover", message, None, {"deleted": foreign})
+        try:
+            book.appender.append({AUDIT: audit_file.sealed_line(entry, last)[1]}, book.reader.at)
+        except OSError as error:
+            raise files.problem(error, book.fileset.folder) from error
 
 
 def compact(book: Book) -> int:

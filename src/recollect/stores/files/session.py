@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, CorruptionError, SizeLimitError
+from recollect.errors import ConflictError, CorruptionError, InputError, SizeLimitError
 from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
 from recollect.record import SCHEMA_VERSION, Record
-from recollect.stores.files import aside, files, snapshots
+from recollect.stores.files import aside, config, files, snapshots
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import LEDGER_DECAY
 from recollect.stores.files.files import MISSING, Identity
@@ -32,6 +32,7 @@ _SMALL_TAIL = 65_536
 COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
 """The files that decide what a session holds, and whose sizes its limit is about."""
 _SETTINGS = ("user_id", "created_at", "decay_config", "inherited_decay", "compaction_config", "preferences")
+_OVERRIDES = ("decay_config", "compaction_config", "preferences")
 _UNCOUNTED = (UNDO, AUDIT, VECTORS, SHELVES)
 
 
@@ -196,10 +197,21 @@ class Session:
         return known[1]
 
     def _read(self, name: str) -> SessionMetadata | None:
-        path = self._path(name)
-        with suppress(CorruptionError, msgspec.MsgspecError, UnicodeDecodeError):
-            return snapshots.read_metadata(files.read_whole(path), path)
-        return None
+        """InputError names a setting that a person got wrong. None if the file cannot be read for another reason."""
+        path, data = self._path(name), b""
+        try:
+            data = files.read_whole(path)
+            return snapshots.read_metadata(data, path)
+        except msgspec.ValidationError as error:
+            if any(f"`$.{block}" in str(error) for block in _OVERRIDES):
+                config.convert(data, SessionMetadata, path)
+            return None
+        except (CorruptionError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+    def check_settings(self) -> None:
+        """InputError for a setting in the metadata that is wrong: before anything is written, and so overwritten."""
+        self._kept()
 
     def write_metadata(self, *, durable: bool = True, **changes: Any) -> SessionMetadata:
         known, now = self.metadata(), self._book.now()
@@ -227,8 +239,10 @@ class Session:
             self._replace(SETTINGS, data)
 
     def audit_entries(self) -> int:
-        kept = self._kept()
-        return kept.audit_entries if kept else 0
+        with suppress(InputError):  # a setting is wrong, which says nothing about the log
+            kept = self._kept()
+            return kept.audit_entries if kept else 0
+        return 0
 
     def _part(self) -> SessionPart:
         """What the indices of all sessions say of this one."""
@@ -289,20 +303,23 @@ class Session:
     # In a transaction
 
     def strip(self, record: Record) -> Record:
-        """For compaction: without the longest parts of its metadata, if it is old and has too much of that."""
-        rule, metadata = self._book.config.compaction, record.metadata
+        """For compaction: without the longest parts of its metadata, if it is old and has too much of that.
+
+        The document keeps an entry's metadata in its content, as `content.metadata`; the rest of the content stays.
+        """
+        rule = self._book.config.compaction
         age, most = rule.strip_metadata_after_hours, rule.strip_metadata_over_bytes
-        if age is None or not metadata or hours_between(record.created_at, self._book.now()) < age:
+        if age is None or hours_between(record.created_at, self._book.now()) < age:
             return record
-        if (before := len(msgspec.json.encode(metadata))) <= most:
+        metadata, freed = _stripped(record.metadata, most)
+        content: Any = record.content
+        if isinstance(content, dict) and isinstance(verbose := content.get("metadata"), dict):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            shorter, more = _stripped(verbose, most)  # pyright: ignore[reportUnknownArgumentType]
+            content, freed = {**content, "metadata": shorter} if more else content, freed + more  # pyright: ignore[reportUnknownVariableType]
+        if not freed:
             return record
-        kept = dict(metadata)
-        for name in sorted(metadata, key=lambda name: len(msgspec.json.encode(metadata[name])), reverse=True):
-            if len(msgspec.json.encode(kept)) <= most:
-                break
-            del kept[name]
-        self._stripped = self._stripped[0] + 1, self._stripped[1] + before - len(msgspec.json.encode(kept))
-        return replace(record, metadata=kept)
+        self._stripped = self._stripped[0] + 1, self._stripped[1] + freed
+        return replace(record, metadata=metadata, content=content)
 
     def compacted(self, entries_before: int, freed: int, started: float) -> None:
         self.write_index()
@@ -344,6 +361,18 @@ class Session:
         files.make_folder(self._book.fileset.folder)
         self._have_tombstones()
         return self.write_metadata(created_at=now, last_accessed=now, inherited_decay={}, **settings)
+
+
+def _stripped(metadata: dict[str, Any], most: int) -> tuple[dict[str, Any], int]:
+    """Without its longest parts, so that at most so many bytes are left; and the bytes that were taken away."""
+    before = size = len(msgspec.json.encode(metadata))
+    left = dict(metadata)
+    for name in sorted(metadata, key=lambda name: len(msgspec.json.encode(metadata[name])), reverse=True):
+        if size <= most:
+            break
+        del left[name]
+        size = len(msgspec.json.encode(left))
+    return left, before - size
 
 
 def _counted(parts: Parts) -> int:

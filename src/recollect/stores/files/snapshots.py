@@ -80,6 +80,22 @@ def read_covers(path: str) -> dict[str, int]:
         return {}
 
 
+class _Sizes(msgspec.Struct):
+    covers: dict[str, int] = {}
+
+
+_sizes = msgspec.json.Decoder(_Sizes).decode
+
+
+def covered_sizes(path: str) -> dict[str, int]:
+    """How long each file was when the metadata were written; nothing if they cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return _sizes(file.read()).covers
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+
+
 def read_metadata(data: bytes, path: str) -> SessionMetadata:
     version = _version(data).version
     if version > VERSION:

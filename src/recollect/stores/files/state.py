@@ -58,6 +58,14 @@ class VectorHead(msgspec.Struct):
     vector: msgspec.Raw
 
 
+class _Head(msgspec.Struct):
+    """What every line of a memory has."""
+
+    id: str
+    version: int = 1
+
+
+_head = msgspec.json.Decoder(_Head).decode
 _change = msgspec.json.Decoder(Change).decode
 _tombstone = msgspec.json.Decoder(Tombstone).decode
 _shelved = msgspec.json.Decoder(Shelved).decode
@@ -80,6 +88,9 @@ class State:
         """By shelf and key, in the order in which they were first kept."""
         self.highest = highest
         """The highest number that an id was ever given."""
+        self.unburied: dict[str, int] = {}
+        """Memories that are left out because the audit log says that they were deleted, and no tombstone does: the
+        versions up to which they are."""
         self.lines = 0
         self.oldest_schema = SCHEMA_VERSION
         self.damage: dict[tuple[str, int], Damage] = {}
@@ -184,6 +195,15 @@ class State:
         row = self.rows.get(ident)
         if row is not None and row.version <= version:
             self.lose(ident)
+
+    def is_current(self, name: str, data: bytes) -> bool:
+        """Whether a line tells of something that was not deleted or replaced since."""
+        if name == SHELVES:
+            shelved = _shelved(data)
+            thing = self.things.get((shelved.shelf, shelved.key))
+            return shelved.removed or (thing is not None and thing.version == shelved.version)
+        head = _head(data)
+        return head.version > self.tombs.get(head.id, 0)
 
 
 def _problem(error: Exception) -> str:

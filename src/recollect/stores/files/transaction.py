@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from recollect.errors import StoreError
+from recollect.errors import RecollectError, StoreError
 from recollect.stores.files.book import Book
 from recollect.stores.files.changes import Changes
 from recollect.stores.files.fileset import AUDIT, VECTORS
@@ -33,7 +33,7 @@ class Opened:
             self.writer.save_unsaved()
             if book.session is not None:
                 book.session.snapshot()
-        except StoreError as error:
+        except RecollectError as error:
             problem = str(error)
         if book.reader.unsaved:
             problem = problem or book.unsaved_because

@@ -8,15 +8,16 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
-from recollect.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
+from recollect.errors import ConcurrencyError, ReadOnlyError, RecollectError, StoreError, UnsavedWarning
 from recollect.record import SCHEMA_VERSION, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.files import audit_file, files, unsaved
 from recollect.stores.files.book import Book
 from recollect.stores.files.fileset import AUDIT, CHANGES, TOMBSTONES, UNDO, VECTORS
-from recollect.stores.files.lines import Change, Changed, line, named
+from recollect.stores.files.lines import Change, Changed, Tombstone, line, named
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.metrics import CONTENTION, WRITE
 from recollect.stores.files.reader import Parts, tell, tell_failure
@@ -173,8 +174,15 @@ class Writer:
     def _prepare(self) -> None:
         """Write what was put off: what the disk refused, and files that must be written anew."""
         book = self.book
+        if book.session is not None:
+            book.session.check_settings()
         if book.reader.unsaved:
-            self._save_unsaved()
+            self.write_unsaved()
+        if book.undropped:
+            with suppress(StoreError):
+                self.drop_undo()
+        if book.reader.state.unburied:
+            self._bury_again()
         state = book.reader.state
         old = state.oldest_schema < SCHEMA_VERSION
         if not book.reader.unsaved and ((book.format.rewrites and state.tombs) or old):
@@ -182,8 +190,18 @@ class Writer:
             if old and book.session is not None and book.reader.state.oldest_schema >= SCHEMA_VERSION:
                 book.session.migrated()
 
-    def _save_unsaved(self) -> None:
-        """Try to write what was kept in memory; leave it there if that still fails."""
+    def _bury_again(self) -> None:
+        """Write tombstones in place of those that were lost: after this write nothing tells that they were."""
+        book, at = self.book, self.book.now()
+        unburied = book.reader.state.unburied.items()
+        stones = [Tombstone(ident, at, "its tombstone was lost", version) for ident, version in unburied]
+        book.appender.append({TOMBSTONES: b"".join(map(line, stones))}, book.reader.at)
+        with book.guard:
+            book.reader.reset()
+            book.reader.refresh()
+
+    def write_unsaved(self) -> None:
+        """In a turn: try to write what was kept in memory; leave it there if that still fails."""
         book = self.book
         while book.reader.unsaved:
             try:
@@ -306,20 +324,28 @@ class Writer:
             self._taken, book.flying = {}, {}
             book.staged, book.owner = None, 0
         if staged.dropped_undo:
-            self._drop_undo(staged)
+            with book.guard:
+                book.reader.drop_unsaved_undo(staged.dropped_undo)
+                book.undropped |= staged.dropped_undo.keys()
+            with suppress(StoreError):  # logged; the next write tries again, and a compaction fails if it cannot
+                self.drop_undo()
         if book.format.rewrites and TOMBSTONES in parts and not book.reader.unsaved:
             self._tidy()
         if parts and book.session is not None:
             book.session.written()
 
-    def _drop_undo(self, staged: Staged) -> None:
+    def drop_undo(self) -> None:
+        """Write the file of undo data without what was dropped. StoreError if the disk refuses that."""
         book = self.book
+        if not book.undropped:
+            return
         lines = audit_file.undo_heads(book.audit.lines(UNDO))
-        kept = [line + b"\n" for head, line in lines if head.seq not in staged.dropped_undo]
+        left = [line + b"\n" for head, line in lines if head.seq not in book.undropped]
         try:
-            files.replace(book.fileset.paths[UNDO], b"".join(kept))
+            files.replace(book.fileset.paths[UNDO], b"".join(left))
         except OSError as error:
             raise self._failed(error) from error
+        book.undropped = set()
 
     def _save(self, parts: Parts) -> None:
         """Append durably. If the disk refuses for long, a ledger keeps it in memory and says so."""
@@ -385,7 +411,7 @@ class Writer:
             if book.fileset.exists():
                 with self.turn("touch", seconds):
                     pass
-        except (StoreError, OSError) as error:
+        except (RecollectError, OSError) as error:
             level = logging.WARNING if isinstance(error, ConcurrencyError) else logging.ERROR
             tell(book.place, level, "retrievals not counted yet", problem=str(error))
 

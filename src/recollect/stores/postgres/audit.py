@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from recollect.errors import CorruptionError
 from recollect.record import Record, from_micros, to_micros
-from recollect.stores.audit import Entry, seal
+from recollect.stores.audit import Entry, UndoSize, seal
 from recollect.stores.port import Before, Place
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import Statement, workspace_of
@@ -27,7 +26,9 @@ _APPEND = """INSERT INTO {s}.audit (tenant, workspace, seq, id, at, action, mess
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 _KEEP = "INSERT INTO {s}.undo (tenant, workspace, seq, at, before, things) VALUES (%s, %s, %s, %s, %s, %s)"
 _UNDO = "SELECT before, things FROM {s}.undo WHERE tenant = %s AND workspace = %s AND seq = %s"
-_UNDOS = "SELECT seq FROM {s}.undo WHERE tenant = %s AND workspace = %s AND at < %s"
+_UNDOS = "SELECT seq FROM {s}.undo WHERE tenant = %s AND workspace = %s ORDER BY seq"
+_SIZES = """SELECT seq, at, octet_length(before) + coalesce(octet_length(things), 0) FROM {s}.undo
+    WHERE tenant = %s AND workspace = %s ORDER BY seq"""
 _FORGET = "DELETE FROM {s}.undo WHERE tenant = %s AND workspace = %s AND seq = ANY(%s)"
 _WRITTEN = "SELECT entries FROM {s}.places WHERE tenant = %s AND workspace = %s"
 _FOREVER = 1 << 62
@@ -109,18 +110,19 @@ class AuditTable:
         except (ValueError, msgspec.MsgspecError) as error:
             raise CorruptionError(f"{place}: what entry {seq} replaced cannot be read ({error})") from error
 
-    def undo_count(self, place: Place, until: datetime) -> int:
-        return len(self._sessions.rows(place.tenant, _UNDOS, (place.tenant, workspace_of(place), to_micros(until))))
+    def undo_sizes(self, place: Place) -> list[UndoSize]:
+        rows = self._sessions.rows(place.tenant, _SIZES, (place.tenant, workspace_of(place)))
+        return [UndoSize(seq, from_micros(at), size) for seq, at, size in rows]
 
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
-        rows = self._sessions.rows(place.tenant, _UNDOS, (place.tenant, workspace_of(place), _FOREVER))
+        rows = self._sessions.rows(place.tenant, _UNDOS, (place.tenant, workspace_of(place)))
         for (seq,) in rows:
             if (replaced := self.before(place, seq)) is not None:
                 yield seq, replaced
 
-    def forget_before(self, work: Work, place: Place, until: datetime | None, seqs: Sequence[int] | None) -> int:
+    def forget_before(self, work: Work, place: Place, seqs: Sequence[int] | None) -> int:
         where = place.tenant, workspace_of(place)
-        rows = work.execute(_UNDOS, (*where, _FOREVER if until is None else to_micros(until))).fetchall()
+        rows = work.execute(_UNDOS, where).fetchall()
         dropped = [seq for (seq,) in rows if seqs is None or seq in set(seqs)]
         if dropped:
             work.execute(_FORGET, (*where, dropped))

@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import ConflictError, CorruptionError, NotFoundError, RecollectError
+from recollect.errors import ConflictError, NotFoundError, RecollectError
 from recollect.filters import Filter
 from recollect.record import Record, to_micros
 from recollect.stores.fields import FIELDS
 from recollect.stores.folders import merged
+from recollect.stores.integrity import log_damage
 from recollect.stores.port import After, By, Damage, Order, Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.sessions import Runner
@@ -24,6 +25,7 @@ from recollect.stores.rows import (
     COLUMNS,
     GROUPS,
     ORDERS,
+    UNREADABLE,
     Dialect,
     Edge,
     behind,
@@ -250,10 +252,12 @@ class Memories:
 
     def _records(self, place: Place, rows: Rows) -> list[Record]:
         touches = self._touches.get(place)
-        try:
-            records = [to_record(place, row) for row in rows]
-        except (ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
-            raise CorruptionError(f"{place}: a row cannot be read ({error})") from error
+        records: list[Record] = []
+        for row in rows:
+            try:
+                records.append(to_record(place, row))
+            except UNREADABLE as error:
+                log_damage(place, f"memory {row[0]}", f"cannot be read: {error}")
         return [touches.onto(record) for record in records] if touches else records
 
     def scan(

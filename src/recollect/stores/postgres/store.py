@@ -11,7 +11,7 @@ from recollect import forking, imports
 from recollect.errors import InputError, StoreError
 from recollect.filters import Filter
 from recollect.record import Record
-from recollect.stores.audit import Entry
+from recollect.stores.audit import Entry, UndoSize
 from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.postgres.audit import AuditTable
 from recollect.stores.postgres.connections import PATIENCE, Location
@@ -179,17 +179,17 @@ class Postgres:
     def before(self, place: Place, seq: int) -> Before | None:
         return self._audit.before(place, seq)
 
-    def undo_count(self, place: Place, until: datetime) -> int:
-        return self._audit.undo_count(place, until)
+    def undo_sizes(self, place: Place) -> list[UndoSize]:
+        return self._audit.undo_sizes(place)
 
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         return self._audit.undos(place)
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
+    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
         if place not in self.places(place.tenant):
             return 0
         with self._writing(place) as work:
-            return self._audit.forget_before(work, place, until, seqs)
+            return self._audit.forget_before(work, place, seqs)
 
     # Shelves
 

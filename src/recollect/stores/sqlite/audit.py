@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from recollect.record import Record, from_micros, to_micros
-from recollect.stores.audit import GENESIS, Entry, seal
+from recollect.stores.audit import GENESIS, Entry, UndoSize, seal
 from recollect.stores.port import Before
+from recollect.stores.rows import UNREADABLE
 from recollect.stores.shelves import Thing
-from recollect.stores.sqlite.database import UNREADABLE, Database
+from recollect.stores.sqlite.database import Database
 from recollect.stores.sqlite.opening import MovedError
 
 _encode = msgspec.json.Encoder().encode
@@ -25,7 +25,8 @@ _WRITTEN = "SELECT seq FROM sqlite_sequence WHERE name = 'audit'"
 # Not the last entry's number: where that one was removed, its place stays empty and is missed.
 _LAST = f"SELECT coalesce(({_WRITTEN}), 0), coalesce((SELECT hash FROM audit ORDER BY seq DESC LIMIT 1), '{GENESIS}')"
 _APPEND = "INSERT INTO audit (seq, id, at, action, message, actor, meta, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_UNDO = "SELECT seq FROM undo JOIN audit USING (seq) WHERE audit.at < ?"
+_SIZES = """SELECT seq, audit.at, length(before) + coalesce(length(things), 0) FROM undo JOIN audit USING (seq)
+    ORDER BY seq"""
 _FOREVER = 1 << 62
 
 
@@ -85,15 +86,15 @@ class AuditTable:
         except UNREADABLE as error:
             raise self._database.problem(error) from error
 
-    def undo_count(self, until: datetime) -> int:
-        return len(self._database.rows(_UNDO, (to_micros(until),)))
+    def undo_sizes(self) -> list[UndoSize]:
+        return [UndoSize(seq, from_micros(at), size) for seq, at, size in self._database.rows(_SIZES)]
 
     def undos(self) -> list[tuple[int, Before]]:
-        seqs = [row[0] for row in self._database.rows(_UNDO, (_FOREVER,))]
+        seqs = [row[0] for row in self._database.rows("SELECT seq FROM undo ORDER BY seq")]
         return [(seq, replaced) for seq in seqs if (replaced := self.before(seq)) is not None]
 
-    def forget_before(self, until: datetime | None, seqs: Sequence[int] | None) -> int:
-        stored = [row[0] for row in self._database.rows(_UNDO, (_FOREVER if until is None else to_micros(until),))]
+    def forget_before(self, seqs: Sequence[int] | None) -> int:
+        stored = [row[0] for row in self._database.rows("SELECT seq FROM undo")]
         dropped = stored if seqs is None else [seq for seq in stored if seq in set(seqs)]
         self._database.writer.executemany("DELETE FROM undo WHERE seq = ?", [(seq,) for seq in dropped])
         return len(dropped)

@@ -12,7 +12,6 @@ from threading import get_ident
 from typing import Any
 
 import apsw
-import msgspec
 
 from recollect.errors import (
     ConcurrencyError,
@@ -489,5 +488,3 @@ class Database:
 
 
 _ANY_TABLE = "SELECT 1 FROM sqlite_schema LIMIT 1"
-UNREADABLE = (ValueError, TypeError, OverflowError, msgspec.MsgspecError)
-"""What comes of decoding a row that is not as it was written."""

@@ -18,7 +18,7 @@ from recollect import forking, imports
 from recollect.errors import CorruptionError, StoreError
 from recollect.filters import Filter
 from recollect.record import Record, new_id
-from recollect.stores.audit import Entry
+from recollect.stores.audit import Entry, UndoSize
 from recollect.stores.copies import Copies
 from recollect.stores.folders import (
     TRASH,
@@ -339,17 +339,17 @@ class SqliteFolder:
     def before(self, place: Place, seq: int) -> Before | None:
         return self._read(place, lambda handle: handle.audit.before(seq), None)
 
-    def undo_count(self, place: Place, until: datetime) -> int:
-        return self._read(place, lambda handle: handle.audit.undo_count(until), 0)
+    def undo_sizes(self, place: Place) -> list[UndoSize]:
+        return self._read(place, lambda handle: handle.audit.undo_sizes(), [])
 
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         return iter(self._read(place, lambda handle: handle.audit.undos(), []))
 
-    def forget_before(self, place: Place, *, until: datetime | None = None, seqs: Sequence[int] | None = None) -> int:
+    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
         if not self._existing(place):
             return 0
         with Writing(self, (place,)) as handle:
-            return handle.audit.forget_before(until, seqs)
+            return handle.audit.forget_before(seqs)
 
     # Shelves
 

@@ -12,10 +12,11 @@ import apsw
 from recollect.errors import ConflictError, CorruptionError, NotFoundError, StoreError
 from recollect.filters import Filter
 from recollect.record import Record, to_micros
+from recollect.stores.integrity import CHANGED, is_intact, log_damage
 from recollect.stores.port import By, Damage, Order, Place
-from recollect.stores.rows import GROUPS, ORDERS, Edge, behind, text_key, to_changes, to_record
+from recollect.stores.rows import GROUPS, ORDERS, UNREADABLE, Edge, behind, text_key, to_changes, to_record
 from recollect.stores.sqlite.audit import AuditTable
-from recollect.stores.sqlite.database import UNREADABLE, Database
+from recollect.stores.sqlite.database import Database
 from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_row
 from recollect.stores.sqlite.shelves import ShelfTable
@@ -126,19 +127,19 @@ class Memories(Database):
     def get(self, ids: Sequence[str]) -> list[Record]:
         if len(ids) == 1:
             row = self.row(_GET, (ids[0],))
-            return [] if row is None else [self._record(row)]
+            return [] if row is None else self._records([row])
         ids, rows = list(dict.fromkeys(ids)), list[tuple[Any, ...]]()
         for at in range(0, len(ids), SOME):
             some = ids[at : at + SOME]
             rows += self.rows(f"{_WITH_EMBEDDING} WHERE m.id IN ({marks(some)})", some)
-        return [self._record(row) for row in rows]
+        return self._records(rows)
 
     def with_texts(self, texts: Sequence[str]) -> list[Record]:
         rows: list[tuple[Any, ...]] = []
         for at in range(0, len(texts), SOME):
             some = texts[at : at + SOME]
             rows += self.rows(_NAMED.format(marks(some), marks(some)), (*map(text_key, some), *some))
-        return [self._record(row) for row in rows]
+        return self._records(rows)
 
     def scan(
         self, where: Filter, order: Order, edge: Edge | None, limit: int | None, whole: bool = True
@@ -163,8 +164,7 @@ class Memories(Database):
                 if self.closed:
                     raise
                 return  # nothing is left to be seen
-            for row in page:
-                yield self._record(row[len(fields) :])
+            yield from self._records([row[len(fields) :] for row in page])
             if len(page) < _PAGE:
                 return
             begin = page[-1][: len(fields)]
@@ -174,13 +174,16 @@ class Memories(Database):
         row = self.row("SELECT seq FROM memories WHERE id = ?", (ident,))
         return row[0] if row else None
 
-    def _record(self, row: Sequence[Any]) -> Record:
-        """A row with its embedding, and the retrievals that are not written yet."""
-        try:
-            record = to_record(self.place, row)
-        except UNREADABLE as error:
-            raise self.problem(error) from error
-        return self.touches.onto(record) if self.touches else record
+    def _records(self, rows: Sequence[Sequence[Any]]) -> list[Record]:
+        """Rows with their embeddings, and the retrievals that are not written yet. One that cannot be read is left
+        out, with a line in the log."""
+        records: list[Record] = []
+        for row in rows:
+            try:
+                records.append(to_record(self.place, row))
+            except UNREADABLE as error:
+                log_damage(self.place, f"{self.path}, memory {row[0]}", f"cannot be read: {error}")
+        return [self.touches.onto(record) for record in records] if self.touches else records
 
     def touch(self, ids: Sequence[str], at: datetime) -> None:
         """Kept in memory and written along with the next change, or after a while if nobody else writes then."""
@@ -263,9 +266,9 @@ class Memories(Database):
         for (seq,) in self.rows("SELECT seq FROM memories"):
             try:
                 for row in self.rows(f"{_WITH_EMBEDDING} WHERE m.seq = ?", (seq,)):
-                    record = self._record(row)
-                    if record.digest() != record.checksum:
-                        found.append(Damage(record.id, "does not match its checksum: it was changed outside recollect"))
+                    record = to_record(self.place, row)
+                    if not is_intact(record):
+                        found.append(Damage(record.id, CHANGED))
             except (CorruptionError, *UNREADABLE) as error:
                 found.append(Damage(f"{self.path}, row {seq}", str(error)))
         if found and not self.current():  # it may have been looked at beside the log of another file

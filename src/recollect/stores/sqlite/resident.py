@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
@@ -19,8 +19,8 @@ from recollect.stores.block import NEVER
 from recollect.stores.columns import Batch, Columns, Vectors, joined
 from recollect.stores.fts import expression, word_pattern
 from recollect.stores.port import Place
+from recollect.stores.rows import UNREADABLE
 from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
-from recollect.stores.sqlite.database import UNREADABLE
 from recollect.stores.sqlite.memories import SOME, Memories, marks
 from recollect.stores.sqlite.opening import MovedError
 from recollect.text.query import TextQuery
@@ -39,8 +39,9 @@ _BLOCK = 10_000
 """Rows in memory at a time while columns are filled."""
 _VECTOR_BLOCK = 1000
 
+T = TypeVar("T")
 _strings = msgspec.json.Decoder(tuple[str, ...]).decode
-_any = msgspec.json.Decoder(dict[str, Any]).decode
+_mapping = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Resident:
@@ -168,8 +169,8 @@ class Resident:
             *columns, tags, head, metadata, tier, account, channel, conversation, agent = zip(*rows, strict=True)
             who = list(zip(tier, account, channel, conversation, agent, strict=True))
             owners = {owner: _who(self._handle.place, *owner) for owner in dict.fromkeys(who)}
-            lists = {text: _strings(text) if text else () for text in dict.fromkeys(tags)}
-            speakers = [_any(text).get("speaker") if text else None for text in metadata]
+            lists = {text: _readable(_strings, text) or () for text in dict.fromkeys(tags)}
+            speakers = [(_readable(_mapping, text) or {}).get("speaker") for text in metadata]
             way(Batch._make([*columns, [lists[text] for text in tags], head, speakers, [owners[o] for o in who]]))
         except UNREADABLE as error:
             raise self._handle.problem(error) from error
@@ -223,6 +224,14 @@ class Resident:
         else:
             rows = []
         return np.fromiter((seq for (seq,) in rows), np.int64, len(rows))
+
+
+def _readable(decode: Callable[[str], T], text: str | None) -> T | None:
+    """What a column says; None where it cannot be read: whoever reads the memory itself leaves it out."""
+    try:
+        return decode(text) if text else None
+    except UNREADABLE:
+        return None
 
 
 def _who(place: Place, tier: Any, *address: str | None) -> tuple[Address, Any]:

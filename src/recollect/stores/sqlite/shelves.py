@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from recollect.stores.rows import UNREADABLE
 from recollect.stores.shelves import COLUMNS, PAGE, Thing, as_kept, from_row, paged, to_row
-from recollect.stores.sqlite.database import UNREADABLE, Database
+from recollect.stores.sqlite.database import Database
 from recollect.stores.sqlite.opening import MovedError
 
 _FIND = f"SELECT {COLUMNS} FROM things WHERE shelf = ? AND key = ?"
