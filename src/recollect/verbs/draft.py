@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from recollect import validation
 from recollect.errors import AccessError, InputError
 from recollect.policies.importance import assess
+from recollect.policies.kinds import judge_kind
 from recollect.policies.retention import expiry
 from recollect.policies.secrets import screen, screen_name
 from recollect.presets import Preset
@@ -51,7 +52,8 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     get = given.get
     content = given["content"]
     text = content if isinstance(content, str) else render(content)
-    kind, tags, metadata = get("kind", rules.kind), get("tags", ()), get("metadata", _NO_METADATA)
+    kind = get("kind") or judge_kind(text, rules.kinds, rules.kind)
+    tags, metadata = get("tags", ()), get("metadata", _NO_METADATA)
     if rules.max_chars is not None and len(text) > rules.max_chars:
         raise InputError("content", f"{len(text):,} characters is over the limit of {rules.max_chars:,}")
     if rules.max_tags is not None and len(tags) > rules.max_tags:
