@@ -67,6 +67,8 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     if get("shared"):
         view = replace(view, agent=None)
     tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
+    if get("lifetime") == "conversation" and address.conversation is None:
+        raise InputError("lifetime", "conversation needs a conversation, with which it ends; there is none")
     if tier == "account" and rules.account_kinds:
         _check_account(kind, "embedding" in given, rules.account_kinds)
     ident, role, created = new_id(), get("role"), get("created_at", now)

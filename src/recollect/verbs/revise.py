@@ -55,6 +55,8 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         "lifetime": old.lifetime,
         "tier": old.tier,
     }
+    if old.lifetime == "conversation" and old.address.conversation is None:
+        del inherited["lifetime"]  # from a version that stored it without a conversation
     if old.expires_at is not None:
         inherited["expires_at"] = _as_long(old.created_at, old.expires_at, now)
     given = {field: value for field, value in changes.items() if value is not None}
