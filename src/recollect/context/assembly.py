@@ -15,6 +15,7 @@ from recollect.text.fence import CLOSE, OPEN, inside
 
 _FRAME_TOKENS = 8
 """What a summary costs besides its own: a message around it, or empty lines before it."""
+_TEXT_PARTS = ("text", "input_text")
 _SHORT_SUMMARY_TOKENS = 24
 """Memories and knowledge are cut before the summary's text is shorter than this."""
 
@@ -38,6 +39,8 @@ class Assembly:
         self._units = list(talk.units)
         if request.system_messages == "one" and not self._anthropic:
             self._gather()
+        if prompt and not any(map(_says_something, self._given)):
+            self._given = []
         self._prompt = prompt if not self._given else ""
         self._sizes = {id(one): tokens_of(one, request.count) for unit in self._units for one in unit.messages}
         self._older: list[Unit] = []
@@ -253,6 +256,13 @@ def _whole(shares: list[Share], total: int) -> list[Share]:
         msgspec.structs.replace(share, tokens=share.tokens + rest) if number == at else share
         for number, share in enumerate(shares)
     ]
+
+
+def _says_something(message: Message) -> bool:
+    """Whether a system message is more than blanks."""
+    content = message.get("content")
+    parts = cast("list[Any]", content) if isinstance(content, list | tuple) else [{"type": "text", "text": content}]
+    return any(str(part.get("text") or "").strip() or part.get("type") not in _TEXT_PARTS for part in parts)
 
 
 def _summary(turns: int, text: str) -> str:
