@@ -37,6 +37,8 @@ class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a tag may be any short text, rather than letters, digits and dots between levels."""
     once: bool = True
     """Whether a text that is there already, outside a conversation, is not stored again."""
+    from_clients: bool = True
+    """Whether a wrapped client stores anything of its calls. Else only what is stored by a tool or a caller is."""
     account_kinds: tuple[str, ...] = ()
     """The only kinds that the tier `account` holds, and without vectors; none for all kinds."""
 
