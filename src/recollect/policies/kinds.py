@@ -17,15 +17,17 @@ _REFUSED_BY_A_MACHINE = re.compile(
     r" (?:permission|access)(?: is| was)? denied\b(?! by)| (?:denied|rejected) by (?:the )?server"
 )
 _REPAIRED = re.compile(
-    r"(?<!not )(?<!n't )(?<!be )(?<!never ) (?:fixed|resolved|repaired|solved|restored|patched)\b(?! (?:costs?|price|rate))"
+    r"(?<!not)(?<!n't)(?<!be)(?<!never) (?:fixed|resolved|repaired|solved|restored|patched)\b(?! (?:costs?|price|rate))"
 )
 _FINISHED = re.compile(
     rf"{DONE}|(?:^|[.!;:,] ?) ?done\b| (?:task|job|ticket|migration|backup|export|import|run|build)s?(?: \S+)?"
     r" (?:is |was |has been |have been |are |were )?(?<!not )(?:complete[d]?|done|finished|succeeded|successful)\b"
 )
 _ERRORS = (
-    r"(?:^|[.!;:,\n]) {0,2}(?:fatal )?error\b| errors?(?::| \d| codes?\b| messages?\b| (?:on|in|when|while|during|from)\b)"
-    r"| traceback\b| exception(?: raised| thrown|:| in\b)| [a-z]+(?:error|exception)\b| (?:http )?5\d\d (?:error|response)s?\b"
+    r"(?:^|[.!;:,\n]) {0,2}(?:fatal )?error\b"
+    r"| errors?(?::| \d| codes?\b| messages?\b| (?:on|in|when|while|during|from)\b)"
+    r"| traceback\b| exception(?: raised| thrown|:| in\b)| [a-z]+(?:error|exception)\b"
+    r"| (?:http )?5\d\d (?:error|response)s?\b"
 )
 
 
