@@ -110,6 +110,7 @@ class ConversationTransitionError(ConflictError):
         super().__init__(f"conversation {conversation} is {status} and cannot become {wanted}; it can become {can}")
         self.status = status
         self.wanted = wanted
+        self.possible = tuple(possible)
 
 
 class ModelError(RecollectError):

@@ -43,7 +43,7 @@ def test_an_episodic_record_has_every_field(atlas: Memory, role: Any) -> None:
     assert (found.role, found.content, found.importance) == (role, "the invoice was paid", 0.7)
     assert found.floats == pytest.approx(vector)
     assert len(found.embedding or b"") == 4 * 1536
-    assert (found.created_at, found.expires_at) == (NOW, NOW + timedelta(days=7))
+    assert (found.created_at, found.expires_at) == (NOW, NOW + timedelta(days=30))
     assert atlas.remember("for good", kind="fact").expires_at is None
 
 
@@ -88,12 +88,57 @@ def test_small_talk_and_acknowledgements_lower_importance(atlas: Memory, text: s
 
 @pytest.mark.clause("ATL-02", "ATL-11")
 @pytest.mark.parametrize(
-    "text", ["Remember this: the door code is blue", "Please remember that I am vegetarian", "don't forget: no nuts"]
+    "text",
+    [
+        "Remember this: the door code is blue",
+        "Please remember that I am vegetarian",
+        "don't forget: no nuts",
+        "Make sure to remember this: the deployment failed on a Friday",
+        "You should remember this one",
+        "Let's remember this for next time",
+    ],
 )
 def test_an_explicit_wish_to_remember_is_worth_exactly_one_and_does_not_expire(atlas: Memory, text: str) -> None:
     stored = atlas.remember(text)
     assert stored.importance == 1.0
     assert stored.expires_at is None
+
+
+@pytest.mark.clause("ATL-11", "ATL-23")
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("We decided to use PostgreSQL", 90),
+        ("Decided to roll back the failed release", 90),
+        ("Alice approved the budget", 90),
+        ("The request was rejected by Bob", 90),
+        ("Completed the quarterly report", 30),
+        ("Fixed the login bug", 30),
+        ("The migration is complete", 30),
+        ("The deployment failed at step 3", 14),
+        ("Error: connection refused", 14),
+        ("Permission denied while opening the socket", 14),
+        ("The weather is nice", 7),
+        ("Was the budget approved?", 7),
+        ("We have not decided yet", 7),
+        ("todo: call the bank", 7),
+        ("he asked me to remember this", 7),
+    ],
+)
+def test_without_a_kind_the_words_say_how_long_a_memory_lives(atlas: Memory, text: str, days: int) -> None:
+    stored = atlas.remember(text)
+    assert stored.expires_at == stored.created_at + timedelta(days=days)
+
+
+@pytest.mark.clause("ATL-23")
+def test_a_kind_that_is_given_is_not_judged_again(atlas: Memory) -> None:
+    stored = atlas.remember("We decided to use PostgreSQL", kind="conversation")
+    assert (stored.kind, stored.expires_at) == ("conversation", stored.created_at + timedelta(days=7))
+
+
+def test_kinds_are_judged_only_where_the_preset_says_so(tmp_path: Path) -> None:
+    with Memory(tmp_path) as memory:
+        assert memory.remember("We decided to use PostgreSQL").kind == "fact"
 
 
 @pytest.mark.clause("ATL-02")

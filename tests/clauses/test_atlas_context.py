@@ -271,13 +271,41 @@ def test_without_a_model_turns_are_condensed_however_short_they_are(cfo: Memory,
 
 @pytest.mark.clause("ATL-15")
 @pytest.mark.parametrize("number", range(21, 34))
-def test_what_stays_begins_with_what_was_asked(cfo: Memory, number: int) -> None:
+def test_exactly_twenty_turns_stay(cfo: Memory, number: int) -> None:
     asked = [SYSTEM, *turns(number)]
     made = cfo.context(asked, budget=fitting(cfo, asked) - 1)
-    kept = made.messages[-sections(made)["turns"][1] :]
-    assert kept[0]["role"] == "user"
-    assert 20 <= len(kept) <= 21
-    assert kept == asked[-len(kept) :]
+    assert sections(made)["turns"][1] == 20
+    assert made.messages[-20:] == asked[-20:]
+    assert made.report.over == 0
+
+
+@pytest.mark.clause("ATL-15")
+@pytest.mark.parametrize("number", range(21, 25))
+def test_a_conversation_for_anthropic_begins_with_the_user(cfo: Memory, number: int) -> None:
+    asked = turns(number, words=0)
+    made = cfo.context(asked, system="You are the CFO.", budget=1)
+    assert made.messages[-20:] == asked[-20:]
+    assert made.messages[0]["role"] == "user"
+
+
+@pytest.mark.clause("ATL-15")
+def test_turns_memories_and_knowledge_are_cut_in_this_order_whatever_the_budget(cfo: Memory) -> None:
+    said = "We talked about the lease of the Berlin office, which ends in March, and what Ute thinks of it, at length. "
+    asked = [SYSTEM, *({"role": ("user", "assistant")[n % 2], "content": f"{n}: {said * 2}"} for n in range(40)), ASK]
+    seen: list[tuple[bool, int, int]] = []
+    smallest = cfo.context(asked, budget=1).report.tokens
+    for budget in range(fitting(cfo, asked) - 1, smallest - 20, -7):
+        made = cfo.context(asked, budget=budget)
+        report = made.report
+        assert sections(made)["turns"][1] == 20
+        summarised = "Summary of 21 earlier turns" in str(made.messages)
+        seen.append((summarised, len(made.memories), sections(made)["knowledge"][1]))
+        assert report.over == 0 or seen[-1] == (False, 3, 2)
+        assert (report.condensed_by == "local") is summarised
+        (turns_left_out,) = [one for one in report.left_out if one.section == "turns"]
+        assert turns_left_out.why == f"21 earlier turns {'became one message' if summarised else 'were left out'}"
+        assert sum(one.section == "memories" for one in report.left_out) == 5 - seen[-1][1]
+    assert list(dict.fromkeys(seen)) == [(True, 5, 5), (True, 3, 5), (True, 3, 2), (False, 3, 2)]
 
 
 @pytest.mark.clause("ATL-15")
@@ -356,10 +384,11 @@ def test_a_fast_model_condenses_if_there_is_one(url: str, clock: Clock) -> None:
     assert made.report.condensed_by == "fast"
 
 
-def test_a_few_short_turns_are_left_alone(cfo: Memory) -> None:
+def test_a_note_is_no_longer_than_the_turns_it_stands_for(cfo: Memory) -> None:
     asked = [SYSTEM, *turns(21, words=0)]
     made = cfo.context(asked, budget=1)
-    assert made.messages[-21:] == asked[1:]
+    assert made.messages[-20:] == asked[-20:]
+    assert "earlier turns" not in str(made.messages)
     assert made.report.condensed_by is None
 
 

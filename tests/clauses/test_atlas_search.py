@@ -178,7 +178,7 @@ class Angles:
         pass
 
 
-@pytest.mark.clause("ATL-09")
+@pytest.mark.clause("ATL-09", "ATL-23")
 @pytest.mark.parametrize("kind", DATABASES)
 def test_the_ten_memories_are_the_most_similar_whatever_their_importance(tmp_path: Path, kind: str) -> None:
     with Memory(located(kind, tmp_path / "memory"), preset="atlas", embedder=Angles()) as memory:

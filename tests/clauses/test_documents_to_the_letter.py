@@ -75,6 +75,16 @@ def test_no_word_of_the_user_makes_a_note(notes: Memory, text: str) -> None:
 
 
 @pytest.mark.clause("AEG-15")
+def test_the_tool_says_which_tags_are_accepted(notes: Memory) -> None:
+    schema = str(next(tool for tool in tools.openai(notes) if "memory_store" in str(tool)))
+    assert "c++, ci/cd" in schema
+    assert "without spaces" not in schema
+    assert tools.call(notes, "memory_store", {"text": "it builds", "tags": ["c++", "ci/cd", "two words", "t" * 32]})[
+        "ok"
+    ]
+
+
+@pytest.mark.clause("AEG-15")
 def test_notes_of_one_second_keep_their_order(url: str, clock: Clock) -> None:
     with Memory(url, preset="aegis", clock=clock) as memory:
         ids = [memory.remember(f"note number {n}").id for n in range(520)]

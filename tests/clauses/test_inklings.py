@@ -56,7 +56,7 @@ def test_an_entry_has_every_field(inklings: Memory, clock: Clock) -> None:
 @pytest.mark.clause("INK-02")
 @pytest.mark.parametrize("lifetime", ["long_term", "short_term", "conversation"])
 def test_a_lifetime_is_one_of_three(inklings: Memory, lifetime: Any) -> None:
-    assert inklings.remember("a lynx", lifetime=lifetime).lifetime == lifetime
+    assert inklings.at(conversation="c").remember("a lynx", lifetime=lifetime).lifetime == lifetime
     assert inklings.remember("a lynx").lifetime == "short_term"
     with pytest.raises(InputError, match="long_term, short_term, conversation"):
         inklings.remember("a lynx", lifetime=lifetime.upper())

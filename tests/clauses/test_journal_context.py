@@ -198,6 +198,18 @@ def test_an_agent_without_a_prompt_and_without_memories_is_told_who_it_is(memory
     assert prompt(memory) == ""
 
 
+@pytest.mark.clause("JRN-05", "JRN-12")
+@pytest.mark.parametrize("blank", ["", " \n\t ", [{"type": "text", "text": "  "}], []])
+def test_a_blank_system_prompt_counts_as_none(gaia: Memory, blank: Any) -> None:
+    gaia.journal.save_core("I am helpful")
+    told = "You are gaia.\n\n# Your Private Memory\n\n## Core Memories (permanent)\n- I am helpful"
+    assert gaia.context([{"role": "system", "content": blank}, HI]).messages == [
+        {"role": "system", "content": told},
+        HI,
+    ]
+    assert gaia.context([HI], system=blank).system == told
+
+
 def test_within_a_budget_old_entries_go_before_new_ones_and_core_stays(gaia: Memory, clock: Clock) -> None:
     gaia.journal.save_core("I am helpful")
     for day in range(3):
@@ -477,3 +489,18 @@ with Memory(sys.argv[1], preset="journal") as memory:
         assert prompt(memory.at(agent="gaia")) == "You are gaia."
         run(script, tmp_path / "memory")
         assert "- from elsewhere" in prompt(memory.at(agent="gaia"))
+
+
+@pytest.mark.clause("JRN-10", "JRN-12")
+@pytest.mark.parametrize("kind", STORES)
+def test_an_entry_keeps_its_day_however_it_is_revised(tmp_path: Path, clock: Clock, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset="journal", clock=clock) as memory:
+        gaia = memory.at(agent="gaia")
+        for entry in (gaia.journal.save("met Alise"), gaia.journal.save_core("I am Gaja")):
+            clock.now += timedelta(days=30)
+            assert gaia.journal.has_expired(gaia.get(entry.id)) is (entry.kind == "journal")
+            for change in ({"content": "corrected"}, {"tags": ["people"]}, {"importance": 0.9}):
+                (*_, latest) = gaia.history(entry.id)
+                revised = gaia.revise(latest.id, **change)
+                assert (revised.created_at, revised.expires_at) == (entry.created_at, entry.expires_at)
+        assert "corrected" not in str(gaia.journal.context()).partition("## Recent")[2]

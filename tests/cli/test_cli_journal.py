@@ -43,7 +43,7 @@ def test_old_entries_are_marked_and_condensed_once() -> None:
         memory.at(agent="gaia").journal.save("met Alice")
     assert [one["expired"] for one in ask()] == [True]
     assert "journal, old" in run("list")
-    assert run("prompt") == "Nothing.\n"
+    assert run("prompt") == ""
     (core,) = ask("consolidate")
     assert core["content"] == f"From my journal, {long_ago.date()}:\nmet Alice"
     assert ask("consolidate") == []

@@ -231,7 +231,7 @@ def test_a_call_and_its_result_stay_together(memory: Memory) -> None:
 
     made = memory.context(talk, budget=900)
 
-    assert made.report.condensed_by
+    assert [one.why for one in made.report.left_out] == ["10 earlier turns were left out"]
     calls = {one["tool_calls"][0]["id"] for one in made.messages if one.get("tool_calls")}
     results = {one["tool_call_id"] for one in made.messages if one["role"] == "tool"}
     assert calls == results

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.common import LONG, Clock
-from support.stores import STORES, located, traces
+from support.stores import DATABASES, STORES, located, traces
 from support.watchdog import together
 
 from recollect import (
@@ -517,3 +517,51 @@ class Life(RuleBasedStateMachine):
 
 TestLife = Life.TestCase
 TestLife.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+@pytest.mark.clause("INK-02", "INK-24")
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_memory_for_one_conversation_ends_with_it_in_whatever_tier(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset="inklings") as memory:
+        talk = memory.conversations.start("planning")
+        other = memory.conversations.start("another")
+        inside = memory.at(account="ada", channel=talk.channel, conversation=talk.id)
+        ending = {
+            tier: inside.remember(f"for now, in the {tier}", tier=tier, lifetime="conversation", kind="preference").id
+            for tier in ("conversation", "channel", "workspace", "account")
+        }
+        stays = [
+            inside.remember("for long", tier="workspace", lifetime="long_term").id,
+            inside.remember("for a while", tier="channel", lifetime="short_term").id,
+            memory.at(channel=other.channel, conversation=other.id).remember("theirs", lifetime="conversation").id,
+        ]
+        memory.conversations.idle(talk.id)
+        seen = memory.at(account="ada", channel=talk.channel)
+        assert {one.id for one in seen.list(state=None, limit=100)} & {*ending.values()} == set()
+        assert {memory.get(ident).id for ident in stays} == {*stays}
+        memory.undo()
+        again = memory.at(account="ada", channel=talk.channel, conversation=talk.id)
+        assert {again.get(ident).id for ident in ending.values()} == {*ending.values()}
+        assert memory.conversations.get(talk.id).status == "active"
+
+
+@pytest.mark.clause("INK-02")
+@pytest.mark.parametrize("kind", STORES)
+def test_the_lifetime_of_a_conversation_needs_one(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory")) as memory:
+        with pytest.raises(InputError, match="lifetime"):
+            memory.remember("for how long?", lifetime="conversation")
+        assert memory.list() == []
+
+
+@pytest.mark.clause("INK-08")
+def test_a_wrong_transition_says_what_is_possible(memory: Memory) -> None:
+    talk = memory.conversations.start("planning")
+    memory.conversations.idle(talk.id)
+    with pytest.raises(ConversationTransitionError) as refused:
+        memory.conversations.idle(talk.id)
+    assert (refused.value.status, refused.value.wanted, refused.value.possible) == ("idle", "idle", ("archived",))
+    memory.conversations.archive(talk.id)
+    with pytest.raises(ConversationTransitionError) as refused:
+        memory.conversations.archive(talk.id)
+    assert refused.value.possible == ()

@@ -268,11 +268,12 @@ class Counting:
     model, dimensions = "counting", 2
 
     def __init__(self) -> None:
-        self.broken = True
+        self.broken, self.embedded = True, 0
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         if self.broken:
             raise ModelError("there is no provider")
+        self.embedded += len(texts)
         return [[1.0, float(len(text))] for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
@@ -300,6 +301,18 @@ def test_missing_vectors_are_made_every_thirty_minutes_and_silently_not_without_
         clock.now += timedelta(minutes=1)
         assert [report.count for report in memory.maintain().jobs if report.job == "embed"] == [5]
         assert memory.stats().embedded == 5
+
+
+@pytest.mark.clause("INK-15")
+def test_a_run_of_maintenance_makes_fifty_vectors_and_no_more(tmp_path: Path, clock: Clock) -> None:
+    embedder: Any = Counting()
+    embedder.broken = False
+    with opened("sqlite", tmp_path, clock) as memory:
+        fill(memory, 120)
+    with Memory(tmp_path / "memory", preset="inklings", clock=clock, embedder=embedder) as memory:
+        for made in (50, 100, 120):
+            memory.maintain(jobs=["embed"])
+            assert embedder.embedded == memory.stats().embedded == made
 
 
 def test_watching_outlives_a_store_that_is_busy(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,10 @@ def test_a_key_of_one_workspace_reads_no_log_of_another(connect: Connect) -> Non
     lab = connect("member", workspace="lab")
     for view in (lab, lab.at(agent="ann"), lab.at(agent="bob")):
         assert [entry.message for entry in view.audit.search("a", action="note")] == ["mixed a potion"]
+
+
+@pytest.mark.clause("JRN-10", "JRN-12")
+def test_a_revision_over_http_keeps_the_day_of_an_entry(connect: Connect, server: Served) -> None:
+    day = datetime(2026, 1, 10, 12, tzinfo=UTC)
+    entry = server.serving.memory.at(agent="ann").remember("met Alise", kind="journal", created_at=day)
+    assert connect("member", agent="ann").revise(entry.id, content="met Alice").created_at == day

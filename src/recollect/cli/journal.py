@@ -111,8 +111,8 @@ def prompt(target: Target) -> None:
         found = memory.journal.context()
     if target.json:
         output.emit({"context": found})
-    else:
-        output.say(found if found else "Nothing.")
+    elif found:  # an empty output can be put into a prompt as it is
+        output.say(found)
 
 
 @click.command(cls=Leaf)

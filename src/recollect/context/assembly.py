@@ -15,13 +15,17 @@ from recollect.text.fence import CLOSE, OPEN, inside
 
 _FRAME_TOKENS = 8
 """What a summary costs besides its own: a message around it, or empty lines before it."""
+_TEXT_PARTS = ("text", "input_text")
+_SHORT_SUMMARY_TOKENS = 24
+"""Memories and knowledge are cut before the summary's text is shorter than this."""
 
 
 class Summary(msgspec.Struct, frozen=True):
     """Older turns as one message."""
 
     text: str
-    by: str
+    by: str | None
+    """What made it: a model's name, or `local`. None for a note that they were left out."""
 
 
 class Assembly:
@@ -35,6 +39,8 @@ class Assembly:
         self._units = list(talk.units)
         if request.system_messages == "one" and not self._anthropic:
             self._gather()
+        if prompt and not any(map(_says_something, self._given)):
+            self._given = []
         self._prompt = prompt if not self._given else ""
         self._sizes = {id(one): tokens_of(one, request.count) for unit in self._units for one in unit.messages}
         self._older: list[Unit] = []
@@ -71,28 +77,28 @@ class Assembly:
         return total + (tokens_of({"role": "system", "content": system}, count) if system else 0)
 
     def _fit(self) -> None:
-        """Older turns first, then what each section may do without, in order, and what is said of the turns last."""
-        budget, before = self._request.budget, self._tokens()
-        if budget is None or before <= budget:
+        """Older turns first, then what each section may do without, in order.
+
+        The summary of the turns takes the room that is left. It may be short, but sections are cut before it is empty.
+        """
+        budget, whole = self._request.budget, self._tokens()
+        if budget is None or whole <= budget:
             return
-        self._condense(budget)
-        cut: list[LeftOut] = []
+        self._set_older_turns_aside()
         left = self._tokens()
-        removed = before - left
+        removed, cut = whole - left, list[LeftOut]()
         for number, section in enumerate(self._sections):
-            while section.fewest is not None and len(section.items) > section.fewest and left > budget:
+            while section.fewest is not None and len(section.items) > section.fewest:
+                if left + self._summary_needs() <= budget:
+                    break
                 section, gone = section.cut(max(section.fewest, len(section.items) - section.step))
                 self._sections[number] = section
                 before, left = left, self._tokens()
                 cut += self._cut(section.name, gone, before - left)
-        if left > budget and self._summary is not None:
-            summary, self._summary = self._summary, None
-            if (bare := self._tokens()) <= budget:
-                removed += left - bare
-            else:
-                self._summary = summary
         if self._older:
-            how = "became one message" if self._summary else "were left out"
+            self._condense(budget - left)
+            removed -= self._tokens() - left
+            how = "became one message" if self._summary and self._summary.by else "were left out"
             self._left_out.append(LeftOut("turns", f"{len(self._older)} earlier turns {how}", removed))
         self._left_out += cut
 
@@ -105,27 +111,52 @@ class Assembly:
         sizes[-1] += removed - sum(sizes)
         return [LeftOut(section, why, size, item.id) for size, item in zip(sizes, gone, strict=True)]
 
-    def _condense(self, budget: int) -> None:
-        """All but the latest turns into one message. What the system says among them stays."""
+    def _set_older_turns_aside(self) -> None:
+        """All but the latest turns. What the system says among them stays."""
         rules = self._request.view.preset.context.turns
         start = max(len(self._units) - rules.keep, 0)
-        asked = self._asked_before(start)
-        older = [unit for unit in self._units[:start] if unit.role not in SYSTEM and unit is not asked]
-        if not older:
-            return
-        count, gone = self._request.count, {id(unit) for unit in older}
-        self._older = older
+        asked = self._asked_before(start) if rules.from_question else None
+        self._older = [unit for unit in self._units[:start] if unit.role not in SYSTEM and unit is not asked]
+        gone = {id(unit) for unit in self._older}
         self._units = [unit for unit in self._units if id(unit) not in gone]
-        before = sum(unit.tokens(count) for unit in older)
-        # At most half as long as what it stands for, its frame included; and no longer than there is room for it,
-        # because it says less than a memory.
-        frame = count(_summary(len(older), ""))
-        room = min(rules.summary_tokens, before // 2 - frame, budget - self._tokens() - frame - _FRAME_TOKENS)
-        note = Summary(f"{len(older)} earlier turns were left out.", "local")
-        for summary in (self._told(older, room) if room > 0 else None, note):
-            if summary is not None and count(summary.text) < before:
-                self._summary = summary
+
+    def _longest_summary(self) -> int:
+        """Tokens of a summary's text: with its frame at most half of what it stands for. None if 0 or less."""
+        count, rules = self._request.count, self._request.view.preset.context.turns
+        before = sum(unit.tokens(count) for unit in self._older)
+        return min(rules.summary_tokens, before // 2 - count(_summary(len(self._older), "")))
+
+    def _note(self) -> Summary | None:
+        """What stands for older turns if there is no room for a summary; None if it is longer than they are."""
+        count, note = self._request.count, Summary(f"{len(self._older)} earlier turns were left out.", None)
+        # Anthropic's conversations begin with the user, and the note is the user's there.
+        needed = self._begins_with_an_answer()
+        return note if needed or count(note.text) < sum(unit.tokens(count) for unit in self._older) else None
+
+    def _summary_needs(self) -> int:
+        """The fewest tokens, all included, for which sections are cut."""
+        if not self._older:
+            return 0
+        count = self._request.count
+        if (longest := self._longest_summary()) > 0:
+            return count(_summary(len(self._older), "")) + _FRAME_TOKENS + min(_SHORT_SUMMARY_TOKENS, longest)
+        note = self._note()
+        return count(note.text) + _FRAME_TOKENS if note else 0
+
+    def _condense(self, room: int) -> None:
+        """One message for the older turns that fits: a summary, else a note, else none."""
+        text_room = room - self._request.count(_summary(len(self._older), "")) - _FRAME_TOKENS
+        tokens, bare = min(self._longest_summary(), text_room), self._tokens()
+        note = self._note()
+        for summary in (self._told(self._older, tokens) if tokens > 0 else None, note):
+            self._summary = summary
+            if summary is not None and self._tokens() - bare <= room:
                 return
+        # Where even that is too much: what may never be cut is larger than the budget, or the note is all that is.
+        self._summary = note if room < 0 or self._begins_with_an_answer() else None
+
+    def _begins_with_an_answer(self) -> bool:
+        return self._anthropic and bool(self._units) and not self._units[0].asks
 
     def _asked_before(self, start: int) -> Unit | None:
         """What the turns that stay begin with, where they would begin with an answer: what was asked."""
@@ -225,6 +256,13 @@ def _whole(shares: list[Share], total: int) -> list[Share]:
         msgspec.structs.replace(share, tokens=share.tokens + rest) if number == at else share
         for number, share in enumerate(shares)
     ]
+
+
+def _says_something(message: Message) -> bool:
+    """Whether a system message is more than blanks."""
+    content = message.get("content")
+    parts = cast("list[Any]", content) if isinstance(content, list | tuple) else [{"type": "text", "text": content}]
+    return any(str(part.get("text") or "").strip() or part.get("type") not in _TEXT_PARTS for part in parts)
 
 
 def _summary(turns: int, text: str) -> str:

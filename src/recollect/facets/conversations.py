@@ -17,6 +17,7 @@ from recollect.errors import ConflictError, ConversationTransitionError, NotFoun
 from recollect.facets.channels import DEFAULT, Channels, keep_default
 from recollect.policies.secrets import screen
 from recollect.record import Address, Record, Tier, new_id, parse_time
+from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.text.fence import without
 from recollect.verbs.archive import memories_text
@@ -118,7 +119,7 @@ class Conversations:
         return found
 
     def idle(self, id: str) -> Conversation:
-        """End one that is active: what matters of it is kept, and memories of the conversation tier are cleared."""
+        """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
         return self._become(id, "idle")
 
     def archive(self, id: str) -> Conversation:
@@ -157,12 +158,11 @@ class Conversations:
         return remember(outside, items, once=True)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:
-        view, place = self._view.as_one_change(), self._view.place
-        known = self.get(id)
+        view, known = self._view.as_one_change(), self.get(id)
         _check(known, status)
         persisted: set[str] = set()
         while True:
-            with view.store.transaction(place):
+            with view.store.transaction(*_homes(view)):
                 thing = self._thing(known.ref_code)  # as it is now that nobody else can write there
                 _check(_conversation(thing), status)
                 turns = _its_own(said(_whole(view), known.id), known) if thing.body["status"] == "active" else []
@@ -191,14 +191,26 @@ class Conversations:
         return self._view.sees(thing) and self._view.address.conversation in (None, thing.parent)
 
 
+def _homes(view: View) -> builtins.list[Place]:
+    """Where memories of a conversation can be: its workspace, and what accounts share if there is any."""
+    stored = view.store.places(view.address.tenant)
+    return [place for place in view.places if place == view.place or place in stored]
+
+
 def _end(view: View, thing: Thing, status: Status) -> Conversation:
     """In a transaction."""
     place, now = view.place, view.now()
-    cleared = _of_it_alone(view, _conversation(thing)) if thing.body["status"] == "active" else []
-    view.store.delete(place, [record.id for record in cleared], "the conversation has ended")
+    over = _of_it_alone(view, _conversation(thing)) if thing.body["status"] == "active" else []
+    groups = by_place(over)
+    for home, records in groups.items():
+        view.store.delete(home, [record.id for record in records], "the conversation has ended")
+        if home != place:  # an account's, which are in a place of their own
+            ids = [record.id for record in records]
+            view.log(home, "conversation", f"cleared {memories_text(len(ids))} of a conversation", records, deleted=ids)
+    cleared = groups.get(place, [])
     body = {**thing.body, "status": status, "ended_at": thing.body["ended_at"] or now}
     kept = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
-    message = f"a conversation is {status}" + (f"; cleared {memories_text(len(cleared))}" if cleared else "")
+    message = f"a conversation is {status}" + (f"; cleared {memories_text(len(over))}" if over else "")
     deleted = [record.id for record in cleared] or None
     view.log(place, "conversation", message, cleared, [thing], deleted=deleted, things_changed=names([thing]))
     return _conversation(kept)
@@ -234,9 +246,11 @@ def _check(known: Conversation, wanted: Status) -> None:
 
 
 def _of_it_alone(view: View, known: Conversation) -> builtins.list[Record]:
-    """Whoever wrote it: it is the conversation that ends."""
-    where = _whole(view).where(state=None, tiers=("conversation",), conversation=known.id)
-    return _its_own(view.scan(where), known)
+    """What ends with the conversation: its tier, and what has its lifetime in whatever tier, whoever wrote it."""
+    its_tier = _whole(view).where(state=None, tiers=("conversation",), conversation=known.id)
+    as_long = _whole(view).where(state=None, lifetimes=("conversation",), conversation=known.id)
+    records = {record.id: record for where in (its_tier, as_long) for record in view.store.scan(where)}
+    return _its_own(records.values(), known)
 
 
 def _its_own(records: Iterable[Record], known: Conversation) -> builtins.list[Record]:

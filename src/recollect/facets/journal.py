@@ -78,7 +78,7 @@ class Journal:
         """Another text for an entry, which keeps its day and its history."""
         with self._view.refusing("revise"):
             text, old = _checked(content), self._one(id)
-        return revise(self._view, old.id, {"content": text, "created_at": old.created_at})
+        return revise(self._view, old.id, {"content": text})
 
     def for_prompt(self) -> list[Record]:
         """Core memories and the journal of the window, oldest first."""

@@ -128,6 +128,16 @@ class Scratchpad:
         return sorted(seen, key=lambda thing: (thing.account, thing.agent) != owner)
 
 
+def seen_notes(view: View, conversation: str | None = None) -> builtins.list[Thing]:
+    """Notes of one conversation or of all that a view sees, the one written last first."""
+    things = [thing for thing in view.store.shelf(view.place, SHELF, parent=conversation) if view.sees(thing)]
+    open_to_view = {
+        parent: parent is None or view.sees_conversation(parent) for parent in {one.parent for one in things}
+    }
+    seen = [thing for thing in things if open_to_view[thing.parent]]
+    return sorted(seen, key=lambda thing: thing.changed_at, reverse=True)
+
+
 def _key(value: Any) -> str:
     return validation.label(value, "key", _LONGEST_KEY)
 

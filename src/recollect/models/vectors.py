@@ -86,6 +86,8 @@ class Embedding:
         self._asked: dict[str, Floats] = {}
         self._stuck: dict[Place, float] = {}
         """Where vectors could not be written, and until when that is not tried again for a recall."""
+        self._portions: dict[Place, int] = {}
+        """Where no more than so many are to be made now."""
         self._tenants: dict[str, None] = {}
         """Of which something was stored or asked here."""
         self._begin_anew(Backlog())
@@ -188,6 +190,7 @@ class Embedding:
         if place.workspace is None:
             return  # what accounts share is never embedded
         self._tenants[place.tenant] = None
+        self._portions.pop(place, None)
         self._backlog.add(place)
         self._start()
 
@@ -228,13 +231,17 @@ class Embedding:
         return first
 
     def some(self, place: Place, most: int, seconds: float) -> int:
-        """Wait until so many were made there, all, or that time is over. Returns how many; silent without a model."""
+        """Have so many made there and no more, unless that time is over. Returns how many; silent without a model."""
         first = missing = self.missing(place)
         until = time.monotonic() + seconds
-        while missing and first - missing < most and not self._problem and time.monotonic() < until:
-            self._start()
-            self._backlog.wait_for(place, 0.05)
-            missing = self.missing(place)
+        self._portions[place] = most
+        try:
+            while missing and first - missing < most and not self._problem and time.monotonic() < until:
+                self._start()
+                self._backlog.wait_for(place, 0.05)
+                missing = self.missing(place)
+        finally:
+            self._portions.pop(place, None)
         return max(first - missing, 0)
 
     def _start(self) -> None:
@@ -251,13 +258,19 @@ class Embedding:
     def serve(self, place: Place, backlog: Backlog) -> None:
         """A batch."""
         made, most = 0, _BATCH
+        portion = self._portions.get(place)
         if time.monotonic() - self._last_question < _QUIET:
             most = _FEW
             backlog.give_way(lambda: not self._bounded.busy, _YIELD)
+        if portion is not None:
+            most = min(most, portion)
         try:
-            made = self._batch(place, most, backlog)
+            made = self._batch(place, most, backlog) if most else 0
         finally:
-            backlog.served(place, more=made == most)
+            if portion is not None and place in self._portions:
+                self._portions[place] = portion - made
+            # Whoever wants a portion asks for each batch of it.
+            backlog.served(place, more=made == most and portion is None)
 
     def backfill(self, backlog: Backlog) -> Iterator[int]:
         """Embed some of the memories that have no vector of the current model, place by place, wherever they are.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Annotated, Literal
 
@@ -98,7 +98,24 @@ def _compile(rule: Rule) -> Callable[[str], object]:
 # one gate of word beginnings, which ordinary text does not pass.
 
 _CLAUSE = (
-    r"(?:^ {0,4}|[.!?;:,–—-] {0,4}| (?:please|pls|plz|but|also|so|just|always|now|you to|(?:can|could|will|would) you))"
+    r"(?:^ {0,4}|[.!?;:,–—-] {0,4}| (?:please|pls|plz|but|also|so|just|always|now|you to|(?:can|could|will|would) you"
+    r"|(?:make|be) sure (?:to|(?:that )?(?:you|we))|let['’]?s|let us))"
+)
+# "You should remember this" asks for it; "he said you should remember this" tells what somebody else asked for.
+_NOT_REPORTED = "".join(
+    f"(?<! {words})"
+    for words in ("said", "says", "told me", "told us", "claims", "claimed", "thinks", "thought", "said that",
+                  "says that", "me that", "us that", "whether", "if", "why")
+)  # fmt: skip
+_ASKED_OF_YOU = (
+    rf"{_NOT_REPORTED} (?:(?:you|we|u)(?:['’]ll|['’]d)? (?:should|must|need to|have to|has to|ought to|gotta|better|"
+    r"had better|(?:might |may |will |would )?want to)(?: (?:really|always|definitely|also|please))?"
+    r"|(?:important|good|great|nice|helpful|best|crucial|vital|worth it) (?:to|if (?:you|we)(?: could| can)?|"
+    r"(?:that )?(?:you|we))"
+    r"|(?:ok|okay|hey|hi|yes|well|oh|then|right|try to|try and|do|kindly|claude|assistant|and)"
+    r"|if you (?:could|can|would|will)|(?:can|could) we) remember"
+    r" (?:this\b|these\b|it[.!]|that (?:i|we|my|our)\b)"
+    r"| (?:mind|worth) remembering (?:this|it)\b| (?:this|it) (?:should|must|has to|needs to) be remembered\b"
 )
 
 REMEMBER = Rule(
@@ -107,7 +124,7 @@ REMEMBER = Rule(
     r"|(?:(?:do not|don['’]?t|never) forget)(?::| (?:this|that|these|the|my|our|about|to|i|we)\b)"
     r"|(?:keep|bear) (?:this|that|it )?.{0,40}\bin mind\b"
     r"|(?:commit|save|add) (?:this|that|it|the following) (?:to|in) (?:your |the )?memory\b)"
-    r"| (?:please|pls|plz),? remember\b| and remember (?:this\b|that (?:i|we|my|our)\b)",
+    rf"| (?:please|pls|plz),? remember\b|{_ASKED_OF_YOU}",
     explicit=True,
 )
 DECISION = Rule(
@@ -124,7 +141,7 @@ _NOT_DONE = (
     " if i had", "ould have", " nobody has", " nothing was", " the", " a", " an", " my", " his", " our",
 )  # fmt: skip
 _DONE = (
-    "accepted", "action items?", "added(?! sugar)", "applied for", "archived", "assigned", "backed up", "billed",
+    "accepted", "added(?! sugar)", "applied for", "archived", "assigned", "backed up", "billed",
     "booked", "bought", "called (?:the|my|our|back|off)", "cancell?ed", "closed", "completed", "confirmed", "contacted",
     "created", "declined", "delegated", "deleted", "delivered", "deployed", "disabled", "downgraded", "drafted",
     "dropped off", "emailed", "e-mailed", "enabled", "escalated", "exported", "filed", "finished",
@@ -136,15 +153,23 @@ _DONE = (
     "refunded", "registered", "released", "removed", "renewed", "reopened", "repaired", "replaced", "replied",
     "rescheduled", "reset", "resolved", "restored", "returned", "reviewed(?! nothing)", "rolled back", "scheduled",
     "sent", "set up", "shared (?:the|my|our|it|them|this)", "shipped", "signed", "sold", "submitted", "terminated",
-    "tested", "texted", "todo:", "transferred", "unsubscribed", "updated", "upgraded", "uploaded", "wired",
+    "tested", "texted", "transferred", "unsubscribed", "updated", "upgraded", "uploaded", "wired",
 )  # fmt: skip
-ACTION = Rule(
-    "action",
-    rf" (?=[{''.join(sorted({form[0] for form in _DONE}))}])"
-    + "".join(f"(?<!{word} )" for word in _NOT_DONE)
-    + rf"(?:{'|'.join(_DONE)})(?!\w)(?! that\b)(?![^.!?]{{0,200}}\?)",
-    0.15,
-)
+_TO_DO = ("action items?", "todo:")
+
+
+def _past_form(forms: Sequence[str]) -> str:
+    letters = "".join(sorted({form[0] for form in forms}))
+    return (
+        rf" (?=[{letters}])"
+        + "".join(f"(?<!{word} )" for word in _NOT_DONE)
+        + rf"(?:{'|'.join(forms)})(?!\w)(?! that\b)(?![^.!?]{{0,200}}\?)"
+    )
+
+
+ACTION = Rule("action", _past_form((*_DONE, *_TO_DO)), 0.15)
+DONE = _past_form(_DONE)
+"""The pattern of ACTION without what is still to do; for texts as `spaced` gives them."""
 APPROVAL = Rule(
     "approval",
     r" (?:(?:pre-|dis)?approv(?:ed?|al|als|es|ing)\b|reject(?:ed|s|ion)?\b|denied\b|signed off\b|sign-?off\b"
@@ -181,7 +206,7 @@ _GATE: dict[str, tuple[str, ...]] = {
     "remember": ("rememb", "forget", "in mind", "commit ", "save ", "add "),
     "decision": ("decid", "decis", "agreed", "settled", "opted", "chose", "conclud", "ruled", "go with", "going with",
                  "we will", "we'll", "we’ll", "i will", "i'll", "i’ll"),
-    "action": tuple([form.partition(" ")[0].partition("(")[0][:5] for form in _DONE]),
+    "action": tuple([form.partition(" ")[0].partition("(")[0][:5] for form in (*_DONE, *_TO_DO)]),
     "approval": ("approv", "pre-approv", "disapprov", "reject", "denied", "signed", "sign-off", "signoff", "authori",
                  "go-ahead", "veto", "green"),
     "money": ("$", "€", "£", "¥", "₹", "us$", "ca$", "au$", "nz$", "hk$", "r$", "dollar", "euro", "pounds", "cent",
@@ -193,11 +218,17 @@ _GATE: dict[str, tuple[str, ...]] = {
 _OPENERS = (("\n", "; "), ("(", "; "), ("\t", " "), ('"', " "), ("“", " "), ("*", " "), ("[", " "))
 
 
-def _english(text: str) -> list[Rule]:
+def spaced(text: str) -> str:
+    """The text as the English rules read it: in lower case, with a space before every word."""
     low = " " + text.lower()
     for opener, space in _OPENERS:
         if opener in low:
             low = low.replace(opener, space)
+    return low
+
+
+def _english(text: str) -> list[Rule]:
+    low = spaced(text)
     gate = _gate()
     words = gate.findall(low)
     if "€" in low:

@@ -20,6 +20,8 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep: Count = 20
     """So many of the latest turns stay as they are; the others become one condensed message."""
     summary_tokens: Count = 400
+    from_question: bool = True
+    """Whether the turns that stay begin with what the user asked, which may be one turn more."""
 
 
 class _Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

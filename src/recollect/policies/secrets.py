@@ -14,6 +14,7 @@ from unicodedata import normalize
 import msgspec
 
 from recollect.errors import PresetError, SecretError, screen_with
+from recollect.policies.credentials import ASSIGNED, CARD, IBAN, SERVICE_QUICK, SERVICE_TOKEN, is_no_card, is_no_iban
 
 
 class SecretRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,16 +89,31 @@ _START = r"(?<![A-Za-z0-9])"
 def _is_words(match: re.Match[str]) -> bool:
     """`Bearer of news` and `Bearer <token>` are no credentials."""
     token = match[1].rstrip(".,:;!?)\"'`")
-    return _full(r"[A-Za-z]?[a-z]*(?:[-/'’][A-Za-z]?[a-z]+)*", token) or _is_placeholder(token)
+    words = r"[A-Za-z]?[a-z]*(?:[-/'’][A-Za-z]?[a-z]+)*|[A-Z]+(?:_[A-Z]+)+"
+    return _full(words, token) or _is_placeholder(token) or _compile(_FILLER).search(match[1]) is not None
 
 
-def _is_open(match: re.Match[str]) -> bool:
-    return _is_placeholder(match[1])
+def _is_filler(match: re.Match[str]) -> bool:
+    """`sk-xxxxxxxx`, `AKIA…EXAMPLE`: what stands in documents where a key would be."""
+    token = _compile(r"\S{0,120}").match(match.string, match.start())
+    return token is not None and _compile(_FILLER).search(token[0]) is not None
+
+
+_FILLER = r"[xX]{5}|\*{3}|\.{3}|EXAMPLE|(?i:[-_]example|your[-_]|placeholder|changeme|redacted)|<"
+
+
+def _is_sample_login(match: re.Match[str]) -> bool:
+    """`postgres:postgres@localhost` and `user:password@host`."""
+    user, password = match[1].lower(), match[2].lower()
+    return _is_placeholder(match[2]) or password in _SAMPLE_PASSWORDS or (password == user and user.isalpha())
+
+
+_SAMPLE_PASSWORDS = frozenset("password pass passwd pw postgres root secret changeme example test guest".split())
 
 
 def _is_sample(match: re.Match[str]) -> bool:
     """`curl -u user:password`."""
-    return _is_open(match) or match[1].lower().endswith((*_NAMES, "pass"))
+    return _is_placeholder(match[1]) or match[1].lower().endswith((*_NAMES, "pass"))
 
 
 def _is_no_pair(match: re.Match[str]) -> bool:
@@ -109,15 +125,20 @@ def _is_no_pair(match: re.Match[str]) -> bool:
     return not pair.isprintable() or ":" not in pair
 
 
+def _is_no_password(match: re.Match[str]) -> bool:
+    return _is_placeholder(match[1]) or not _is_made_up(match[1])
+
+
+_SHELL = r"(?:(?:mysql\w*|mariadb[\w-]*)\b[^\n]{0,100}? -p|sshpass -p ?)[\"']?([^\s\"']{4,64})"
 _CURL = r"curl [^\n]{0,200}?(?<= )(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"']{1,256})"
 _DEFAULT: tuple[_Gate, ...] = (
     (
         "-",
         r"-(?:(?<=sk-)|(?<=glpat-)|(?<=xox[abeoprs]-)|(?<=pypi-)|(?<=GOCSPX-)|----BEGIN )",
         (
-            ("sk-key", _START + r"sk-(?!learn|image)(?=[\w-]{0,100}\d|[A-Za-z0-9]{16})[\w-]{6}", None),
-            ("gitlab-token", _START + r"glpat-[\w-]{6}", None),
-            ("slack-token", _START + r"xox[abeoprs]-[\w-]{6}", None),
+            ("sk-key", _START + r"sk-(?!learn|image)(?=[\w-]{0,100}\d|[A-Za-z0-9]{16})[\w-]{6}", _is_filler),
+            ("gitlab-token", _START + r"glpat-[\w-]{6}", _is_filler),
+            ("slack-token", _START + r"xox[abeoprs]-[\w-]{6}", _is_filler),
             ("pypi-token", _START + r"pypi-AgE[\w-]{10}", None),
             ("google-secret", _START + r"GOCSPX-[\w-]{10}", None),
             ("pgp-private-key", r"-----BEGIN PGP PRIVATE KEY BLOCK-----", None),
@@ -128,34 +149,43 @@ _DEFAULT: tuple[_Gate, ...] = (
         "_",
         r"_(?:(?<=gh[pousr]_)|(?<=[sr]k_)(?:live|test)_|(?<=npm_)|(?<=hf_)|(?<=github_)pat_|(?<=whsec_)|(?<=gsk_))",
         (
-            ("github-token", _START + r"(?:gh[pousr]_[A-Za-z0-9]{6}|github_pat_[A-Za-z0-9_]{6})", None),
-            ("stripe-key", _START + r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{8}", None),
-            ("npm-token", _START + r"npm_[A-Za-z0-9]{30}", None),
-            ("hugging-face-token", _START + r"hf_[A-Za-z0-9]{20}", None),
-            ("groq-key", _START + r"gsk_[A-Za-z0-9]{20}", None),
+            ("github-token", _START + r"(?:gh[pousr]_[A-Za-z0-9]{6}|github_pat_[A-Za-z0-9_]{6})", _is_filler),
+            ("stripe-key", _START + r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{8}", _is_filler),
+            ("npm-token", _START + r"npm_[A-Za-z0-9]{30}", _is_filler),
+            ("hugging-face-token", _START + r"hf_[A-Za-z0-9]{20}", _is_filler),
+            ("groq-key", _START + r"gsk_[A-Za-z0-9]{20}", _is_filler),
         ),
     ),
     (
         "://",
         r"://(?:[^\s/]{1,400}@|hooks\.)",
         (
-            ("connection-string", r"://[^\s:/@]{0,100}:([^\s/@]{1,256})@[\w\[]", _is_open),
+            ("connection-string", r"://([^\s:/@]{0,100}):([^\s/@]{1,256})@[\w\[]", _is_sample_login),
             ("slack-webhook", r"://hooks\.slack\.com/(?:services|workflows)/[A-Z]\w+/", None),
         ),
     ),
     ("earer ", None, (("bearer-token", r"(?<![A-Za-z])[Bb]earer +(\S{1,4096})", _is_words),)),
     ("asic ", None, (("basic-auth", r"(?<![A-Za-z])[Bb]asic +([A-Za-z0-9+/]{6,4096})", _is_no_pair),)),
     ("curl ", r" (?:-u|--user)", (("basic-auth", _CURL, _is_sample),)),
+    ("orization", None, (("basic-auth", r"(?i:authorization)[\"']?: ?[\"']?Basic +[A-Za-z0-9+/]{16}", None),)),
+    (" -p", r"(?:mysql|mariadb|sshpass)", (("password", _SHELL, _is_no_password),)),
+)
+
+# Numbers with a checksum, in groups or in one.
+_NUMBERS: tuple[_Gate, ...] = (
+    ("", r"\d{4}[ -]?\d{4}", (("card-number", CARD, is_no_card),)),
+    ("", r"[A-Z]{2}\d\d ?[A-Z0-9]{4}", (("iban", IBAN, is_no_iban),)),
 )
 
 _RUN = 20
 # Keys that are at least that long, without a space.
 _LONG: tuple[_Gate, ...] = (
-    ("AKIA", None, (("aws-key-id", _START + r"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])", None),)),
-    ("ASIA", None, (("aws-key-id", _START + r"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])", None),)),
-    ("AIza", None, (("google-key", _START + r"AIza[\w-]{30}", None),)),
+    ("AKIA", None, (("aws-key-id", _START + r"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])", _is_filler),)),
+    ("ASIA", None, (("aws-key-id", _START + r"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])", _is_filler),)),
+    ("AIza", None, (("google-key", _START + r"AIza[\w-]{30}", _is_filler),)),
     ("SG.", None, (("sendgrid-key", _START + r"SG\.[\w-]{16,80}\.[\w-]{16}", None),)),
     ("SK", None, (("twilio-key", _START + r"SK[0-9a-f]{32}(?![A-Za-z0-9])", None),)),
+    ("", SERVICE_QUICK, (("service-token", SERVICE_TOKEN, _is_filler),)),
     ("eyJ", None, (("jwt", r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.", None),)),
 )
 
@@ -174,35 +204,11 @@ _LITERAL: tuple[_Gate, ...] = (
     (":", None, (("token", "(?i:token):", None), ("password", "(?i:password):", None))),
 )
 
-# `name = value`: what a value is given to, as the name ends in lower case → the rule.
-_ASSIGNED = {
-    "secret_access_key": "aws-secret-key",
-    "secretaccesskey": "aws-secret-key",
-    "secret access key": "aws-secret-key",
-    "accountkey": "azure-key",
-    "sharedaccesskey": "azure-key",
-    "password": "password",
-    "passwords": "password",
-    "passwd": "password",
-    "passphrase": "password",
-    "pwd": "password",
-    "token": "token",
-    "api_key": "api-key",
-    "apikey": "api-key",
-    "api-key": "api-key",
-    "api key": "api-key",
-    "api_keys": "api-key",
-    "apikeys": "api-key",
-    "secret": "secret",
-    "secret_key": "secret",
-    "secret key": "secret",
-    "private_key": "secret",
-}
-_NAMES = tuple(_ASSIGNED)
+_NAMES = tuple(ASSIGNED)
 _BLOBS = ("mixed-blob", "base64-blob")
 
 RULES = tuple(
-    dict.fromkeys([*(name for _, _, rules in _DEFAULT + _LONG for name, _, _ in rules), *_ASSIGNED.values(), *_BLOBS])
+    dict.fromkeys([*(rule[0] for gate in _DEFAULT + _NUMBERS + _LONG for rule in gate[2]), *ASSIGNED.values(), *_BLOBS])
 )
 """The names of the rules that come with recollect."""
 
@@ -223,7 +229,7 @@ def _plan(screen: Screen) -> _Plan:
             raise PresetError("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(known))}")
     off = frozenset(screen.allow)
     extra = tuple([(rule.name, _searcher(rule)) for rule in screen.rules if rule.name not in off])
-    gates = (*_LITERAL, *_DEFAULT) if screen.literal else _DEFAULT
+    gates = (*_LITERAL, *_DEFAULT, *_NUMBERS) if screen.literal else (*_DEFAULT, *_NUMBERS)
     return _Plan(_opened(gates, off), _opened(_LONG, off), extra, off, screen.literal)
 
 
@@ -266,6 +272,15 @@ _HINTS = ("pass", "pwd", "token", "key", "secret")
 _OWN_VALUE = frozenset("value plain plaintext raw text current old new default".split())
 _WORDS = r"(?i:password|passphrase|passwd|pwd)"
 _SENTENCE = _WORDS + r"(?: (?:for|of|to|on|at) [\w. '-]{1,40}?)? is:? [\"'`]?([^\s\"'`,;]{5,256})"
+_FOREIGN_VERBS = (" ist ", " lautet ", " es ", " est ", " é ", " è ", " är ", " это ")
+_FOREIGN = (
+    r"(?i:passwort|kennwort|contraseña|mot de passe|wachtwoord|senha|hasło|lösenord|пароль)"
+    r"(?: \S{1,20}){0,3}? (?:ist|lautet|es|est|é|è|is|är|это):? [\"'`]?([^\s\"'`,;]{5,256})"
+)
+_PIN = (
+    r"(?<![A-Za-z])(?i:pin)(?:[- ](?:code|number))?(?: (?:for|of|to) [\w' -]{1,30}?)?"
+    r"(?: is|:|=) ?(\d{4,8})(?![\w.-])"
+)
 _BELOW = r"(?m:^)[\w.-]{0,40}?" + _WORDS + r"\n([^\s:=]{5,256})(?m:$)"
 _VALUE = r"[:=]{1,2}>?\*{0,2}(\s{0,4})([\"'`]?)([^\s\"'`,;]{1,256})"
 
@@ -274,11 +289,11 @@ def _assigned(text: str, sign: str, off: frozenset[str]) -> str | None:
     """A password, token or key that is given a value. Starts from the signs, because there are few."""
     at = text.find(sign)
     while at >= 0:
-        name = text[max(0, at - 24) : at].rstrip(" \t\"'`*_)]").lower()
+        name = " " + text[max(0, at - 24) : at].rstrip(" \t\"'`*_)]").lower()
         if "." in name:
             name = _owner(name)
         if name.endswith(_NAMES):
-            rule = next(rule for ending, rule in _ASSIGNED.items() if name.endswith(ending))
+            rule = next(rule for ending, rule in ASSIGNED.items() if name.endswith(ending))
             match = _compile(_VALUE).match(text, at)
             if match and rule not in off and _is_value(rule, match[3], bool(match[2]), not match[1] and sign == "="):
                 return rule
@@ -303,6 +318,12 @@ def _told(text: str, off: frozenset[str]) -> str | None:
             for match in _compile(pattern).finditer(text):
                 if _is_value("password", match[1], False, False) and _is_made_up(match[1].rstrip(".!?)]}>")):
                     return "password"
+    if any(verb in text for verb in _FOREIGN_VERBS):
+        for match in _compile(_FOREIGN).finditer(text):
+            if _is_made_up(match[1].rstrip(".!?)]}>")):
+                return "password"
+    if ("PIN" in text or "pin" in text or "Pin" in text) and _compile(_PIN).search(text):
+        return "password"
     return None
 
 
@@ -328,7 +349,7 @@ def _keyed(text: str, at: int, said_before: str, off: frozenset[str]) -> str | N
     after = re.split(other, text[at : at + _NEAR].lower())[0]
     names = _compile(_KEYED).findall(before)[-1:] or _compile(_KEYED).findall(after)[:1]
     name = names[0].rstrip() if names else ""
-    rule = next((rule for ending, rule in _ASSIGNED.items() if name.endswith(ending)), None)
+    rule = next((rule for ending, rule in ASSIGNED.items() if name.endswith(ending)), None)
     return rule if rule and rule not in off and _is_value(rule, match[2], bool(match[1]), False) else None
 
 
@@ -346,7 +367,7 @@ _NO_VALUE = frozenset(_TYPES.split())
 _PROSE = frozenset(_SENTENCE_WORDS.split())
 _PLACEHOLDER = (
     r"[<{\[(%*•…].*|\$[A-Za-z_{(].*|\.{2,}.*|[xX]{3,}|-+|_+|\?+|(?i:your|my|example|placeholder|redacted|dummy|fake)[-_].*"
-    r"|(?i:redacted|placeholder|example)|#\{.*|@\{.*"
+    r"|(?i:redacted|placeholder|example|changeme|change[-_]me)|#\{.*|@\{.*"
 )
 _REFERENCE = (
     r"[A-Za-z_][\w.]*[(\[].*|(?:self|this|os|process|env|settings|config|cfg|conf|args|request|req|ctx|context|params"
@@ -365,6 +386,8 @@ def _is_value(rule: str, value: str, quoted: bool, joined: bool) -> bool:
     value = value.rstrip(".!?)]}>\\")
     low = value.lower()
     if not value or low in _NO_VALUE or low.endswith(_NAMES) or _is_placeholder(value):
+        return False
+    if rule != "password" and _compile(_FILLER).search(value):
         return False
     if not quoted and (low in _PROSE or _full(_REFERENCE, value)):
         return False
@@ -393,13 +416,22 @@ def _has_run(text: str) -> bool:
 def _blob(text: str, plan: _Plan) -> str | None:
     if "mixed-blob" not in plan.off:
         for match in _mixed(text):
-            if plan.literal or not _is_ordinary(text, match):
+            if not _is_address_or_hash(text, match) and (plan.literal or not _is_words_together(match[0])):
                 return "mixed-blob"
     if "base64-blob" not in plan.off:
-        for match in _compile(r"(?<![A-Za-z0-9+/=.,-])[A-Za-z0-9+/]{38,}+={1,2}").finditer(text):
-            if _is_mixed(match[0]):
+        for match in _compile(_BASE64).finditer(text):
+            run = match[0].rstrip("=")
+            symbols = sum(run.count(symbol) for symbol in "+/-_")
+            # Of 64 signs two are symbols: a run with many of them is a path, a date or a name.
+            padded = match[0].endswith("=")
+            if not _is_mixed(run) or (symbols > 0.15 * len(run) and not padded) or _is_address_or_hash(text, match):
+                continue
+            if padded or (symbols and not _is_words_together(run)):
                 return "base64-blob"
     return None
+
+
+_BASE64 = r"(?<![A-Za-z0-9+/_=.-])(?=[A-Za-z0-9+/_=-]{40})[A-Za-z0-9+/_-]{38,}+={0,2}"
 
 
 def _mixed(text: str) -> Iterator[re.Match[str]]:
@@ -412,20 +444,30 @@ def _is_mixed(run: str) -> bool:
     return bool(_compile("[a-z]").search(run) and _compile("[A-Z]").search(run) and _compile("[0-9]").search(run))
 
 
-_PUBLIC = ("AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "data:", "sha256-", "sha384-", "sha512-")
+_PUBLIC = ("AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "data:")
+_PATH = r"(?:~|\.{1,2})?/[A-Z]?[a-z][a-z0-9._-]*/"
+"""How a path begins. Base64 may begin with a slash, too, but hardly with a word between two."""
+_HASH = r"(?i:sha\d{1,3}|md5|h1|blake\d?[bs]?)[-:=]"
 
 
-def _is_ordinary(text: str, match: re.Match[str]) -> bool:
-    """Part of a URL or path, a public key, an embedded file, a hexadecimal number, or words written together."""
+def _is_address_or_hash(text: str, match: re.Match[str]) -> bool:
+    """Part of a URL or path, a public key, an embedded file, a hexadecimal number or the hash of a file."""
     run = match[0][:400]
-    before = re.split(r"\s", text[max(0, match.start() - 400) : match.start()])[-1]
+    before = re.split(r"\s", text[max(0, match.start() - 400) : match.start()])[-1].lstrip("\"'`(<[")
+    token = before + run
     if before.endswith(("/", ".", "_", "-", "+")) and "/" in before:
         return True
-    if (before + run).lstrip("\"'`(").startswith(_PUBLIC) or _full(r"0x[0-9A-Fa-f]+", run):
+    if "://" in before or ":\\" in before or token.startswith("www.") or _compile(_PATH).match(token):
         return True
-    pieces = _compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall(run)
+    if token.startswith(_PUBLIC) or _full(r"0x[0-9A-Fa-f]+", run):
+        return True
+    return _compile(rf"(?:^|[\"'=(,:]){_HASH}[A-Za-z0-9+/_=-]*$").search(token) is not None
+
+
+def _is_words_together(run: str) -> bool:
+    pieces = _compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall(run[:400])
     # A piece of a random run is about two characters long; one in 6,000 of 40 characters averages three and a half.
-    return len(run) >= 3.5 * len(pieces) and max(map(len, pieces)) <= 20
+    return len(run[:400]) >= 3.5 * len(pieces) and max(map(len, pieces)) <= 20
 
 
 def screen_name(rules: Screen, field: str, text: str) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from recollect.policies.decay import Decay, NoDecay
 from recollect.policies.importance import Importance
 from recollect.policies.injection import Block, Injection
+from recollect.policies.kinds import Sense
 from recollect.policies.ranking import Calibrated, Ranking
 from recollect.policies.retention import Retention
 from recollect.policies.secrets import Screen
@@ -26,6 +27,8 @@ class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a new memory is unless the caller says otherwise, and how large it may be."""
 
     kind: Annotated[str, msgspec.Meta(min_length=1)] = "fact"
+    kinds: dict[Sense, Annotated[str, msgspec.Meta(min_length=1)]] = {}
+    """What the words say → the kind of a memory that does not say its kind; `kind` if they say none of these."""
     lifetime: Lifetime = "long_term"
     source: str | None = None
     max_chars: Count | None = None
@@ -34,6 +37,8 @@ class Remember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a tag may be any short text, rather than letters, digits and dots between levels."""
     once: bool = True
     """Whether a text that is there already, outside a conversation, is not stored again."""
+    from_clients: bool = True
+    """Whether a wrapped client stores anything of its calls. Else only what is stored by a tool or a caller is."""
     account_kinds: tuple[str, ...] = ()
     """The only kinds that the tier `account` holds, and without vectors; none for all kinds."""
 

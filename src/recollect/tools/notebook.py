@@ -35,7 +35,7 @@ class MemoryStore(_Noting, frozen=True):
     ]
     tags: Annotated[
         Annotated[list[Tag], Meta(max_length=5)] | None,
-        Meta(description="Classification tags: letters, digits, '-' and '_', without spaces."),
+        Meta(description="Up to 5 classification tags, each any text of up to 32 characters: infra, c++, ci/cd."),
     ] = None
     scope: Annotated[
         Literal["user", "workspace", "session"] | None,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from recollect import validation
 from recollect.errors import AccessError, InputError
 from recollect.policies.importance import assess
+from recollect.policies.kinds import judge_kind
 from recollect.policies.retention import expiry
 from recollect.policies.secrets import screen, screen_name
 from recollect.presets import Preset
@@ -51,7 +52,8 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     get = given.get
     content = given["content"]
     text = content if isinstance(content, str) else render(content)
-    kind, tags, metadata = get("kind", rules.kind), get("tags", ()), get("metadata", _NO_METADATA)
+    kind = get("kind") or judge_kind(text, rules.kinds, rules.kind)
+    tags, metadata = get("tags", ()), get("metadata", _NO_METADATA)
     if rules.max_chars is not None and len(text) > rules.max_chars:
         raise InputError("content", f"{len(text):,} characters is over the limit of {rules.max_chars:,}")
     if rules.max_tags is not None and len(tags) > rules.max_tags:
@@ -65,6 +67,8 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
     if get("shared"):
         view = replace(view, agent=None)
     tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
+    if get("lifetime") == "conversation" and address.conversation is None:
+        raise InputError("lifetime", "conversation needs a conversation, with which it ends; there is none")
     if tier == "account" and rules.account_kinds:
         _check_account(kind, "embedding" in given, rules.account_kinds)
     ident, role, created = new_id(), get("role"), get("created_at", now)

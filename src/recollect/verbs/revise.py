@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect.errors import ConflictError, InputError
+from recollect.filters import PRIVATE_KINDS
 from recollect.record import Record
 from recollect.stores.port import Place
 from recollect.verbs.draft import draft, signed
@@ -55,7 +56,11 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         "lifetime": old.lifetime,
         "tier": old.tier,
     }
-    if old.expires_at is not None:
+    if old.lifetime == "conversation" and old.address.conversation is None:
+        del inherited["lifetime"]  # from a version that stored it without a conversation
+    if old.kind in PRIVATE_KINDS:  # an entry of a journal stays on its day, in the order of the others
+        inherited |= {"created_at": old.created_at, "expires_at": old.expires_at}
+    elif old.expires_at is not None:
         inherited["expires_at"] = _as_long(old.created_at, old.expires_at, now)
     given = {field: value for field, value in changes.items() if value is not None}
     if not given:

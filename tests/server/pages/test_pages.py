@@ -207,3 +207,30 @@ def test_what_is_not_there_is_told_as_such(client: httpx.Client, filled: Filled)
 
 def test_hostile_text_is_what_it_claims(filled: Filled) -> None:
     assert filled.memory.get(filled.hostile).text == HOSTILE
+
+
+@pytest.mark.clause("INK-20")
+def test_working_notes_are_shown_in_the_tier_of_conversations(client: httpx.Client, filled: Filled) -> None:
+    filled.memory.at(conversation="never started").scratchpad.write("when", "in May")
+
+    def notes(**asked: str) -> list[tuple[str, str]]:
+        data = client.get("/memories", params={"format": "json", **asked}).json()
+        return sorted((one["key"], one["conversation"]) for one in data["notes"])
+
+    both = [("plan", filled.talk), ("when", "never started")]
+    assert notes(tier="conversation") == both
+    assert notes(conversation=filled.talk) == both[:1]
+    assert notes(tier="conversation", q="BEANS") == both[:1]
+    for others in ({}, {"tier": "workspace"}, {"tier": "conversation", "kind": "fact"}):
+        assert notes(**others) == []
+    page = client.get("/memories", params={"tier": "conversation"}).text
+    assert page.count("Working Note") == 2
+    assert "<pre>{\n  &#34;next&#34;: &#34;buy beans&#34;," in page
+    assert "in May" in page
+
+
+@pytest.mark.clause("INK-20")
+def test_the_filter_offers_the_sources_that_there_are(client: httpx.Client, filled: Filled) -> None:
+    assert client.get("/memories/known?format=json").json()["sources"] == sorted({"import", "chat", HOSTILE[:60]})
+    assert 'list="sources"' in client.get("/memories").text
+    assert '<option value="import">' in client.get("/memories/known").text

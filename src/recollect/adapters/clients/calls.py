@@ -83,6 +83,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     query: str | None = None
     on_error: OnError = "warn"
 
+    @property
+    def stores(self) -> bool:
+        """Whether anything of a call is stored: the caller and the memory's preset both say so."""
+        return self.store is not None and self.memory.preset.remember.from_clients
+
     def but(self, changes: Any) -> Options:
         """With what the caller says about one call."""
         if not isinstance(changes, Mapping):
@@ -246,7 +251,7 @@ class Call:
         if self._finished:
             return
         self._finished = True
-        if not self._options.store or self._messages is None or not (reply.over or reply.text):
+        if not self._options.stores or self._messages is None or not (reply.over or reply.text):
             return
         try:
             self._store(reply)

@@ -6,10 +6,9 @@ from typing import Any
 
 from recollect.errors import InputError, NotFoundError
 from recollect.facets.conversations import Conversation
-from recollect.facets.scratchpad import SHELF as NOTES
+from recollect.facets.scratchpad import seen_notes
 from recollect.memory import view_of
-from recollect.record import render
-from recollect.server.pages.rows import row
+from recollect.server.pages.rows import note_row, row
 from recollect.server.pages.site import Done, Visit, action, page
 from recollect.verbs.persist import TURN
 
@@ -86,16 +85,7 @@ def conversation(visit: Visit) -> dict[str, Any]:
 def _notes(visit: Visit, known: Conversation) -> list[dict[str, Any]]:
     """Of everybody whom the view sees: whoever looks on wants to know whose a note is."""
     view = view_of(visit.memory)
-    return [
-        {
-            "key": thing.body["key"],
-            "text": render(thing.body["value"]),
-            "agent": thing.agent,
-            "updated_at": thing.changed_at,
-            "version": thing.version,
-        }
-        for thing in filter(view.sees, view.store.shelf(view.place, NOTES, parent=known.id))
-    ]
+    return [note_row(thing) for thing in seen_notes(view, known.id)]
 
 
 @action("/conversations/start", again="/conversations")

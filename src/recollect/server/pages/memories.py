@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.errors import InputError, NotFoundError
+from recollect.facets.scratchpad import seen_notes
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hits
-from recollect.record import ROLES, STATES, TIERS, render
-from recollect.server.pages.rows import hit_row, kept, row
+from recollect.record import ROLES, STATES, TIERS
+from recollect.server.pages.rows import hit_row, kept, note_row, row
 from recollect.server.pages.site import Done, Visit, action, page
 
 _SIZE = 50
@@ -45,7 +46,7 @@ def _asked(visit: Visit) -> dict[str, Any]:
         "states": STATES,
         "roles": ROLES,
         "may_change": visit.caller.may("member"),
-        "notes": _notes(visit),
+        "notes": _notes(visit, visit.query("q"), filters),
     }
 
 
@@ -80,24 +81,37 @@ def _searched(memory: Memory, asked: str, conditions: dict[str, Any]) -> tuple[H
     return begun, f"with words that begin like “{asked.split()[-1]}”" if begun else hits.report
 
 
-def _notes(visit: Visit) -> list[dict[str, Any]]:
-    """What is on the scratchpad of the conversation that was chosen: to be read here, and changed by agents only."""
-    if "conversation" not in visit.chosen:
+def _notes(visit: Visit, asked: str, filters: dict[str, str]) -> list[dict[str, Any]]:
+    """Notes of the conversation that was chosen, or of all where its tier is: to be read here, changed by agents only.
+
+    A note has no kind, tag or source, so that it meets no other filter.
+    """
+    conversation = visit.chosen.get("conversation")
+    tier = filters.get("tier", "conversation" if conversation else "")
+    if tier != "conversation" or filters.keys() - {"tier", "order"} or visit.query("after"):
         return []
-    notes = visit.memory.scratchpad.list()
-    return [{"key": note.key, "text": render(note.value), "updated_at": note.updated_at} for note in notes]
+    notes = [note_row(thing) for thing in seen_notes(view_of(visit.memory), conversation)]
+    meant = [note for note in notes if asked.casefold() in f"{note['key']}\n{note['text']}".casefold()]
+    return meant[:_SIZE]
 
 
 @page("/memories/known", "What can be chosen", template="known.html")
 def known(visit: Visit) -> dict[str, Any]:
     """Suggestions for the filters. Apart, because counting everything takes longer than showing a page of it."""
     stats, _ = kept(visit.memory, "facets", visit.memory.stats)
+    sources, _ = kept(visit.memory, "sources", lambda: _sources(visit.memory))
     talks = visit.memory.conversations.list(limit=50)
     return {
         "kinds": sorted(stats.kinds),
+        "sources": sources,
         "agents": sorted(name for name in stats.agents if name),
         "conversations": [{"id": one.id, "title": one.title} for one in talks],
     }
+
+
+def _sources(memory: Memory) -> list[str]:
+    view = view_of(memory)
+    return sorted({record.source for record in view.store.scan(view.where(state=None), whole=False) if record.source})
 
 
 def fields_of(visit: Visit) -> dict[str, Any]:

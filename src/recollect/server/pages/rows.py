@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -12,6 +13,7 @@ from recollect.errors import NotFoundError
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hit
 from recollect.record import Record
+from recollect.stores.shelves import Thing
 from recollect.view import View
 
 _LONGEST = 1200
@@ -52,6 +54,20 @@ def row(record: Record, now: datetime) -> dict[str, Any]:
         "created_at": record.created_at,
         "access_count": record.access_count,
         "superseded_by": record.superseded_by,
+    }
+
+
+def note_row(thing: Thing) -> dict[str, Any]:
+    """A note of a scratchpad. A text is shown as it is, any other value as indented JSON."""
+    value = thing.body["value"]
+    return {
+        "key": thing.body["key"],
+        "text": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2),
+        "json": not isinstance(value, str),
+        "conversation": thing.parent,
+        "agent": thing.agent,
+        "updated_at": thing.changed_at,
+        "version": thing.version,
     }
 
 
