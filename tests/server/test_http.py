@@ -17,7 +17,7 @@ from support import plain
 from support.concepts import Concepts
 from support.served import Served, served
 
-from recollect import AccessError, AsyncMemory, InputError, Memory, NotFoundError, SecretError, UnavailableError
+from recollect import AccessError, AsyncMemory, InputError, Memory, NotFoundError, SecretError, UnavailableError, tools
 from recollect.logs import JsonLines
 from recollect.server import api, idempotency
 from recollect.server.limits import Limits
@@ -443,3 +443,12 @@ def test_a_page_elsewhere_logs_nobody_in(server: Served) -> None:
         assert "set-cookie" not in answer.headers
     mine = {"origin": "null", "sec-fetch-site": "same-origin"}
     assert plain.post(f"{server.url}/login", data=form, headers=mine).status_code == 303
+
+
+def test_a_short_id_given_to_a_tool_lists_no_memories(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    with server.memory() as memory:
+        records = memory.remember_many([f"heron {n}" for n in range(20)])
+        with monkeypatch.context() as patched:
+            patched.setattr(type(memory), "list", None, raising=False)
+            assert "error" not in tools.call(memory, "revise", {"id": records[3].id[-12:], "content": "an owl"})
+        assert memory.get(records[3].id).superseded_by
