@@ -412,6 +412,7 @@ class AsyncMemory(_Awaited[Memory]):
     archive = _Verb(Memory.archive)
     restore = _Verb(Memory.restore)
     diagnose = _Verb(Memory.diagnose, asks=True)
+    ids_like = _Verb(Memory.ids_like)
     deduplicate = _Verb(Memory.deduplicate)
     doctor = _Verb(Memory.doctor)
     verify = _Verb(Memory.verify)

@@ -11,7 +11,7 @@ from recollect.text.short import FULL, LEAST
 if TYPE_CHECKING:
     from recollect.memory import Memory
 
-_EVERYTHING = 1_000_000
+_SHOWN = 100
 _ALL_ENTRIES = 10_000
 _LISTED = 4
 
@@ -22,20 +22,21 @@ def resolve(memory: Memory, given: str) -> str:
 
 
 def resolve_all(memory: Memory, given: Sequence[str]) -> list[str]:
-    words = [_plain(word) for word in given]
-    if all(len(word) == FULL or _is_there(memory, word) for word in words):
-        return words
-    known = [record.id for record in memory.list(state=None, limit=_EVERYTHING)]
-    return [_only(word, known, "id", "memory") for word in words]
+    return [_resolved(memory, _plain(word)) for word in given]
 
 
-def _is_there(memory: Memory, word: str) -> bool:
-    """Some stores have ids of their own, which are short."""
+def _resolved(memory: Memory, word: str) -> str:
+    """A whole id as it is: whether there is such a memory the verb says that it is for."""
+    return word if len(word) == FULL else _only(word, _alike(memory, word), "id", "memory")
+
+
+def _alike(memory: Memory, word: str) -> list[str]:
+    """Ids that begin or end so; of those in capitals what is meant is the small letters."""
     try:
-        memory.get(word)
-    except (InputError, NotFoundError):
-        return False
-    return True
+        exact = memory.ids_like(word, limit=_SHOWN)
+        return exact if word == word.lower() or word in exact else memory.ids_like(word.lower(), limit=_SHOWN)
+    except InputError:
+        return []  # no id looks like that
 
 
 def resolve_ever(memory: Memory, given: str) -> str:
@@ -43,9 +44,11 @@ def resolve_ever(memory: Memory, given: str) -> str:
     word = _plain(given)
     if len(word) == FULL:
         return word
-    known = [record.id for record in memory.list(state=None, limit=_EVERYTHING)]
+    alike = _alike(memory, word)
+    if word in alike:
+        return word
     named = [ident for entry in memory.audit.search(limit=_ALL_ENTRIES) for ident in _named(entry.meta)]
-    return _only(word, [*known, *named], "id", "memory")
+    return _only(word, [*alike, *named], "id", "memory")
 
 
 def resolve_change(memory: Memory, given: str) -> str:

@@ -517,6 +517,11 @@ class Memory:
         """Recall archived memories again."""
         return archive.restore(self._view, ids)
 
+    def ids_like(self, part: str, *, limit: int = 10) -> builtins.list[str]:
+        """Ids of memories, in whatever state, that begin or end with `part`; the one that is equal to it first."""
+        limit = validation.count(limit, "limit", high=1000)
+        return self._view.ids_like(validation.memory_id(part, "part"), limit)
+
     def diagnose(self, id: str) -> Diagnosis:
         """Why a memory is not recalled: expired, archived (and by what), superseded, forgotten or unknown."""
         return diagnose.diagnose(self._view, id)

@@ -42,6 +42,8 @@ CHANGES = ("created", "changed", "deleted", "things_changed")
 """Details of an audit entry that name what was changed."""
 
 
+_ALIKE = 1000
+"""Ids with the same beginning or end that are looked at: more of them need a longer part."""
 _UNDO_EVERY = 64
 """After so many audit entries expired undo data is dropped, also where nobody runs maintenance."""
 
@@ -257,6 +259,12 @@ class View(msgspec.Struct, frozen=True):
         if len(records) < len(ids) and own != shared:
             records += [record for record in self.store.get(shared, ids) if self.sees_memory(record)]
         return records
+
+    def ids_like(self, part: str, limit: int) -> list[str]:
+        """Ids of memories that this view sees, in whatever state, and that begin or end with `part`."""
+        alike = [ident for place in dict.fromkeys(self.places) for ident in self.store.ids_like(place, part, _ALIKE)]
+        seen = {record.id for record in self.get(alike, damaged=True)} if alike else set[str]()
+        return sorted(seen, key=lambda ident: (ident != part, ident))[:limit]
 
     def sees_memory(self, record: Record) -> bool:
         return visible(self.address, record) and (self.sees_private or not is_private(record))

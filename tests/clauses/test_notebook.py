@@ -388,3 +388,19 @@ def test_entries_that_are_cut_from_the_audit_log_are_missed(notes: Notes, how: s
         assert any(one.breaks for one in memory.audit.verify())
         memory.remember("another")
         assert any(one.breaks for one in memory.audit.verify())
+
+
+@pytest.mark.clause("AEG-01")
+@pytest.mark.parametrize("living", [False, True])
+def test_a_number_is_not_given_again_after_its_line_was_removed_by_hand(tmp_path: Path, living: bool) -> None:
+    file = tmp_path / "memories.jsonl"
+    with Memory(f"notebook:{file}", preset="aegis") as memory:
+        assert [memory.remember(f"heron {n}").id for n in range(3)] == ["m-1", "m-2", "m-3"]
+        if living:
+            file.write_text("".join(file.read_text().splitlines(keepends=True)[:2]))
+            assert memory.remember("an owl").id == "m-4"
+    if not living:
+        file.write_text("".join(file.read_text().splitlines(keepends=True)[:2]))
+        with Memory(f"notebook:{file}", preset="aegis") as memory:
+            assert memory.remember("an owl").id == "m-4"
+            assert [record.id for record in memory.list(newest_first=False)] == ["m-1", "m-2", "m-4"]

@@ -443,3 +443,27 @@ def test_what_another_program_deleted_is_no_loss_after_a_compaction(tmp_path: Pa
         assert memory.verify() == []
         assert memory.doctor().ok
         assert len(memory.list()) == 1
+
+
+def test_a_byte_order_mark_costs_no_line(kept: Kept) -> None:
+    before = kept.contents()
+    kept.memories.write_bytes(b"\xef\xbb\xbf" + kept.memories.read_bytes())
+    assert kept.contents() == before
+    assert goes_on(kept, before)
+
+
+def test_fields_of_other_programs_survive_a_rewrite(kept: Kept) -> None:
+    first, *rest = kept.memories.read_text().splitlines()
+    line = {**json.loads(first), "mood": {"fine": True}}
+    if "checksum" in line:
+        fields = {name: value for name, value in line.items() if name != "checksum"}
+        canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        line["checksum"] = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
+    kept.memories.write_text("\n".join([json.dumps(line), *rest]) + "\n")
+    before = kept.contents()
+    with kept.open() as memory:
+        memory.remember("one more")
+        memory.compact()
+        assert memory.verify() == []
+    assert json.loads(kept.memories.read_text().splitlines()[0])["mood"] == {"fine": True}
+    assert kept.contents() == [*before, "one more"]

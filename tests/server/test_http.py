@@ -26,6 +26,7 @@ from recollect import (
     NotFoundError,
     SecretError,
     UnavailableError,
+    tools,
 )
 from recollect.logs import JsonLines
 from recollect.memory import view_of
@@ -480,3 +481,12 @@ def test_what_is_no_number_is_refused(server: Served, client: httpx.Client, numb
         with pytest.raises(InputError, match=r"^metadata"):
             memory.remember("x", metadata={"n": float(number)})
         assert memory.stats().total == 0
+
+
+def test_a_short_id_given_to_a_tool_lists_no_memories(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    with server.memory() as memory:
+        records = memory.remember_many([f"heron {n}" for n in range(20)])
+        with monkeypatch.context() as patched:
+            patched.setattr(type(memory), "list", None, raising=False)
+            assert "error" not in tools.call(memory, "revise", {"id": records[3].id[-12:], "content": "an owl"})
+        assert memory.get(records[3].id).superseded_by

@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 from support.stores import STORES, located
 
-from recollect import Memory, tools
+from recollect import Memory, ids, tools
+from recollect.memory import view_of
 
 SECRET = "AKIA" + "Z7QX4MPL2RWT9KDN"
 
@@ -96,3 +97,19 @@ def test_a_refusal_names_the_rule_and_the_field(
     refused = call(memory, name, **arguments)["error"]
     assert (refused["type"], refused["field"], refused["rule"]) == ("SecretError", field, "aws-key-id")
     assert SECRET not in str(refused)
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_short_id_is_looked_up_without_reading_the_memories(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory(located(kind, tmp_path / "memory")) as memory:
+        records = memory.remember_many([f"heron {n}" for n in range(50)])
+
+        def refuse(*_: object, **__: object) -> None:
+            raise AssertionError("all memories were listed")
+
+        store = type(view_of(memory).store)
+        monkeypatch.setattr(store, "scan", refuse)
+        assert ids.resolve(memory, records[7].id[-10:]) == records[7].id
+        assert memory.ids_like(records[8].id) == [records[8].id]

@@ -24,7 +24,7 @@ from recollect.conformance.samples import (
     where,
 )
 from recollect.record import Record, pack
-from recollect.stores.port import After, Order, Store
+from recollect.stores.port import After, Order, Place, Store
 
 ORDERS: tuple[Order, ...] = ("oldest", "newest", "importance")
 TIMES = (2, 0, 1, 0, 2, 1, 0, 2)
@@ -33,6 +33,18 @@ IMPORTANCES = (0.5, 0.25, 0.5, 0.25, 0.25, 0.5, 0.5, 0.25)
 
 class ScanClaims:
     """A scan gives all that match, in its order, page by page or at once."""
+
+    def test_ids_are_found_by_their_beginning_or_end_the_whole_one_first(self, store: Store) -> None:
+        names = [f"{'0' * 8}{letter * 20}{end}" for letter, end in (("a", "beef"), ("b", "beef"), ("c", "cafe"))]
+        kept = keep(store, *(replace(sample("x"), id=name) for name in (*names, "beef")))
+        assert store.ids_like(PLACE, "beef", 10) == ["beef", *names[:2]]
+        assert store.ids_like(PLACE, "beef", 2) == ["beef", names[0]]
+        assert store.ids_like(PLACE, "00000000", 10) == names
+        assert store.ids_like(PLACE, "cafe", 10) == [names[2]]
+        assert store.ids_like(PLACE, "aaaa", 10) == store.ids_like(PLACE, "%", 10) == []
+        assert store.ids_like(Place("nobody", "nowhere"), "beef", 10) == []
+        delete(store, kept[-1])
+        assert store.ids_like(PLACE, "beef", 10) == names[:2]
 
     def test_scan_goes_by_creation_time_whatever_the_order_of_writing(self, store: Store) -> None:
         offsets = (5, 1, 4, 2, 3, 0)

@@ -119,6 +119,7 @@ VERBS: dict[str, Verb] = {
     "archive": _each(lambda m, one: m.archive([one])),
     "restore": _each(lambda m, one: m.restore(one)),
     "diagnose": _each(lambda m, one: m.diagnose(one).status),
+    "ids like": _each(lambda m, one: m.ids_like(one)),
     "forget by id": _each(lambda m, one: m.forget(one)),
     "forget for good": _each(lambda m, one: m.forget([one], erase=True)),
     "forget by tag": lambda m, p: m.forget(tag=p.tag).count,

@@ -49,6 +49,7 @@ get                           GET    /memories/{id}                 reader
 revise                        PATCH  /memories/{id}                 member
 history                       GET    /memories/{id}/history         reader
 diagnose                      GET    /memories/{id}/diagnosis       reader
+ids_like                      GET    /ids                           reader
 forget                        POST   /forget                        member
 archive                       POST   /archive                       member
 restore                       POST   /restore                       member

@@ -190,6 +190,10 @@ class Memories(Protocol):
         """What a question needs to be ranked, for each place that its filter looks in and that holds something."""
         ...
 
+    def ids_like(self, place: Place, part: str, limit: int) -> list[str]:
+        """Up to so many ids that begin or end with `part`, the one that is equal to it first."""
+        ...
+
     def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
         """Ids of memories that are not superseded and have no vector of this model and size, the newest first."""
         ...

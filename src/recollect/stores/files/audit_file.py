@@ -40,6 +40,8 @@ class AuditFile:
         self._fileset = fileset
         self._counted = counted
         self._known: tuple[Identity | None, Last] = None, (0, GENESIS)
+        self._numbers = 0, 0, 0
+        """The file, how far it was read for ids, and the highest number among them."""
         self._undo: tuple[Identity | None, dict[int, tuple[int, int]]] = None, {}
 
     def last(self) -> Last:
@@ -65,6 +67,17 @@ class AuditFile:
                     continue
                 return max(last.seq, self._counted()), last.hash
         return self._counted(), GENESIS
+
+    def highest(self, number: Callable[[str], int]) -> int:
+        """The highest number in an id that the log names. Only what was added since the last time is read."""
+        there, (inode, at, best) = self._fileset.identity(AUDIT), self._numbers
+        if inode != there.inode or there.size < at:
+            at = 0
+        if there.size > at:
+            data = files.read_part(self._fileset.paths[AUDIT], at, there.size)
+            best = max(best, *map(number, last_changes(data.splitlines())), 0)
+        self._numbers = there.inode, there.size, best
+        return best
 
     def noted(self) -> int:
         """How many there were when a writer was last closed, for whom there is no other snapshot."""

@@ -37,6 +37,8 @@ class Changes:
 
     def put(self, records: Sequence[Record]) -> list[Record]:
         staged, highest = self._staged, max(self._staged.numbers.get("", 0), self._state.highest)
+        if self._book.format.rewrites:  # a person may have removed the line of the last number
+            highest = max(highest, self._book.audit.highest(self._book.format.number))
         named, highest = self._book.format.name(records, highest)
         for record in named:
             self._put(staged, record)

@@ -29,10 +29,15 @@ class Line(NamedTuple):
     """Whether it has its end of line. Only the last one may not."""
 
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
 def lines(data: bytes, start: int = 0) -> Iterator[Line]:
     """The lines of what was read at `start`. Ends of line may be `\\n` or `\\r\\n`."""
     at, size = 0, len(data)
     find = data.find
+    if not start and data.startswith(BYTE_ORDER_MARK):
+        at = len(BYTE_ORDER_MARK)  # as some editors write it
     while at < size:
         stop = find(b"\n", at)
         if stop < 0:

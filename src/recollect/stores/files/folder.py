@@ -262,6 +262,12 @@ class FileFolder:
         self.residents.make_room()
         return answer
 
+    def ids_like(self, place: Place, part: str, limit: int) -> list[str]:
+        book = self.book(place)
+        idents = book.read(lambda: [row.record.id for row in book.rows()])
+        alike = [ident for ident in idents if ident.startswith(part) or ident.endswith(part)]
+        return sorted(alike, key=lambda ident: (ident != part, ident))[:limit]
+
     def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
         return self._ask(self.book(place), lambda resident: resident.lacking(model, dimensions, limit))
 

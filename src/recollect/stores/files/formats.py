@@ -68,6 +68,14 @@ class Format(Protocol):
         """What the line has no room for."""
         ...
 
+    def foreign(self, line: bytes) -> dict[str, Any]:
+        """Fields of a line that other programs have given it."""
+        ...
+
+    def with_foreign(self, line: bytes, fields: dict[str, Any]) -> bytes:
+        """A line of ours with these fields, too."""
+        ...
+
     def parse(self, line: bytes, place: Place) -> Parsed: ...
 
     def content(self, line: bytes) -> Any: ...
@@ -113,6 +121,10 @@ _Written: Any = msgspec.defstruct("_Written", _written_fields(), omit_defaults=T
 _Entry: Any = msgspec.defstruct("_Entry", _read_fields(), rename=_RENAMED)
 
 
+_LEDGER_NAMES = frozenset((*_Written.__struct_encode_fields__, *_Entry.__struct_encode_fields__, "checksum"))
+_fields = msgspec.json.Decoder(dict[str, Any]).decode
+
+
 class _Content(msgspec.Struct):
     content: Any
 
@@ -149,6 +161,13 @@ class LedgerFormat:
 
     def rest(self, record: Record) -> Changed | None:
         return None
+
+    def foreign(self, line: bytes) -> dict[str, Any]:
+        return {name: value for name, value in _fields(line).items() if name not in _LEDGER_NAMES}
+
+    def with_foreign(self, line: bytes, fields: dict[str, Any]) -> bytes:
+        own = {name: value for name, value in _fields(line).items() if name != "checksum"}
+        return sealed({**own, **fields}, plain=False)
 
     def parse(self, line: bytes, place: Place) -> Parsed:
         if self._checked and not intact(line):
@@ -248,6 +267,12 @@ class NotebookFormat:
         if record.metadata and record.metadata != _scope(record.metadata.get("scope")):
             more["metadata"] = record.metadata
         return Changed(**more) if more else None
+
+    def foreign(self, line: bytes) -> dict[str, Any]:
+        return {name: value for name, value in _fields(line).items() if name not in _Note.__struct_fields__}
+
+    def with_foreign(self, line: bytes, fields: dict[str, Any]) -> bytes:
+        return _encode({**_fields(line), **fields}) + b"\n"
 
     def parse(self, line: bytes, place: Place) -> Parsed:
         note = self._parse(line)

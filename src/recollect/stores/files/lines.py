@@ -133,7 +133,7 @@ def without_reason(tombstone: bytes) -> bytes:
     return line(replace(_tombstone(tombstone), reason=""))
 
 
-def sealed(entry: msgspec.Struct, plain: bool) -> bytes:
+def sealed(entry: msgspec.Struct | dict[str, Any], plain: bool) -> bytes:
     """A line with the SHA-256 of its canonical JSON (sorted keys, no spaces) at the end, where people look last.
 
     JSON content keeps the order of its keys; a `plain` entry has none.

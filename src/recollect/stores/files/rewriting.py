@@ -108,7 +108,7 @@ def _lines(book: Book, known: _Known, change: Callable[[Record], Record]) -> dic
             known.damaged.add(row.start)
             continue
         record, version = change(record), row.last_version
-        memories.append(book.format.line(record, version))
+        memories.append(_rewritten(book, row, book.format.line(record, version)))
         if rest := book.format.rest(record):
             version = 2
             changes.append(line(Change(record.id, version, record.created_at, rest)))
@@ -116,6 +116,17 @@ def _lines(book: Book, known: _Known, change: Callable[[Record], Record]) -> dic
             vectors.append(line(Vector(record.id, version, record.embedding_model, record.embedding)))
     shelves = [line(Shelved.of(thing)) for thing in known.things]
     return {book.fileset.main: memories, VECTORS: vectors, CHANGES: changes, TOMBSTONES: [], SHELVES: shelves}
+
+
+def _rewritten(book: Book, row: Row, line: bytes) -> bytes:
+    """The new line of a memory, with what other programs have written into the old one."""
+    if row.start == PENDING:
+        return line
+    old = book.appender.file(book.fileset.main).read(row.start, row.end)
+    with suppress(*UNREADABLE):
+        if foreign := book.format.foreign(old):
+            return book.format.with_foreign(line, foreign)
+    return line
 
 
 def _whole(book: Book, row: Row) -> Record | None:

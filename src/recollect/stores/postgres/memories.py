@@ -309,6 +309,10 @@ class Memories:
         rows = self._sessions.rows(places[0].tenant, sql, (places[0].tenant, names, *values))
         return {row[:-1]: row[-1] for row in rows if row[-1]}
 
+    def ids_like(self, place: Place, part: str, limit: int) -> list[str]:
+        values = place.tenant, workspace_of(place), len(part), part, len(part), part, part, limit
+        return [ident for (ident,) in self._sessions.rows(place.tenant, _IDS_LIKE, values)]
+
     def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
         known = f"{model}:{dimensions}"
         where = place.tenant, workspace_of(place)
@@ -460,6 +464,8 @@ def _missing(ident: str) -> NotFoundError:
 
 
 _SEQS = "SELECT id, seq FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s)"
+_IDS_LIKE = """SELECT id FROM {s}.memories WHERE tenant = %s AND workspace = %s
+    AND (left(id, %s) = %s OR right(id, %s) = %s) ORDER BY id <> %s, id LIMIT %s"""
 _DELETE = "DELETE FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s) RETURNING id, seq"
 _SETS = {name: f"{name} = x.{name}" for name in _CHANGED}
 _GIVEN_TYPES = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in _GIVEN)

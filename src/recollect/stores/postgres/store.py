@@ -114,6 +114,9 @@ class Postgres:
 
         return search(self._sessions, ask)
 
+    def ids_like(self, place: Place, part: str, limit: int) -> list[str]:
+        return self._memories.ids_like(place, part, limit)
+
     def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
         return self._memories.lacking(place, model, dimensions, limit)
 

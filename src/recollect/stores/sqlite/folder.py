@@ -274,6 +274,9 @@ class SqliteFolder:
 
         return self._read(place, read, nothing)
 
+    def ids_like(self, place: Place, part: str, limit: int) -> list[str]:
+        return self._read(place, lambda handle: handle.ids_like(part, limit), [])
+
     def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
         return self._resident(place, lambda resident: resident.lacking(model, dimensions, limit), [])
 

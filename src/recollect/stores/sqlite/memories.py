@@ -34,6 +34,9 @@ _WITH_EMBEDDING = f"""SELECT {SELECT}, (SELECT vector FROM embeddings e WHERE e.
     (SELECT model FROM embeddings e WHERE e.seq = m.seq) FROM memories m"""
 _WITHOUT_CONTENT = f"SELECT {SELECT}, NULL, NULL FROM memories m".replace("m.text, m.data", "NULL, NULL")
 _GET = f"{_WITH_EMBEDDING} WHERE m.id = ?"
+# Answered from the index of ids alone, without reading a memory.
+_IDS_LIKE = """SELECT id FROM memories WHERE id = ? OR substr(id, 1, ?) = ? OR substr(id, ?) = ?
+    ORDER BY id <> ?1, id LIMIT ?"""
 _CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)"
 _MOST_CHANGES = 20_000
 """Rows of `changed` from which the older half is dropped. A copy in memory that is further behind is made anew."""
@@ -169,6 +172,9 @@ class Memories(Database):
                 return
             begin = page[-1][: len(fields)]
             left = left and left - len(page)
+
+    def ids_like(self, part: str, limit: int) -> list[str]:
+        return [ident for (ident,) in self.rows(_IDS_LIKE, (part, len(part), part, -len(part), part, limit))]
 
     def seq(self, ident: str) -> int | None:
         row = self.row("SELECT seq FROM memories WHERE id = ?", (ident,))
