@@ -178,7 +178,7 @@ def test_an_export_comes_as_a_document_or_line_by_line(server: Served, client: h
     assert lines.headers["content-type"].startswith("application/x-ndjson")
     assert [json.loads(line)["content"] for line in lines.text.splitlines()] == ["one", "two", "three"]
     told = client.post("/import", content=there.getvalue())
-    assert told.json() == {"added": 0, "unchanged": 3}
+    assert told.json() == {"added": 0, "unchanged": 3, "damaged": []}
     with server.memory(workspace="copy") as copy:
         assert copy.import_(io.BytesIO(there.getvalue())).added == 3
         assert [one.text for one in copy.list(newest_first=False)] == ["one", "two", "three"]

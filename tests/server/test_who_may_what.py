@@ -53,7 +53,7 @@ def asked(server: Served, route: Route, headers: dict[str, str], **more: Any) ->
 
 _RANKED = {
     "reader": """
-        list get history diagnose recall query context consult orient simulate stats doctor workspaces
+        list ids_like get history diagnose recall query context consult orient simulate stats doctor workspaces
         audit.search audit.matching audit.named conversations.list conversations.get cases.list
         channels.list channels.get scratchpad.list scratchpad.note journal.recent_first journal.for_prompt
         journal.expired journal.has_expired journal.counts journal.counts_by_agent journal.context
@@ -87,7 +87,7 @@ _EXPECTED = {name: rank for rank, names in _RANKED.items() for name in names.spl
 
 def test_every_route_has_the_rank_that_is_written_down() -> None:
     assert {route.name: route.rank for route in _ALL} == _EXPECTED
-    assert len(_EXPECTED) == 125
+    assert len(_EXPECTED) == 126
 
 
 @pytest.mark.parametrize("route", _ALL, ids=lambda route: route.name)
