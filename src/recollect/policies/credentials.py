@@ -1,4 +1,4 @@
-"""Patterns of credentials that have a form of their own: tokens of services, card numbers, bank accounts, and names of values."""
+"""Patterns of credentials: tokens of services, card numbers, bank accounts, and the names that values are given to."""
 
 from __future__ import annotations
 
