@@ -158,7 +158,7 @@ class Conversations:
         return remember(outside, items, once=True)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:
-        view, place = self._view.as_one_change(), self._view.place
+        view = self._view.as_one_change()
         known = self.get(id)
         _check(known, status)
         persisted: set[str] = set()

@@ -460,7 +460,8 @@ def _missing(ident: str) -> NotFoundError:
 
 
 _SEQS = "SELECT id, seq FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s)"
-_DELETE = "DELETE FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s) RETURNING id, seq, conversation, named"
+_DELETE = """DELETE FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s)
+    RETURNING id, seq, conversation, named"""
 _SETS = {name: f"{name} = x.{name}" for name in _CHANGED}
 _GIVEN_TYPES = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in _GIVEN)
 _UPDATE = f"""UPDATE {{s}}.memories m SET {", ".join(_SETS[name] for name in _CHANGED_HERE)}
