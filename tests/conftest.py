@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +31,9 @@ os.environ["RECOLLECT_TEST_DISK"] = DISK
 if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK):
     os.environ["TMPDIR"] = tempfile.tempdir = "/dev/shm"
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", os.path.join(DISK, "data-gym-cache"))  # where it was, if it is there
+# A shell's background job ignores Ctrl-C, and so would all that it starts. What tests interrupt must notice.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # A model may be installed where tests run. Those that are about meaning ask for one themselves.
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 # Scripts that tests start import from tests/support as the tests do.

@@ -34,6 +34,12 @@ assert [hit.memory.text for hit in memory.recall("heron")] == ["a heron in the r
 """
 
 
+def test_what_tests_start_can_be_interrupted_in_a_background_run_too() -> None:
+    shown = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n"
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.01, 0.03])
 def test_an_interrupt_while_numpy_is_imported_breaks_nothing(tmp_path: Path, seconds: float) -> None:
     command = [sys.executable, "-c", INTERRUPTED, f"sqlite:{tmp_path}/memory", str(seconds)]

@@ -43,6 +43,7 @@ def test_a_folder_is_added_published_and_searched(docs: Path) -> None:
         "unchanged": 0,
         "chunks": 2,
         "refused": [],
+        "left_out": [],
     }
     assert "0 new, 0 changed, 2 unchanged" in run("add", "docs")
     (docs / "tea.txt").write_text("Tea is at five.")
@@ -62,9 +63,11 @@ def test_a_folder_is_added_published_and_searched(docs: Path) -> None:
 
 def test_bad_files_are_named_and_the_others_go_on(docs: Path) -> None:
     (docs / "secret.md").write_text(f"# x\n\n{SECRET}\n")
+    (docs / "mostly.md").write_text(f"Tea is at four.\n{SECRET}\n")
     (docs / "bad.txt").write_bytes(b"\xff\xfe\x00")
     told = run("add", "docs", code=1)
-    assert "2 new" in told
+    assert "3 new" in told
+    assert "mostly.md, line 2 was left out: it looks like a secret (" in told
     assert "secret.md, line 3: text appears to contain a secret" in told
     assert "bad.txt" in told
     assert SECRET not in told

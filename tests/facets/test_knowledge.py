@@ -18,6 +18,8 @@ from support.stores import FILES, STORES, located, traces
 
 from recollect import AccessError, InputError, Memory, NotFoundError, SecretError, SizeLimitError, tools
 from recollect.documents.files import Raw
+from recollect.facets.knowledge.documents import place_of
+from recollect.memory import view_of
 from recollect.stores.files.ledger import Ledger
 from recollect.stores.port import Place
 
@@ -327,11 +329,43 @@ def test_other_verbs_refuse_too(memory: Memory, call: Any, problem: str) -> None
     assert refused.value.field == problem
 
 
-def test_a_secret_is_refused_with_its_place_and_never_shown(memory: Memory) -> None:
-    text = f"# Setup\n\nFirst.\n\n```\nx = 1\nkey = {SECRET}\n```\n"
+def test_a_line_that_is_a_secret_is_left_out_and_named_by_its_place(memory: Memory) -> None:
+    text = f"# Setup\n\nFirst.\n\n```\nx = 1\nkey = {SECRET}\n```\n\nAt last, the otter swims.\n"
+    added = memory.knowledge.add(text, source="setup.md", status="published")
+    (place,) = added.left_out
+    assert place.startswith("line 7: ")
+    assert memory.knowledge.get(added.id).left_out == added.left_out
+    texts = [one.text for one in memory.knowledge.search("setup first otter x", limit=20)]
+    assert "x = 1" in str(texts)
+    assert "the otter swims" in str(texts)
+    assert "[left out: it looks like a secret]" in str(texts)
+    assert SECRET not in str(texts)
+    assert holding_the_secret(memory) == []
+    assert memory.knowledge.add(text.replace(SECRET, "…"), source="setup.md").left_out == ()
+
+
+def holding_the_secret(memory: Memory) -> list[str]:
+    store, place = view_of(memory).store, place_of(view_of(memory))
+    things = [str(thing.body) for thing in store.shelf(place)]
+    return [text for text in [*things, str(memory.audit.search(limit=100))] if SECRET in text]
+
+
+def test_a_private_key_is_left_out_to_its_end(memory: Memory) -> None:
+    body = "MIIEowIBAAKCAQEAx" + "0Ab1" * 10
+    key = "-----BEGIN RSA PRIVATE" + f" KEY-----\n{body}\n\n{body}\nab12\n-----END RSA PRIVATE" + " KEY-----"
+    added = memory.knowledge.add(f"Before it.\n\n{key}\n\nAfter it.\n", title="keys", status="published")
+    texts = str([one.text for one in memory.knowledge.search("before after ab12 key", limit=20)])
+    assert "Before it." in texts
+    assert "After it." in texts
+    assert "ab12" not in texts
+    assert body not in texts
+    assert len(added.left_out) == 2
+
+
+def test_a_document_that_is_nothing_but_a_secret_is_refused(memory: Memory) -> None:
     with pytest.raises(SecretError) as refused:
-        memory.knowledge.add(text, source="setup.md")
-    assert str(refused.value) == "setup.md, line 7: text appears to contain a secret — not stored"
+        memory.knowledge.add(f"# Setup\n\n{SECRET}\n", source="setup.md")
+    assert str(refused.value) == "setup.md, line 3: text appears to contain a secret — not stored"
     for field in ("title", "source", "category"):
         with pytest.raises(SecretError):
             memory.knowledge.add("x", **{"title": "x", field: SECRET})
@@ -340,13 +374,21 @@ def test_a_secret_is_refused_with_its_place_and_never_shown(memory: Memory) -> N
     assert memory.knowledge.list() == []
 
 
+def test_the_documents_of_this_project_are_taken_whole(tmp_path: Path) -> None:
+    docs = Path(__file__).parent.parent.parent / "docs"
+    with Memory(tmp_path / "memory") as memory:
+        report = memory.knowledge.add_folder(docs)
+    assert report.added == len([*docs.rglob("*.md")])
+    assert (report.refused, report.left_out) == ((), ())
+
+
 def test_a_folder_is_added_file_by_file_and_only_what_changed_again(memory: Memory, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     (docs / "deep").mkdir(parents=True)
     (docs / "a.md").write_text(GUIDE)
     (docs / "deep" / "b.txt").write_text("The otter swims")
     (docs / "c.html").write_text("<h1>Tea</h1><p>is at four</p>")
-    (docs / "secret.md").write_text(f"x\n{SECRET}")
+    (docs / "secret.md").write_text(SECRET)
     (docs / "empty.md").write_text("")
     (docs / "broken.txt").write_bytes(b"\xff\xff")
     done: list[int] = []
@@ -356,7 +398,7 @@ def test_a_folder_is_added_file_by_file_and_only_what_changed_again(memory: Memo
     assert {Path(one.source).name: one.reason.partition(":")[0] for one in report.refused} == {
         "broken.txt": "path",
         "empty.md": "text",
-        "secret.md": "secret.md, line 2",
+        "secret.md": "secret.md, line 1",
     }
     assert SECRET not in str(report)
     assert {one.source for one in memory.knowledge.list()} == {str(docs / n) for n in ("a.md", "deep/b.txt", "c.html")}

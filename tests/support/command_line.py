@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -63,7 +62,6 @@ def terminal(*words: str, answer: bytes = b"", columns: int = 80, **env: str) ->
     """What a person sees who runs the command in a terminal and answers its question, and the exit code."""
     pid, screen = pty.fork()
     if not pid:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job, such as a CI run, ignores it
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         os.execve(sys.executable, [*MODULE, *words], CLEAN | {"TERM": "xterm-256color"} | env)
     shown, asked = b"", False

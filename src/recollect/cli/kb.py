@@ -102,6 +102,9 @@ def _say_added(report: Ingested) -> None:
     output.say(counts, (f"  {text.count(report.chunks, 'passage', 'passages')} written", QUIET))
     for one in report.refused:
         output.note(f"recollect: {one.source}: {one.reason}")
+    for one in report.left_out:
+        place, _, rule = one.reason.partition(": ")
+        output.note(f"recollect: {one.source}, {place} was left out: it looks like a secret ({rule})")
 
 
 @click.command("list", cls=Leaf)

@@ -171,6 +171,18 @@ class ScanClaims:
         assert store.count(where(), ["speaker"]) == {("ann",): 2, ("assistant",): 1, ("bob brown",): 1, ("",): 2}
         assert store.count(where(roles=("assistant",)), ["speaker"]) == {("assistant",): 1}
 
+    def test_a_name_is_a_speakers_only_as_long_as_two_turns_begin_with_it(self, store: Store) -> None:
+        turns = [sample(f"Ann: turn {n}", role="user", conversation="c-1") for n in range(3)]
+        kept = keep(store, *turns, sample("Ben: hello", conversation="c-1"), sample("Ben: bye", conversation="c-1"))
+        place = Place.of(kept[0])
+        assert store.count(where(), ["speaker"]) == {("ann",): 3, ("ben",): 2}
+        store.delete(place, [kept[0].id], "")
+        assert store.count(where(), ["speaker"]) == {("ann",): 2, ("ben",): 2}
+        store.delete(place, [kept[1].id, kept[3].id], "")
+        assert store.count(where(), ["speaker"]) == {("user",): 1, ("",): 1}
+        keep(store, sample("Ann: again", role="user", conversation="c-1"))
+        assert store.count(where(), ["speaker"]) == {("ann",): 2, ("",): 1}
+
     def test_nothing_is_counted_where_nothing_is_seen(self, store: Store) -> None:
         assert total(store, where()) == 0
         keep(store, sample("a heron"))

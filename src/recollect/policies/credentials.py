@@ -1,4 +1,4 @@
-"""Patterns of credentials that have a form of their own: tokens of services, card numbers, bank accounts, and names of values."""
+"""Patterns of credentials: tokens of services, card numbers, bank accounts, and the names that values are given to."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"
 _IBAN_LENGTHS = {
     country: int(length)
     for length, countries in {
-        "15": "NO", "16": "BE", "18": "DK FI NL FO GL", "19": "MK SI", "20": "AT BA EE KZ LT LU XK", "21": "CH HR LI LV",
+        "15": "NO", "16": "BE", "18": "DK FI NL FO GL", "19": "MK SI", "20": "AT BA EE KZ LT LU XK",
+        "21": "CH HR LI LV",
         "22": "BG BH CR DE GB GE IE ME RS", "23": "AE GI IL TL", "24": "AD CZ ES MD PK RO SA SE SK TN VG",
         "25": "LY PT", "26": "IS TR", "27": "FR GR IT MC MR SM", "28": "AL AZ CY DO GT HU LB PL SV BY",
         "29": "BR EG QA UA PS", "30": "JO KW MU",

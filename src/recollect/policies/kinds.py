@@ -1,4 +1,4 @@
-"""The kind of a memory judged from its words: a decision, an approval, a failure, a finished task, or none of these."""
+"""The kind of a memory judged from its words: a decision, an approval, a failure, a finished task, or none."""
 
 from __future__ import annotations
 

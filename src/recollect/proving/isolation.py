@@ -15,6 +15,7 @@ from recollect.stores import open_store, split
 from recollect.stores.postgres.attacks import attacks
 from recollect.stores.postgres.connections import driver
 from recollect.stores.postgres.isolation import Attack, Names, Outcome, Siege
+from recollect.stores.postgres.status import bypasses
 from recollect.stores.postgres.store import Postgres
 
 
@@ -27,8 +28,9 @@ class Proof(NamedTuple):
     phantom: Prey
 
     def attacks(self) -> list[Attack]:
-        """Those by SQL, then those by verbs."""
-        return [*attacks(self.siege), *self._verbs()]
+        """Whether the login is bound at all, those by SQL, then those by verbs."""
+        login = Attack("the login", "whether row-level security holds for it", by=_bypass)
+        return [login, *attacks(self.siege), *self._verbs()]
 
     def outcomes(self) -> Iterator[Outcome]:
         return map(self.siege.suffer, self.attacks())
@@ -40,6 +42,11 @@ class Proof(NamedTuple):
                 return leak(verb, self.attacker, self.victim, self.phantom, siege.secret)
 
             yield Attack(f"memory.{name}", "called with the ids and names of what the victim has", by=called)
+
+
+def _bypass(siege: Siege) -> str:
+    seen = siege.sessions.facts
+    return bypasses(seen) if seen.unbound else ""
 
 
 @contextmanager

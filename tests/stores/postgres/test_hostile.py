@@ -4,8 +4,9 @@ The attacks are those of `recollect prove isolation`. Each kind of them must not
 that is tried on schemas broken for the purpose.
 """
 
+import random
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -230,6 +231,35 @@ def test_a_setting_that_outlives_its_transaction_is_noticed(deployment: Deployme
             }
         finally:
             deployment.sql("ALTER ROLE {login} RESET recollect.tenant")
+
+
+def test_what_the_victim_has_is_the_same_in_whatever_order_it_is_told(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parallel plan gives the tables in any order."""
+
+    class Shuffled:
+        def __init__(self, rows: list[Any]) -> None:
+            self.rows = rows
+
+        def fetchall(self) -> list[Any]:
+            random.shuffle(self.rows)
+            return self.rows
+
+    with besieged(deployment.location) as proof:
+        siege, connected = proof.siege, proof.siege.connected
+
+        @contextmanager
+        def shuffled() -> Iterator[Any]:
+            with connected() as connection:
+                run = connection.execute
+                connection.execute = lambda sql: Shuffled(run(sql).fetchall()) if "UNION ALL" in sql else run(sql)
+                yield connection
+
+        monkeypatch.setattr(siege, "connected", shuffled)
+        random.seed(1)
+        assert len({str(siege.holdings(siege.victim)) for _ in range(10)}) == 1
+        monkeypatch.setattr(siege, "connected", connected)
 
 
 def test_a_membership_too_many_is_told_of() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from support.postgres import DSN, Server
 
 from recollect import AccessError, InputError, Memory, SchemaError, UnavailableError
 from recollect.stores import open_store
+from recollect.stores.port import Place
 from recollect.stores.postgres.connections import Location
+from recollect.stores.postgres.store import Postgres
 
 pytestmark = pytest.mark.skipif(bool(DSN), reason="needs a server of its own")
 
@@ -151,8 +154,40 @@ def test_the_schema_public_is_set_up_as_any_other(server: Server, database: str)
     with Memory(url) as memory:
         memory.remember("Alice prefers tabs")
         assert memory.recall("tabs")
+    server.psql(f"CREATE ROLE {database} LOGIN IN ROLE recollect_app")
+    url = f"{server.url(database, user=database)}?schema=public"
     assert recollect("db", "status", "--store", url).returncode == 0
     assert recollect("prove", "isolation", "--store", url).returncode == 0
+
+
+@pytest.mark.parametrize("right", ["SUPERUSER", "BYPASSRLS"])
+def test_a_login_that_may_bypass_row_level_security_proves_nothing(server: Server, database: str, right: str) -> None:
+    """Its transactions become another role, but whoever has it can leave that out."""
+    recollect("db", "upgrade", "--store", server.url(database))
+    server.psql(f"CREATE ROLE {database} LOGIN {right} IN ROLE recollect_app")
+    url = server.url(database, user=database)
+    status, proof = (
+        recollect(*words, "--store", url, "--json") for words in (("db", "status"), ("prove", "isolation"))
+    )
+    server.psql(f"ALTER ROLE {database} NOSUPERUSER NOBYPASSRLS")
+    told, found = json.loads(status.stdout), json.loads(proof.stdout)
+    assert (status.returncode, told["ok"]) == (1, False)
+    (role,) = [check for check in told["checks"] if check["level"] == "problem"]
+    assert (role["name"], "BYPASSRLS" in role["told"]) == ("role", True)
+    assert (proof.returncode, found["ok"]) == (1, False)
+    assert [one["name"] for one in found["attacks"] if one["verdict"] == "leaked"] == ["the login"]
+
+
+def test_no_statement_is_compiled(server: Server, database: str) -> None:
+    """A server that compiles whatever is asked (JIT) takes seconds for what takes milliseconds."""
+    server.psql(f"ALTER DATABASE {database} SET jit = on; ALTER DATABASE {database} SET jit_above_cost = 0")
+    store = open_store(server.url(database))
+    assert isinstance(store, Postgres)
+    with closing(store):
+        store.places("default")
+        assert store.sessions.rows("default", "SHOW jit") == [("off",)]
+        with store.transaction(Place("default", "default")):
+            assert store.sessions.rows("default", "SHOW jit") == [("off",)]
 
 
 def test_a_wrong_password_is_told_at_once(database: str) -> None:

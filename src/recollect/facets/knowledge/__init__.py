@@ -80,7 +80,8 @@ class Knowledge:
         """Add a text or a file; one that is there is read again if it has changed, and else nothing is written.
 
         A file is known by its path and a text by its title, unless `source` names it. New ones are drafts in the
-        category `general`; what is there keeps its title, category and status where none is given.
+        category `general`; what is there keeps its title, category and status where none is given. Lines that look
+        like a secret are masked, and named in `left_out` of the document.
         `format` is that of the text: md, txt or html.
         """
         with self._writing():
@@ -103,8 +104,9 @@ class Knowledge:
     ) -> Ingested:
         """Add every md, txt, html, pdf and docx file below a folder, or one file, each in a transaction of its own.
 
-        A second run goes on where the first ended, and reads only what has changed. Files that cannot be read, or that
-        hold a secret, are in `refused`, and the others go on. Sources are the files' paths, or `name/…` if the folder
+        A second run goes on where the first ended, and reads only what has changed. Files that cannot be read, or
+        that are nothing but a secret, are in `refused`, and the others go on. Lines that look like a secret are masked,
+        and are in `left_out`. Sources are the files' paths, or `name/…` if the folder
         has a `name`, which stays the same wherever the folder is. `progress` is called with how many files are done.
         """
         from recollect.documents.files import inside as files_in
@@ -117,6 +119,7 @@ class Knowledge:
         above = folder.parent if folder.is_file() else folder
         counts: dict[Change, int] = {"added": 0, "changed": 0, "unchanged": 0}
         refused: list[Refused] = []
+        left_out: list[Refused] = []
         chunks = 0
         for number, file in enumerate(files, 1):
             source = str(file) if prefix is None else f"{prefix}/{file.relative_to(above).as_posix()}"
@@ -126,11 +129,12 @@ class Knowledge:
                     document, change = ingest(self._inside, self._place, wish)
                 counts[change] += 1
                 chunks += document.chunks if change != "unchanged" else 0
+                left_out += [Refused(_shown(source), place) for place in document.left_out if change != "unchanged"]
             except (InputError, OSError) as error:
-                refused.append(Refused(os.fsencode(source).decode(errors="backslashreplace"), str(error)))
+                refused.append(Refused(_shown(source), str(error)))
             if progress is not None:
                 progress(number)
-        return Ingested(**counts, chunks=chunks, refused=tuple(refused))
+        return Ingested(**counts, chunks=chunks, refused=tuple(refused), left_out=tuple(left_out))
 
     def publish(self, id: str) -> Document:
         """Have it searched from now on."""
@@ -291,3 +295,8 @@ class Knowledge:
         return tuple(
             dict.fromkeys(self._category(name, "categories") for name in validation.sequence(names, "categories"))
         )
+
+
+def _shown(source: str) -> str:
+    """The path of a file, whatever bytes its name has."""
+    return os.fsencode(source).decode(errors="backslashreplace")

@@ -41,12 +41,15 @@ class Document(msgspec.Struct, frozen=True):
     created_at: datetime
     updated_at: datetime
     version: int
+    left_out: tuple[str, ...] = ()
+    """Lines or pages that look like a secret and were masked, each with the rule: `line 7: password`."""
 
     @classmethod
     def of(cls, thing: Thing) -> Document:
         body = thing.body
         named = (thing.key, body["title"], body["source"], body["category"], body["status"], body["hash"])
-        return cls(*named, len(body["chunks"]), thing.created_at, thing.changed_at, thing.version)
+        times = thing.created_at, thing.changed_at
+        return cls(*named, len(body["chunks"]), *times, thing.version, tuple(body.get("left_out", ())))
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -82,7 +85,7 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """A file that was passed over, and why."""
+    """A file, or a passage of one, that was passed over, and why."""
 
     source: str
     reason: str
@@ -97,6 +100,8 @@ class Ingested(msgspec.Struct, frozen=True):
     chunks: int = 0
     """Passages that were written."""
     refused: tuple[Refused, ...] = ()
+    left_out: tuple[Refused, ...] = ()
+    """Passages of files that were added without them, because they look like secrets."""
 
 
 def place_of(view: View) -> Place:

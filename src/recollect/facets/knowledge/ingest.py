@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -19,7 +18,8 @@ from recollect.facets.knowledge.documents import (
     passages_text,
     thing_of,
 )
-from recollect.policies.secrets import Screen, find
+from recollect.facets.knowledge.masking import mask
+from recollect.policies.secrets import find
 from recollect.record import Address, Record, digest, new_id
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing, names
@@ -27,7 +27,6 @@ from recollect.verbs.quota import relieve
 from recollect.view import View
 
 if TYPE_CHECKING:
-    from recollect.documents.blocks import Read
     from recollect.documents.chunks import Chunk
     from recollect.documents.files import Raw
 
@@ -64,12 +63,12 @@ def ingest(view: View, place: Place, wish: Wish) -> tuple[Document, Change]:
     known = next(iter(view.store.find(place, SHELF, [wish.id])), None)
     if wish.met_by(known):
         return set_status(view, place, wish.id, wish.status), "unchanged"
-    title, chunks = _read(view, wish, known)
+    read = _read(view, wish, known)
     with view.store.transaction(place):
         before = next(iter(view.store.find(place, SHELF, [wish.id])), None)
         if wish.met_by(before):  # somebody else was quicker
             return set_status(view, place, wish.id, wish.status), "unchanged"
-        kept = _replace(view, place, wish, title, chunks, before)
+        kept = _replace(view, place, wish, read, before)
     view.new_in(place)
     relieve(view, [place])
     return Document.of(kept), "added" if before is None else "changed"
@@ -95,53 +94,56 @@ def set_status(view: View, place: Place, ident: str, status: Status | None) -> D
     return Document.of(kept)
 
 
-def _read(view: View, wish: Wish, known: Thing | None) -> tuple[str, list[Chunk]]:
+class _Read(NamedTuple):
+    title: str
+    chunks: list[Chunk]
+    left_out: list[str]
+
+
+def _read(view: View, wish: Wish, known: Thing | None) -> _Read:
     from recollect.documents.chunks import cut
 
-    read = wish.raw.read()
+    read, rules = wish.raw.read(), view.preset.secrets
+    masked = mask(read.blocks, rules, wish.raw.format in ("md", "txt"))
+    if masked.rule and not masked.rest:
+        place = masked.left_out[0].partition(": ")[0]
+        raise SecretError(f"{wish.raw.name}, {place}" if place else wish.raw.name, masked.rule)
     given = wish.title or (known.body["title"] if known is not None and known.body["titled"] else None)
-    title = given or read.title[:200] or wish.raw.name
-    chunks = cut(title, read.blocks)
-    rules = view.preset.secrets
-    for text in (*(block.text for block in read.blocks), *(chunk.text for chunk in chunks)):
-        if rule := find(text, rules):
-            where = _secret_at(read, wish.raw, rules)
-            raise SecretError(f"{wish.raw.name}, {where}" if where else wish.raw.name, rule)
-    return title, chunks
+    own = "" if find(read.title, rules) else read.title[:200]
+    title = given or own or wish.raw.name
+    chunks: list[Chunk] = []
+    left_out = masked.left_out
+    for chunk in cut(title, masked.blocks):
+        if rule := find(chunk.text, rules):  # only with the headings or lines that were put together here
+            left_out.append(f"{chunk.at}: {rule}")
+        else:
+            chunks.append(chunk)
+    if not chunks and left_out:
+        raise SecretError(wish.raw.name, left_out[0].rpartition(": ")[2])
+    return _Read(title, chunks, left_out)
 
 
-def _secret_at(read: Read, raw: Raw, rules: Screen) -> str:
-    """The line or page, and nothing of what is there."""
-    for block in read.blocks:
-        if find(block.text, rules):
-            if raw.format not in ("md", "txt"):
-                return block.at
-            first = int(block.at.removeprefix("line "))
-            lines = block.text.split("\n")
-            return next((f"line {first + at}" for at, line in enumerate(lines) if find(line, rules)), block.at)
-    return ""
-
-
-def _replace(view: View, place: Place, wish: Wish, title: str, chunks: Sequence[Chunk], before: Thing | None) -> Thing:
+def _replace(view: View, place: Place, wish: Wish, read: _Read, before: Thing | None) -> Thing:
     """In a transaction."""
     now, old = view.now(), {} if before is None else before.body
     status = wish.status or old.get("status", "draft")
     category = wish.category or old.get("category", GENERAL)
     address = Address(*place, conversation=wish.id)  # passages of one document stand beside each other
-    records = [_record(view, address, chunk, category, status) for chunk in chunks]
+    records = [_record(view, address, chunk, category, status) for chunk in read.chunks]
     replaced = view.store.get(place, before.body["chunks"]) if before is not None else []
     gone = [passage.id for passage in replaced]
     if gone:
         view.store.delete(place, gone, "replaced")
     stored = view.store.put(place, records)
     body = {
-        "title": title,
+        "title": read.title,
         "titled": wish.title is not None or old.get("titled", False),
         "source": wish.source,
         "category": category,
         "status": status,
         "hash": wish.raw.hash,
         "chunks": [record.id for record in stored],
+        "left_out": read.left_out,
     }
     thing = Thing(SHELF, wish.id, body, created_at=now, changed_at=now)
     done = "added a document" if before is None else "replaced a document"

@@ -214,7 +214,8 @@ class Siege:
         with self.connected() as connection:
             for statement in self.beginning(of.tenant):
                 connection.execute(statement)
-            return connection.execute(self.filled(" UNION ALL ".join(parts), of)).fetchall()
+            # Sorted, because a parallel plan gives the parts in any order.
+            return sorted(connection.execute(self.filled(" UNION ALL ".join(parts), of)).fetchall())
 
     def remove(self, of: Names) -> None:
         """Everything of a tenant's, for good."""

@@ -198,12 +198,16 @@ class Memories:
 
     def delete(self, work: Work, place: Place, ids: Sequence[str]) -> None:
         ids = list(dict.fromkeys(ids))
-        rows = work.execute(_DELETE, (place.tenant, workspace_of(place), ids)).fetchall()
-        gone: dict[str, int] = dict(rows)
+        where = place.tenant, workspace_of(place)
+        rows = work.execute(_DELETE, (*where, ids)).fetchall()
+        gone: dict[str, int] = {ident: seq for ident, seq, _, _ in rows}
         for ident in ids:
             if ident not in gone:
                 raise _missing(ident)
         self._take_out(work, place, list(gone.values()), ("memories",))
+        # Of two turns that proved a speaker one may be left, which proves nothing.
+        for talk in {talk for _, _, talk, name in rows if talk is not None and name is not None}:
+            work.changed(place, "memory", work.execute(_UNPROVEN, (*where, talk) * 2).fetchall())
         self.touches(place).drop(ids)
 
     def _take_out(self, work: Work, place: Place, seqs: Sequence[int], but: Sequence[str] = ()) -> None:
@@ -466,7 +470,8 @@ def _missing(ident: str) -> NotFoundError:
 _SEQS = "SELECT id, seq FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s)"
 _IDS_LIKE = """SELECT id FROM {s}.memories WHERE tenant = %s AND workspace = %s
     AND (left(id, %s) = %s OR right(id, %s) = %s) ORDER BY id <> %s, id LIMIT %s"""
-_DELETE = "DELETE FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s) RETURNING id, seq"
+_DELETE = """DELETE FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s)
+    RETURNING id, seq, conversation, named"""
 _SETS = {name: f"{name} = x.{name}" for name in _CHANGED}
 _GIVEN_TYPES = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in _GIVEN)
 _UPDATE = f"""UPDATE {{s}}.memories m SET {", ".join(_SETS[name] for name in _CHANGED_HERE)}
@@ -504,11 +509,14 @@ _LACKING = """SELECT id FROM (
     UNION ALL
     SELECT id, seq FROM {s}.memories WHERE tenant = %s AND workspace = %s AND embedded IS NULL AND superseded_by IS NULL
     ) lacking ORDER BY seq DESC LIMIT %s"""
-_PROVEN = """UPDATE {s}.memories m SET speaker = m.named FROM (
-        SELECT tier, account, channel, agent, named FROM {s}.memories
+# Turns of a conversation by the names that they begin with: how many there are of each decides who speaks.
+_HEARD = """UPDATE {{s}}.memories m SET speaker = {speaker} FROM (
+        SELECT tier, account, channel, agent, named FROM {{s}}.memories
         WHERE tenant = %s AND workspace = %s AND conversation = %s AND named IS NOT NULL
-        GROUP BY tier, account, channel, agent, named HAVING count(*) > 1) x
-    WHERE m.tenant = %s AND m.workspace = %s AND m.conversation = %s AND m.named = x.named AND m.speaker <> m.named
+        GROUP BY tier, account, channel, agent, named HAVING count(*) {times}) x
+    WHERE m.tenant = %s AND m.workspace = %s AND m.conversation = %s AND m.named = x.named AND m.speaker {now} m.named
     AND (m.tier, coalesce(m.account, ''), coalesce(m.channel, ''), coalesce(m.agent, ''))
         = (x.tier, coalesce(x.account, ''), coalesce(x.channel, ''), coalesce(x.agent, ''))
     RETURNING m.seq"""
+_PROVEN = _HEARD.format(speaker="m.named", times="> 1", now="<>")
+_UNPROVEN = _HEARD.format(speaker="coalesce(m.role, '')", times="= 1", now="=")

@@ -62,17 +62,26 @@ def _schema(seen: Facts) -> Check:
     return Check("schema", "ok", f"up to date ({SCHEMA}), owned by {seen.owner}")
 
 
+def bypasses(seen: Facts) -> str:
+    """What is wrong with a login that row-level security does not hold for, and what to do."""
+    steps_down = f"each transaction becomes {seen.role}, but whoever has the login can bypass that"
+    nothing = f"there is no {APP} to become: run `recollect db upgrade`"
+    return (
+        f"{seen.user} is a superuser or has BYPASSRLS; {steps_down if seen.role else nothing}. "
+        f"Give applications a role of their own: CREATE ROLE app LOGIN PASSWORD '…' IN ROLE {APP}"
+    )
+
+
 def _role(seen: Facts) -> Check:
-    strong = "a superuser, or one that row-level security does not hold for" if seen.unbound else "the owner's"
+    if seen.unbound:
+        return Check("role", "problem", bypasses(seen))
     if seen.role is not None:
         return Check(
             "role",
             "note",
-            f"{seen.user} is {strong}; each transaction becomes {seen.role}. Give applications a "
+            f"{seen.user} is the owner's; each transaction becomes {seen.role}. Give applications a "
             f"role of their own: CREATE ROLE app LOGIN PASSWORD '…' IN ROLE {APP}",
         )
-    if seen.unbound:
-        return Check("role", "problem", f"{seen.user} is {strong}, and there is no {APP} to become: run `db upgrade`")
     if seen.owner == seen.user:
         return Check("role", "note", f"{seen.user} owns the tables; `recollect db roles` prints how to keep that apart")
     return Check("role", "ok", f"{seen.user}, bound by row-level security")
@@ -111,7 +120,8 @@ def _citus(seen: Facts, propagates: str) -> Check:
 def remarks(seen: Facts) -> list[str]:
     """What `doctor` should say of a set-up that works, but not as well as it could."""
     role, meaning = _role(seen), _vectors(seen)
-    found = [role] if role.level == "problem" else []
+    # A login that bypasses row-level security works, and `db status` says what is wrong with it.
+    found = [role] if role.level == "problem" and seen.role is None else []
     found += [meaning] if meaning.level != "ok" else []
     return [f"{check.name}: {check.told}" for check in found]
 
