@@ -708,6 +708,7 @@ def test_export_and_import(run: Run, stored: list[Record]) -> None:
     assert json.loads(run("import", "-", "--store", "other", "--json", input=piped).stdout) == {
         "added": 3,
         "unchanged": 0,
+        "damaged": [],
     }
 
 
@@ -852,7 +853,7 @@ def test_doctor_finds_a_row_that_was_changed(run: Run, stored: list[Record]) -> 
     tamper("UPDATE memories SET importance = 0.9, text = 'Alice prefers emacs' WHERE seq = 1")
 
     assert "does not match its checksum" in run("doctor", code=1).stdout
-    assert "does not match" in run("show", stored[0].id).stdout
+    assert "does not match its checksum" in run("show", stored[0].id, code=1).stderr
 
 
 def tamper(*statements: str) -> None:

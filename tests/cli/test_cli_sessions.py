@@ -150,7 +150,9 @@ def test_add_takes_every_field(alice: list[str]) -> None:
     assert (record["content"], record["kind"], record["tags"]) == ({"ports": [80]}, "finding", ["a", "b.c"])
     assert (record["importance"], record["references"]) == (0.7, [alice[0]])
     assert record["created_at"] == "2026-01-01T00:00:00Z"
-    assert record == ask("sessions", "get", "alice1", record["id"])
+    stored = ask("sessions", "get", "alice1", record["id"])
+    assert stored.pop("decay_factor") == 0.1, "months old, and so at the lowest"
+    assert record == stored
 
 
 def test_text_and_lines_may_come_from_a_file_or_stdin(alice: list[str]) -> None:
@@ -340,7 +342,7 @@ def test_verify_is_a_verb_of_memory_too(alice: list[str]) -> None:
     damage("alice1", 2)
 
     with Memory(STORE) as memory:
-        assert memory.verify() == []
+        assert [found.where for found in memory.verify()] == ["alice1: memory.jsonl, line 2"]
         assert [found.where for found in memory.at(workspace="alice1").verify()] == ["memory.jsonl, line 2"]
         with pytest.raises(AccessError, match="verify: only a view of the whole workspace"):
             memory.at(workspace="alice1", agent="atlas").verify()

@@ -50,6 +50,7 @@ _HERE = {
         "test_a_folder_is_added_file_by_file_and_only_what_changed_again",
         "test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_on",
         "test_a_copy_has_the_documents",
+        "test_a_line_that_is_a_secret_is_left_out_and_named_by_its_place",
     },
     "test_validation": {
         "test_a_bad_value_is_refused_by_field_and_limit_and_changes_nothing",

@@ -208,7 +208,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, error: RecollectError, status: int) -> Problem:
         known: dict[str, Any] = {
-            name: value for name, value in vars(error).items() if isinstance(value, str | int | float | bool)
+            name: value for name, value in vars(error).items() if isinstance(value, str | int | float | bool | tuple)
         }
         field = known.pop("field", None)
         return cls(type(error).__name__, status, str(error), field=field, extra=known)
@@ -220,5 +220,6 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
             return StoreError(f"the server says {self.status}: {self.detail}")
         error = kind.__new__(kind, self.detail)
         Exception.__init__(error, self.detail)
-        vars(error).update(self.extra if self.field is None else {**self.extra, "field": self.field})
+        known = {name: tuple(cast("list[Any]", v)) if isinstance(v, list) else v for name, v in self.extra.items()}
+        vars(error).update(known if self.field is None else {**known, "field": self.field})
         return error

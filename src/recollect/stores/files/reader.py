@@ -278,6 +278,7 @@ class Reader:
 def verify(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
     """Read everything on disk again, through descriptors of its own, and compare with every checksum."""
     fresh = State(place, format)
+    logged = last_changes(files.read_whole(fileset.paths[AUDIT]).splitlines())
     there = fileset.identities(fileset.read)
     ends = fileset.complete(fileset.note(), there)
     for name in fileset.read:
@@ -286,12 +287,16 @@ def verify(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
         for line in files.lines(data):
             fresh.read(name, line)
     damage = list(fresh.damage.values())
-    return damage if format.rewrites else [*damage, *_compared_with_audit(fresh, fileset)]
+    return damage if format.rewrites else [*damage, *_compared_with_audit(fresh, fileset, logged)]
 
 
-def _compared_with_audit(state: State, fileset: FileSet) -> Iterator[Damage]:
-    """Memories that are gone from the log of a session although nobody deleted them, or there although somebody did."""
-    stored = last_changes(files.read_whole(fileset.paths[AUDIT]).splitlines())
+def _compared_with_audit(state: State, fileset: FileSet, before: Mapping[str, bool]) -> Iterator[Damage]:
+    """Memories that are gone from the log of a session although nobody deleted them, or there although somebody did.
+
+    `before` is what the audit log said before the session was read. What it says otherwise now was changed meanwhile.
+    """
+    after = last_changes(files.read_whole(fileset.paths[AUDIT]).splitlines())
+    stored = {ident: is_stored for ident, is_stored in after.items() if before.get(ident) is is_stored}
     back = [ident for ident in state.rows if stored.get(ident) is False]
     if back:
         problem = f"has lost its end: {len(back):,} left out, which the audit log says were forgotten ({back[0]})"
