@@ -1,5 +1,6 @@
 """A channel is a wall: a view bound to one sees, changes and counts nothing of the others, through every verb."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,10 +72,9 @@ def test_a_scratchpad_belongs_to_the_channel_of_its_conversation(memory: Memory)
     ref, _ = cook(memory)
     conversation = memory.conversations.get(ref).id
     road = memory.at(channel="travel", conversation=conversation)
-    with pytest.raises(NotFoundError):
-        road.scratchpad.write("spice", "pepper")
-    with pytest.raises(NotFoundError):
-        road.scratchpad.list()
+    assert road.scratchpad.list() == []
+    road.scratchpad.write("spice", "pepper")
+    assert road.scratchpad.clear() == 1
     assert memory.at(conversation=conversation).scratchpad.read("spice") == WORD
     assert memory.at(channel="cooking", conversation=conversation).scratchpad.read("spice") == WORD
 
@@ -114,3 +114,49 @@ def test_the_wall_stands_in_every_preset(preset: str, tmp_path: Path) -> None:
         assert road.list(state=None) == []
         assert road.forget(since="2000-01-01").count == 0
         assert {record.id for record in memory.list(state=None)} == set(ids)
+
+
+def test_a_conversation_of_the_same_name_is_another_in_each_channel(memory: Memory) -> None:
+    """Also where somebody starts one of the same name on purpose, to end it or to read its notes."""
+    ref, _ = cook(memory)
+    conversation = memory.conversations.get(ref).id
+    thief = memory.at(account="thief", channel="travel", conversation=conversation)
+    thief.conversations.start("mine")
+    assert thief.scratchpad.list() == []
+    thief.conversations.idle(conversation)
+    assert thief.recall(WORD) == []
+    kitchen = memory.at(channel="cooking")
+    assert kitchen.conversations.get(ref).status == "active"
+    assert WORD in kitchen.list(conversation=conversation, role="user")[0].text
+    memory.forget(account="thief", erase=True)
+    assert WORD in kitchen.list(conversation=conversation, role="user")[0].text
+    assert kitchen.at(conversation=conversation).scratchpad.read("spice") == WORD
+
+
+def test_a_change_of_one_channel_is_not_undone_in_another(memory: Memory) -> None:
+    blue, red = memory.at(channel="cooking"), memory.at(channel="travel")
+    noted = blue.remember("for all to see", tier="workspace")
+    blue.cases.save("what is for all?", texts=["see"])
+    assert red.cases.list() == []
+    with pytest.raises(NotFoundError):
+        red.undo()
+    blue.undo()
+    assert blue.cases.list() == []
+    blue.at(conversation="c1").archive(noted.id)
+    blue.undo()  # made in a narrower view of it
+    assert memory.get(noted.id).archived_at is None
+
+
+def test_an_observation_is_the_views_own_change(memory: Memory) -> None:
+    other = memory.at(account="u2", channel="cooking").remember("of u2", tier="workspace")
+    inside = memory.at(conversation="c1")
+    seen = inside.conversations.observe("the build is slow")
+    inside.undo()
+    assert [record.id for record in memory.list()] == [other.id] != [seen.id]
+
+
+def test_an_export_has_no_other_channel(memory: Memory) -> None:
+    out = io.BytesIO()
+    memory.at(channel="travel").export(out)
+    assert b"about food" not in out.getvalue()
+    assert b"about roads" in out.getvalue()

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
@@ -36,6 +37,7 @@ _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
 INSIDE = frozenset(("account", "channel", "conversation"))
 """Parts of an address that the audit log does not name."""
+CHANNELS = "channels"
 CONVERSATIONS = "conversations"
 """The shelf of conversations that were started, each in a channel."""
 CHANGES = ("created", "changed", "deleted", "things_changed")
@@ -46,6 +48,9 @@ _ALIKE = 1000
 """Ids with the same beginning or end that are looked at: more of them need a longer part."""
 _UNDO_EVERY = 64
 """After so many audit entries expired undo data is dropped, also where nobody runs maintenance."""
+
+
+_SUBSETS = tuple(product((True, False), repeat=3))
 
 
 class Conditions(TypedDict, total=False):
@@ -269,12 +274,10 @@ class View(msgspec.Struct, frozen=True):
     def sees_memory(self, record: Record) -> bool:
         return visible(self.address, record) and (self.sees_private or not is_private(record))
 
-    def check_private(self, kind: str) -> None:
-        """AccessError where this view may not see or change an agent's memories of this kind."""
-        if not self.sees_private and self.address.agent is not None and kind in PRIVATE_KINDS:
-            raise AccessError(
-                f"{kind}: only a key that is bound to the agent {self.address.agent}, or an admin, may do this"
-            )
+    def check_private(self, kind: str, agent: str | None) -> None:
+        """AccessError where this view may not see or change memories of this kind that belong to this agent."""
+        if not self.sees_private and agent is not None and kind in PRIVATE_KINDS:
+            raise AccessError(f"{kind}: only a key that is bound to the agent {agent}, or an admin, may do this")
 
     def find(self, ids: str | Sequence[str], *, damaged: bool = False) -> list[Record]:
         """These memories, in order. NotFoundError for one that does not exist, or that this view may not see;
@@ -294,7 +297,8 @@ class View(msgspec.Struct, frozen=True):
     def sees(self, thing: Thing) -> bool:
         """Whether this view sees something on a shelf: by its owner, and by its channel where it is in one."""
         channel = self.address.channel
-        in_channel = channel is None or thing.body.get("channel") in (None, channel)
+        room = thing.key if thing.shelf == CHANNELS else thing.body.get("channel")
+        in_channel = channel is None or room in (None, channel)
         return in_channel and may_see(self.address, thing.account, thing.agent)
 
     def sees_conversation(self, conversation: str) -> bool:
@@ -375,20 +379,32 @@ class View(msgspec.Struct, frozen=True):
     def _circumstances(self, place: Place, ident: str) -> dict[str, Any]:
         """What it takes to undo a change later: whose it is, and after what of the account it was made."""
         found: dict[str, Any] = {}
-        if mark := (self.acting or self).mark(ident):
-            found["by"] = mark
+        if marks := (self.acting or self).marks(ident):
+            found["by"] = marks
+        if place.workspace is None and (here := (self.acting or self).workspace_mark(ident)):
+            found["from"] = here
         account = Place(place.tenant, None)
         with suppress(StoreError):  # of a place that is none of this change
             if place != account and (written := self.store.written(account)):
                 found["after"] = written
         return found
 
+    def workspace_mark(self, ident: str) -> str | None:
+        """Tells changes of what accounts share that were made from one workspace from others'."""
+        workspace = self.address.workspace
+        return None if workspace is None else _hashed((ident, workspace))
+
     def mark(self, ident: str) -> str | None:
         """Tells the changes of one account, channel or conversation from others', without its name; None for all."""
-        if not self.bound & INSIDE:
-            return None
-        parts = (ident, self.address.account, self.address.channel, self.address.conversation)
-        return hashlib.blake2b(msgspec.json.encode(parts), digest_size=8).hexdigest()
+        address = self.address
+        parts = address.account, address.channel, address.conversation
+        return _hashed((ident, *parts)) if self.bound & INSIDE else None
+
+    def marks(self, ident: str) -> list[str]:
+        """The marks of this view and of all that are wider: whoever sees more may undo what was done in less."""
+        parts = (self.address.account, self.address.channel, self.address.conversation)
+        wider = {tuple(part if chosen else None for part, chosen in zip(parts, some, strict=True)) for some in _SUBSETS}
+        return sorted(_hashed((ident, *some)) for some in wider if any(some)) if self.bound & INSIDE else []
 
     def _actor(self) -> str | None:
         """The agent, unless its name looks like a credential: nothing can be removed from the audit log."""
@@ -431,6 +447,10 @@ class View(msgspec.Struct, frozen=True):
             return self.place
         kept = self.store.places(self.address.tenant)
         return next((place for place in self.places if place in kept), None)
+
+
+def _hashed(parts: tuple[str | None, ...]) -> str:
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=8).hexdigest()
 
 
 def unseen(ident: str) -> str:

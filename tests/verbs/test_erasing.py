@@ -10,7 +10,7 @@ import pytest
 from support.common import Clock, Script
 from support.stores import STORES, located, traces
 
-from recollect import AccessError, ConflictError, Memory, NotFoundError, Record
+from recollect import AccessError, ConflictError, InputError, Memory, NotFoundError, Record
 from recollect.verbs.forget import Receipt
 
 WORD = "zanzibarnuts"
@@ -435,3 +435,87 @@ def test_words_beside_the_log_that_were_changed_are_noticed(memory: Memory) -> N
     store.keep(place, replace(thing, body=thing.body | {"message": "paid 9 euros"}))
     (problem,) = [broken.problem for log in memory.audit.verify() for broken in log.breaks]
     assert "the text beside entry" in problem
+
+
+# What others tried
+
+
+def test_workspaces_of_a_notebook_that_number_alike_are_told_apart(memory: Memory, location: str) -> None:
+    for workspace in ("one", "two"):
+        memory.at(workspace=workspace, account="u1").remember(f"{WORD} in {workspace}")
+    other = memory.at(workspace="three", account="u2")
+    ident = other.remember("of u2").id
+    other.forget(ident)
+    receipt = memory.forget(account="u1", erase=True)
+    assert receipt.count >= 1
+    assert traces(location, WORD.encode()) == []
+    other.undo()
+    assert other.get(ident).text == "of u2"
+
+
+def test_nobody_erases_another_accounts_memory_by_deriving_from_it(memory: Memory) -> None:
+    mine, other = memory.at(account="u1"), memory.at(account="u2")
+    ident = mine.remember("private").id
+    mine.forget(ident)
+    forged = other.remember_many([{"content": "forged", "derived_from": [ident]}])[0]
+    assert other.forget(forged.id, erase=True).sources == ()
+    mine.undo()
+    assert mine.get(ident).text == "private"
+
+
+def test_a_note_about_a_memory_of_the_account_goes_with_it(memory: Memory, location: str) -> None:
+    mine = memory.at(account="u1")
+    record = mine.remember("shoe size", tier="account", kind="preference")
+    mine.audit.record("note", f"the {WORD} thing", {"memory": record.id})
+    mine.forget(record.id, erase=True)
+    assert traces(location, WORD.encode()) == []
+
+
+def test_an_agent_that_is_erased_takes_no_words_of_a_person_along(memory: Memory) -> None:
+    bot = memory.at(agent="bot")
+    started = bot.conversations.start("help")
+    said = memory.at(account="u2").conversations.say(started.id, "user", "my order is late")
+    memory.forget(agent="bot", erase=True)
+    assert memory.get(said.id).text == "my order is late"
+
+
+def test_undo_is_not_kept_back_by_an_older_change_elsewhere(memory: Memory) -> None:
+    mine = memory.at(account="u1")
+    record = mine.remember("size 42", tier="account", kind="preference")
+    memory.forget(record.id, erase=True)
+    noted = mine.remember("a note")
+    mine.undo()
+    assert noted.id not in {one.id for one in memory.list(state=None)}
+
+
+def test_an_erasure_that_found_nothing_is_not_undone(memory: Memory) -> None:
+    memory.at(account="u1").remember("a")
+    memory.at(workspace="w2", account="u1").remember("b")
+    memory.forget(account="u1")
+    memory.forget(account="u1", erase=True)
+    with pytest.raises(ConflictError):
+        memory.undo()
+
+
+def test_duplicates_merged_in_two_places_are_one_change(memory: Memory) -> None:
+    for tier in ("workspace", "account"):
+        for _ in range(2):
+            memory.remember("an owl sleeps", tier=tier, kind="preference", again=True)  # type: ignore[arg-type]
+    before = sorted((one.id, one.superseded_by) for one in memory.list(state=None))
+    memory.deduplicate()
+    assert sorted((one.id, one.superseded_by) for one in memory.list(state=None)) != before
+    memory.undo()
+    assert sorted((one.id, one.superseded_by) for one in memory.list(state=None)) == before
+
+
+@pytest.mark.parametrize("shelf", ["channels", "conversations", "scratchpad", "audit_texts", "anything"])
+def test_an_import_puts_nothing_on_a_shelf_that_nobody_can_read(memory: Memory, shelf: str) -> None:
+    out = io.BytesIO()
+    memory.export(out)
+    times = '"created_at":"2026-01-01T00:00:00Z","changed_at":"2026-01-01T00:00:00Z"'
+    thing = f'{{"shelf":"{shelf}","key":"k","body":{{"a":1}},{times}}}'
+    data = out.getvalue().replace(b"\n]}", b'\n],"things":[\n' + thing.encode() + b"\n]}")
+    with pytest.raises(InputError):
+        memory.import_(io.BytesIO(data))
+    assert memory.channels.list()
+    assert memory.conversations.start("after it").status == "active"

@@ -191,7 +191,7 @@ def test_a_workspace_that_was_forgotten_is_a_conflict(tmp_path: Path) -> None:
             note = memory.remember("x marks the spot")
             memory.at(workspace="shop").remember("a shop")
             memory.at(workspace="shop").forget(workspace="shop")
-            with pytest.raises(ConflictError, match="cannot be undone"):
+            with pytest.raises(ConflictError, match="can no longer be undone"):
                 memory.undo()
             assert memory.get(note.id).text == "x marks the spot"
 

@@ -68,8 +68,9 @@ class Cases:
             for field, said in (("question", case.question), ("texts", " ".join(case.texts))):
                 screen(view.preset.secrets, field, said)
         address, now = view.address, view.now()
-        path = msgspec.json.encode((address.account, address.agent, case.key)).decode()
-        body = msgspec.to_builtins(case)
+        room = {} if address.channel is None else {"channel": address.channel}
+        path = msgspec.json.encode((address.account, address.agent, case.key, *room.values())).decode()
+        body = msgspec.to_builtins(case) | room
         thing = Thing(SHELF, path, body, None, address.account, address.agent, created_at=now, changed_at=now)
         with view.store.transaction(place):
             before = view.store.find(place, SHELF, [path]) or [thing]

@@ -254,11 +254,12 @@ def _of_it_alone(view: View, known: Conversation) -> builtins.list[Record]:
 
 
 def _its_own(records: Iterable[Record], known: Conversation) -> builtins.list[Record]:
-    """Without those of a conversation of the same name that belongs to another agent or account."""
+    """Without those of a conversation of the same name in another channel, or of another agent or account."""
     return [
         record
         for record in records
-        if known.agent in (None, record.address.agent or known.agent)
+        if record.address.channel in (None, known.channel)
+        and known.agent in (None, record.address.agent or known.agent)
         and known.account in (None, record.address.account or known.account)
     ]
 

@@ -59,7 +59,7 @@ class Journal:
     @property
     def _own(self) -> View:
         """The view, where it may look into the agent's journal."""
-        self._view.check_private(JOURNAL)
+        self._view.check_private(JOURNAL, self._view.address.agent)
         return self._view
 
     @property

@@ -44,12 +44,13 @@ class Scratchpad:
         if view.address.conversation is None or view.address.workspace is None:
             raise InputError("conversation", 'must be chosen first: memory.at(conversation="…").scratchpad')
         self._view = view
-        conversation = view.address.conversation
-        if not view.sees_conversation(conversation):
-            raise NotFoundError(f"there is no conversation {conversation} that this view can see")
-        started = next(iter(view.store.shelf(view.place, CONVERSATIONS, parent=conversation, limit=1)), None)
-        self._channel = view.address.channel if started is None else None
-        """Tells conversations of one name apart that were never started, and so are in no channel."""
+        conversation, own = view.address.conversation, (view.address.account, view.address.agent)
+        started = list(view.store.shelf(view.place, CONVERSATIONS, parent=conversation))
+        started.sort(key=lambda thing: (thing.account, thing.agent) != own)
+        self._rooms = {thing.body["channel"] for thing in started}
+        """The channels in which a conversation of this name was started."""
+        seen = (thing.body["channel"] for thing in started if view.sees(thing))
+        self._channel = view.address.channel or next(seen, None)
 
     def write(self, key: str, value: Any) -> Note:
         """Put a value under a key, in place of the one that is there."""
@@ -103,6 +104,12 @@ class Scratchpad:
                 view.log(place, "scratchpad", "cleared the scratchpad", (), things, things_changed=names(things))
         return len(things)
 
+    def _sees(self, thing: Thing) -> bool:
+        """Notes of another channel's conversation of the same name are not this one's."""
+        channel = self._view.address.channel
+        of_none = "channel" in thing.body or channel is None or self._rooms <= {channel}
+        return of_none and self._view.sees(thing)
+
     def _clearable(self, key: str | None) -> builtins.list[Thing]:
         seen, address = self._things(key), self._view.address
         own = [thing for thing in seen if belongs_to(address, thing.account, thing.agent)]
@@ -122,7 +129,7 @@ class Scratchpad:
         seen = [
             thing
             for thing in self._view.store.shelf(self._view.place, SHELF, parent=address.conversation)
-            if key in (None, thing.body["key"]) and self._view.sees(thing)
+            if key in (None, thing.body["key"]) and self._sees(thing)
         ]
         seen.sort(key=lambda thing: thing.changed_at, reverse=True)
         return sorted(seen, key=lambda thing: (thing.account, thing.agent) != owner)

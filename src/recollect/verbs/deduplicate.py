@@ -44,6 +44,7 @@ def deduplicate(view: View, *, dry_run: bool, groups: Sequence[Duplicates] | Non
     if dry_run or not wanted:
         return wanted
     places = list(by_place([group.keep for group in wanted]))
+    view = view.as_one_change()
     with view.store.transaction(*places):  # all of it or none
         return [group for place in places for group in _merge(view, place, wanted)]
 

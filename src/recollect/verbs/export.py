@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import validation
-from recollect.errors import AccessError, ConflictError, InputError
+from recollect.errors import AccessError, ConflictError, InputError, shown
 from recollect.filters import belongs_to
 from recollect.policies.secrets import screen, screen_name
 from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
@@ -280,11 +280,27 @@ def _check(view: View, record: Record, number: int) -> None:
         raise AccessError(f"source: {where} belongs to another agent, account, channel or conversation than this view")
 
 
+_SHELVES: dict[str, set[str]] = {
+    "cases": {"question"},
+    "channels": {"id", "workspace", "name", "description"},
+    "conversations": {"title", "channel_id", "channel", "status", "ended_at", "ref_code"},
+    "jobs": set(),
+    "ref_codes": {"conversation", "key"},
+    "reviews": {"told"},
+    "scratchpad": {"key", "value"},
+}
+"""What an import may put on which shelf: the fields that whoever reads it needs."""
+
+
 def _check_thing(view: View, thing: Thing, number: int) -> None:
     where = f"thing {number}"
     screen(view.preset.secrets, "body", render({thing.key: thing.body}))
     for field in ("shelf", "parent", "account", "agent"):
         screen_name(view.preset.secrets, field, getattr(thing, field) or "")
+    needed = _SHELVES.get(thing.shelf)
+    if needed is None or not needed <= thing.body.keys():
+        what = f"needs {', '.join(sorted(needed))}" if needed else "is not a shelf of an export"
+        raise InputError("source", f"{where}: {shown(thing.shelf, repr(thing.shelf[:40]))} {what}")
     try:
         validation.kind(thing.shelf, "shelf")
         validation.query(thing.key, "key")

@@ -26,6 +26,8 @@ from recollect.view import CONVERSATIONS, View
 REF_CODES = "ref_codes"
 """The shelf of what conversations are called in links."""
 _TRIES = 50
+Talk = tuple[str, str]
+"""A conversation, and the channel that it is in."""
 _IN_MEMORY = "the disk refuses it; if this process ends before it is saved, what was on the disk may be back"
 _EMPTIED: dict[str, dict[str, Any]] = {"channels": {"description": ""}}
 """Shelves of what stays when its author goes, and what a person may have written there."""
@@ -149,6 +151,7 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
         parts.append("the agent's name in the audit log, as who made its changes")
     if wish.account is not None:
         parts.append("memories and workflows that belong to no account, or to another one, and speak of this person")
+        parts.append("sessions of a ledger that were made for this person: see `recollect sessions list`")
         parts.append("logins and keys of a server that are bound to the account: see `recollect people` and `keys`")
     if "workspace" in view.bound:
         parts.append("other workspaces: this view is bound to one")
@@ -206,19 +209,20 @@ def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Sele
     filters = [one.where(state=None, **conditions) for one in views]
     own = _own(view, wish)
     things, thing_matches = _things(view, views, wish), _thing_matcher(view, wish)
-    talks = _conversations(view, views, things, thing_matches) if wish.whole_owner else set[str]()
-    if talks:  # all that was said in a person's own conversations is that person's, whoever wrote it down
+    talks = _conversations(view, views, things, thing_matches) if wish.whole_owner else set[Talk]()
+    choices = [(where, own) for where in filters]
+    if talks:  # what was said in a person's own conversations is that person's, whoever wrote it down
         said = {"state": None, "tiers": ("conversation",)}
-        filters += [one.where(**said, conversation=talk) for one in views for talk in talks]
-        own, thing_matches = _or_in(talks, wish, own), _or_of(talks, thing_matches)
+        is_said, thing_matches = _said_in(talks, wish), _or_of(talks, thing_matches)
+        choices += [(one.where(**said, conversation=talk), is_said) for one in views for talk, _ in talks]
         things = _things(view, views, wish, thing_matches)
-    found = [record for where in filters for record in view.store.scan(where) if own(record)]
+    found = [record for where, chosen in choices for record in view.store.scan(where) if chosen(record)]
     selected = _grouped(view, found, things)
     if selected.places and len(views) > 1:  # so that undo finds it from here, whatever workspaces it was in
         selected.records.setdefault(next(filter(view.store.written, view.places), view.places[1]), [])
     if wish.erase:
         places = {*open_places, *selected.things, *(place for one in views for place in one.places)}
-        matchers = _matching(filters, own), thing_matches
+        matchers = _matching(choices), thing_matches
         selected.erasure = plan_erasure(view, selected.every, (), places, *matchers)
     return selected
 
@@ -229,14 +233,14 @@ def _own(view: View, wish: Forget) -> Callable[[Record], bool]:
     return lambda record: wish.shared or belongs_to(address, record.address.account, record.address.agent)
 
 
-def _matching(filters: Sequence[Filter], own: Callable[[Record], bool]) -> Callable[[Record], bool]:
-    asks = [where.meets() for where in filters]
-    return lambda record: own(record) and any(ask(record) for ask in asks)
+def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Callable[[Record], bool]:
+    asks = [(where.meets(), chosen) for where, chosen in choices]
+    return lambda record: any(chosen(record) and ask(record) for ask, chosen in asks)
 
 
 def _grouped(view: View, records: Sequence[Record], things: dict[Place, list[Thing]]) -> Selection:
     """With the earlier versions of each."""
-    every = {record.id: record for record in [*records, *ancestors(view, records)]}
+    every = {(Place.of(record), record.id): record for record in [*records, *ancestors(view, records)]}
     return Selection(by_place(list(every.values())), things)
 
 
@@ -253,30 +257,39 @@ def _conversations(
     views: Sequence[View],
     things: dict[Place, list[Thing]],
     thing_matches: Callable[[Thing], bool],
-) -> set[str]:
+) -> set[Talk]:
     """Those that belong to whom everything is forgotten of, also where they were forgotten before."""
     undone = (thing for one in views for _, before in view.store.undos(one.place) for thing in before.things)
     every = [*(thing for group in things.values() for thing in group), *filter(thing_matches, undone)]
-    talks = {thing.parent for thing in every if thing.shelf == CONVERSATIONS and thing.parent is not None}
+    talks = {_talk(thing) for thing in every if thing.shelf == CONVERSATIONS and thing.parent is not None}
     stored = (thing for one in views for thing in view.store.shelf(one.place, CONVERSATIONS))
     # Two people may call theirs the same: what belongs to nobody there is then nobody's.
-    return talks - {thing.parent for thing in stored if not thing_matches(thing)}
+    return talks - {_talk(thing) for thing in stored if not thing_matches(thing)}
 
 
-def _or_in(talks: set[str], wish: Forget, own: Callable[[Record], bool]) -> Callable[[Record], bool]:
-    """Also what belongs to nobody else and was said in one of these conversations."""
+def _talk(thing: Thing) -> Talk:
+    return thing.parent or "", thing.body["channel"]
+
+
+def _said_in(talks: set[Talk], wish: Forget) -> Callable[[Record], bool]:
+    """Whether something was said in one of these conversations, and belongs to nobody else."""
 
     def is_said(record: Record) -> bool:
         address = record.address
-        account = wish.account is None or address.account in (None, wish.account)
-        agent = wish.agent is None or address.agent in (None, wish.agent)
-        return account and agent and record.tier == "conversation" and address.conversation in talks
+        # What a person says in an agent's conversation is the person's; what an agent answers in a person's is too.
+        owned = address.account in (None, wish.account) and (wish.agent is None or address.agent in (None, wish.agent))
+        rooms = {room for talk, room in talks if talk == address.conversation}
+        return owned and record.tier == "conversation" and bool(rooms) and address.channel in (None, *rooms)
 
-    return lambda record: own(record) or is_said(record)
+    return is_said
 
 
-def _or_of(talks: set[str], matches: Callable[[Thing], bool]) -> Callable[[Thing], bool]:
-    return lambda thing: matches(thing) or (thing.parent in talks and (thing.account, thing.agent) == (None, None))
+def _or_of(talks: set[Talk], matches: Callable[[Thing], bool]) -> Callable[[Thing], bool]:
+    def is_note(thing: Thing) -> bool:
+        rooms = {room for talk, room in talks if talk == thing.parent}
+        return bool(rooms) and thing.body.get("channel") in (None, *rooms) and not (thing.account or thing.agent)
+
+    return lambda thing: matches(thing) or is_note(thing)
 
 
 def _things(
@@ -320,6 +333,7 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
     if wish.account is not None and wish.erase:  # the reason must not name whose data is gone
         view = replace(view, address=replace(view.address, account=None), acting=view)
     entries: list[Entry] = []
+    everything = {record.id for group in groups.values() for record in group}
     for place, group in groups.items():
         things, erasure = selected.things.get(place, []), selected.erasure
         more = erasure.rows.get(place, []) if erasure else []
@@ -336,8 +350,11 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
             )
             continue
         view.store.forget_before(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
-        view.forget_texts(place, {*ids, *erasure.deleted, *erasure.sources})
-        entries.append(view.log(place, "erase", message, reason=reason, deleted=ids, things_changed=names(things)))
+        view.forget_texts(place, {*everything, *erasure.deleted, *erasure.sources})
+        changed = names(things)
+        entries.append(
+            view.log(place, "erase", message, reason=reason, final=True, deleted=ids, things_changed=changed)
+        )
     return entries
 
 
@@ -378,6 +395,8 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
         raise AccessError(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
     if not view.whole:
         raise AccessError("workspace: only a view of the whole workspace can forget it, not one bound inside it")
+    if not view.sees_private:
+        raise AccessError("workspace: needs the role admin, because agents' journals go with it")
     if wish.id or wish.tag or wish.since or wish.until or wish.conversation or wish.agent or wish.account:
         raise InputError("workspace", "cannot be combined with other conditions")
     where = view.where(state=None, tiers=("workspace", "channel", "conversation"))

@@ -8,6 +8,7 @@ import msgspec
 
 from recollect.errors import NotFoundError
 from recollect.record import Record
+from recollect.stores.audit import TEXTS
 from recollect.stores.port import Before, Place
 from recollect.stores.shelves import Thing
 from recollect.view import View, unseen
@@ -73,12 +74,13 @@ def plan_erasure(
 
 
 class _Plan:
+    """Memories are known by their place and id: a notebook numbers those of each place anew."""
+
     def __init__(self, view: View, places: Iterable[Place], records: Sequence[Record]) -> None:
         self._view, self._records = view, records
-        self._chosen = {record.id for record in records}
+        self._going = {(Place.of(record), record.id) for record in records}
         self._replaced: _Replaced = {}
         self._old: dict[tuple[Place, str], Record] = {}
-        """What undo data has: a notebook numbers the memories of each place anew."""
         self._deleted: list[Record] = []
         self._erasure = Erasure()
         self._read({*places, *view.places, *map(Place.of, records)})
@@ -109,6 +111,7 @@ class _Plan:
             if (wanted or (matches and matches(record))) and not view.store.get(place, [ident]):
                 self._erasure.deleted.add(ident)
                 self._deleted.append(record)
+                self._going.add((place, ident))
         for ident in set(missing) - self._erasure.deleted:
             if (place := self._deleted_in(ident)) is None:
                 raise NotFoundError(unseen(ident))
@@ -116,11 +119,15 @@ class _Plan:
             self._erasure.compacted.add(place)
 
     def _deleted_in(self, ident: str) -> Place | None:
-        """Where the audit log says that this view could see it, and that it was deleted."""
+        """Where the audit log says that this view could see it, and that it was deleted, and nothing else is known."""
         view = self._view
         for place in view.places:
+            if (place, ident) in self._old or view.store.get(place, [ident]):
+                return None  # this view does not see it
             for entry in view.store.entries(place, about=ident, newest_first=True):
-                own = view.whole or (entry.actor == view.address.agent and entry.meta.get("by") == view.mark(entry.id))
+                mark = view.mark(entry.id)
+                inside = mark is None or mark in entry.meta.get("by", ())
+                own = (view.whole and view.sees_private) or (entry.actor == view.address.agent and inside)
                 if own and ident in entry.meta.get("deleted", ()):
                     return place
         return None
@@ -129,24 +136,33 @@ class _Plan:
         """From memory to source, and to the sources of that. One that is live stays; the others go as well."""
         erasure, view = self._erasure, self._view
         waiting = [*self._records, *self._deleted]
-        seen = {*self._chosen, *erasure.deleted}
+        seen: set[tuple[Place, str]] = set()
         while waiting:
             derived = waiting.pop()
-            for ident in set(derived.derived_from) - seen:
-                seen.add(ident)
-                place, record = self._source(ident, derived)
-                if record is None:
+            for ident in derived.derived_from:
+                place, record, is_stored = self._source(ident, derived)
+                if record is None or (place, ident) in self._going | seen:
                     continue  # it was erased, or purged, before
-                if place is not None and (record.state(view.now()) == "live" or not view.sees_memory(record)):
+                seen.add((place, ident))
+                if (is_stored and record.state(view.now()) == "live") or not self._may_erase(record):
                     erasure.remaining.add(ident)
                     continue
                 erasure.sources.add(ident)
+                self._going.add((place, ident))
                 waiting.append(record)
-                if place is not None:
+                if is_stored:
                     erasure.rows.setdefault(place, []).append(record)
 
-    def _source(self, ident: str, derived: Record) -> tuple[Place | None, Record | None]:
-        """The source and where it is stored; nowhere if only undo data has it."""
+    def _may_erase(self, record: Record) -> bool:
+        """A source may be in another workspace than the view's, but never another account's, agent's or channel's."""
+        view = self._view
+        if "workspace" in view.bound or record.tier == "account":
+            return view.sees_memory(record)
+        address = msgspec.structs.replace(view.address, workspace=record.address.workspace)
+        return msgspec.structs.replace(view, address=address).sees_memory(record)
+
+    def _source(self, ident: str, derived: Record) -> tuple[Place, Record | None, bool]:
+        """The source, where it is or was, and whether it is stored there still; None if nothing is known of it."""
         for widened in (False, True):
             if widened:  # it may be in another workspace
                 tenant = self._view.address.tenant
@@ -154,25 +170,29 @@ class _Plan:
             for place in self._replaced:
                 for record in self._view.store.get(place, [ident]):
                     if _is_source(record, derived):
-                        return place, record
+                        return place, record, True
             for place in self._replaced:
                 old = self._old.get((place, ident))
                 if old is not None and _is_source(old, derived):
-                    return None, old
-        return None, None
+                    return place, old, False
+        return self._view.place, None, False
 
     def _name_remaining(self) -> None:
         """Also what was derived from something that goes, and stays."""
-        going = {*self._chosen, *self._erasure.deleted, *self._erasure.sources}
+        ids = {ident for _, ident in self._going}
         for record in self._view.store.scan(self._view.where(), whole=False):
-            if record.id not in going and going.intersection(record.derived_from):
+            if (Place.of(record), record.id) not in self._going and ids.intersection(record.derived_from):
                 self._erasure.remaining.add(record.id)
 
     def _choose_undos(self, thing_matches: Callable[[Thing], bool] | None) -> None:
-        going = {*self._chosen, *self._erasure.deleted, *self._erasure.sources}
+        """Also the places where words beside the audit log are about something that goes."""
+        every = {ident for _, ident in self._going} | self._erasure.deleted
         for place, replaced in self._replaced.items():
-            if seqs := _holding(replaced, going, thing_matches):
+            here = {ident for home, ident in self._going if home == place}
+            if seqs := _holding(replaced, here, thing_matches):
                 self._erasure.undos[place] = seqs
+            if any(not every.isdisjoint(thing.body["ids"]) for thing in self._view.store.shelf(place, TEXTS)):
+                self._erasure.compacted.add(place)
 
 
 def _is_source(record: Record, derived: Record) -> bool:

@@ -72,7 +72,8 @@ def keep(
 def placed(view: View, items: Sequence[dict[str, Any]], conversation: str | None) -> tuple[View, list[dict[str, Any]]]:
     """Outside the conversation, but naming it, and as far to be seen as the preset says of their kinds."""
     tiers = view.preset.conversations.tiers
-    outside = replace(view, address=replace(view.address, conversation=None), bound=view.bound - {"conversation"})
+    address = replace(view.address, conversation=None)
+    outside = replace(view, address=address, bound=view.bound - {"conversation"}, acting=view.acting or view)
     named = [conversation] if conversation else None
     return outside, [
         item | {"tier": item.get("tier") or _tier(view, tiers.get(item["kind"])), "references": named} for item in items

@@ -37,7 +37,7 @@ def remember(
         given = [_fields(item) for item in items]
         records = [signed(draft(fields, address, preset, now), view.address.agent) for fields in given]
         for record in records:
-            view.check_private(record.kind)
+            view.check_private(record.kind, record.address.agent)
         quota = view.quota  # read before anything is stored: a setting in a file may be wrong, and refuses this then
     except (InputError, AccessError) as error:
         view.refused("remember", error)

@@ -35,7 +35,9 @@ def _superseded(view: View, place: Place, ident: str, changes: Mapping[str, Any]
     (old,) = view.store.get(place, [ident]) or [view.one(ident)]
     if old.superseded_by is not None:
         raise ConflictError(f"memory {old.id} was superseded by {old.superseded_by}; revise that one")
-    (new,) = view.store.put(place, [_successor(view, old, changes)])
+    successor = _successor(view, old, changes)
+    view.check_private(successor.kind, successor.address.agent)
+    (new,) = view.store.put(place, [successor])
     view.store.update(place, [replace(old, superseded_by=new.id)])
     view.log(place, "revise", f"revised a {new.kind}", before=[old], created=[new.id], changed=[old.id])
     return new

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from recollect import validation
 from recollect.errors import ConflictError, NotFoundError
-from recollect.filters import belongs_to, is_private
+from recollect.filters import is_private
 from recollect.record import Record
 from recollect.stores.audit import Entry
 from recollect.stores.port import KNOWLEDGE, Before, Place
@@ -42,7 +42,7 @@ def undo(view: View, change: str | None) -> Entry:
 
 def _written(view: View) -> list[Place]:
     """Every place that this view can change and that has a log: for the owner the documents, too."""
-    owner = [Place(view.address.tenant, KNOWLEDGE)] if view.whole else []
+    owner = [Place(view.address.tenant, KNOWLEDGE)] if view.whole and view.sees_private else []
     return [place for place in dict.fromkeys([*view.places, *owner]) if view.store.written(place)]
 
 
@@ -93,8 +93,14 @@ def _chosen(view: View, places: list[Place], wanted: str | None) -> Change:
     place, entry = _last(latest)
     if entry.meta.get("final"):
         raise ConflictError(
-            f"change {entry.id} ({entry.message}) cannot be undone: it removed something for good; "
+            f"change {entry.id} ({entry.message}) can no longer be undone: what it replaced was erased; "
             "name an earlier change to undo that"
+        )
+    created = entry.meta.get("created", [])
+    if len(view.store.get(place, created) if created else []) < len(created):
+        raise ConflictError(
+            f"change {entry.id} ({entry.message}) cannot be undone: what it stored was forgotten since, "
+            "by someone else; name another change to undo that"
         )
     return place, entry
 
@@ -163,36 +169,25 @@ def _is_lost(entry: Entry, before: Before) -> bool:
 
 
 def _may_undo(view: View, place: Place, entry: Entry) -> bool:
-    """Whether it changed something, was made by this view's agent, and touched nothing that the view cannot see."""
-    address = view.address
+    """Whether it changed something, and this view made it, or a narrower view of the same."""
     changes = any(entry.meta.get(key) for key in ("final", "part_of", *CHANGES))
-    if not changes or address.agent not in (None, entry.actor):
+    if not changes or view.address.agent not in (None, entry.actor):
         return False
-    # Of what is gone nobody can tell any more whose it was, unless the entry says so.
-    own = not view.bound & INSIDE or entry.meta.get("by") == view.mark(entry.id)
-    created = entry.meta.get("created", [])
-    stored = view.store.get(place, created) if created else []
-    if own:
-        if len(stored) < len(created):
-            raise ConflictError(
-                f"change {entry.id} ({entry.message}) cannot be undone: what it stored was forgotten since, "
-                "by someone else; name another change to undo that"
-            )
-        return view.sees_private or not any(map(is_private, stored))
+    if not view.sees_private and not _is_public(view, place, entry):
+        return False
+    if "workspace" in view.bound and entry.meta.get("from") not in (None, view.workspace_mark(entry.id)):
+        return False  # what accounts share was changed from another workspace
+    return not view.bound & INSIDE or view.mark(entry.id) in entry.meta.get("by", ())
+
+
+def _is_public(view: View, place: Place, entry: Entry) -> bool:
+    """Whether all that it changed is known, and no agent's journal or core memory."""
     before = view.store.before(place, entry.seq) or Before([], [])
-    wider = "by" not in entry.meta  # who made it was not bound to an account, channel or conversation
-    if wider or entry.meta.get("final") or len(stored) < len(created) or _is_lost(entry, before):
-        return False
-    # It may have been made in a narrower view of this one: then all of it belongs to whom this view belongs.
-    return all(
-        view.sees_memory(record) and belongs_to(address, record.address.account, record.address.agent)
-        for record in (*stored, *before.records)
-    ) and all(
-        view.sees(thing)
-        and belongs_to(address, thing.account, thing.agent)
-        and (thing.parent is None or view.sees_conversation(thing.parent))
-        for thing in before.things
-    )
+    created = entry.meta.get("created", [])
+    touched = {record.id: record for record in before.records}
+    touched |= {record.id: record for record in view.store.get(place, created)} if created else {}
+    named = {ident for key in ("created", "changed", "deleted") for ident in entry.meta.get(key, ())}
+    return named <= touched.keys() and not any(map(is_private, touched.values()))
 
 
 def _check_untouched(view: View, place: Place, entry: Entry) -> None:
