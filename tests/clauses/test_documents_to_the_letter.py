@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
-from datetime import timedelta
+from contextlib import ExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -93,6 +96,58 @@ def test_notes_of_one_second_keep_their_order(url: str, clock: Clock) -> None:
         assert [note.id for note in memory.list(limit=600, newest_first=False)] == kept
         found = tools.call(memory, "memory_search", {"query": "number"})
         assert [note["id"] for note in found["memories"]] == kept[::-1][:20]
+
+
+@pytest.mark.clause("AEG-15")
+@pytest.mark.parametrize("kind", STORES)
+def test_a_note_that_was_begun_first_and_stored_last_is_the_newest(tmp_path: Path, clock: Clock, kind: str) -> None:
+    url = located(kind, tmp_path / "memory")
+
+    def slow() -> datetime:
+        """Another process stores a note after this one looked at its clock."""
+        now = clock()
+        if waiting:
+            clock.forward(microseconds=5)
+            ids.append(other.remember(waiting.pop()).id)
+            clock.forward(microseconds=5)
+        return now
+
+    ids: list[str] = []
+    waiting: list[str] = []
+    with Memory(url, preset="aegis", clock=clock) as other, Memory(url, preset="aegis", clock=slow) as memory:
+        memory.remember("the first note")
+        waiting.append("stored before the note that was begun before it")
+        last = memory.remember("the last note")
+        assert not waiting
+        assert [note.id for note in memory.list()][:2] == [last.id, ids[0]]
+        assert [note.id for note in other.list(newest_first=False)][1:] == [ids[0], last.id]
+        found = tools.call(memory, "memory_search", {"query": "note"})
+        assert [note["id"] for note in found["memories"]][:2] == [last.id, ids[0]]
+        assert last.created_at == memory.get(last.id).created_at == clock.now
+        assert memory.doctor().ok
+        early = memory.remember("a note of last year", created_at="2025-01-01T00:00:00Z")
+        assert memory.list(newest_first=False)[0].id == early.id
+
+
+@pytest.mark.clause("AEG-15")
+def test_processes_that_store_at_the_same_time_share_one_order(tmp_path: Path) -> None:
+    path, each = tmp_path / "memories.jsonl", 130
+    code = f"""
+from recollect import Memory
+with Memory("notebook:{path}", preset="aegis") as memory:
+    for n in range({each}):
+        memory.remember(f"note number {{n}}")
+"""
+    with ExitStack() as stack:
+        for process in [stack.enter_context(subprocess.Popen([sys.executable, "-c", code])) for _ in range(4)]:
+            assert process.wait(300) == 0
+    with Memory(f"notebook:{path}", preset="aegis") as memory:
+        ids = [note.id for note in memory.list(limit=600, newest_first=False)]
+        numbers = [int(ident.removeprefix("m-")) for ident in ids]  # which count up as notes are stored
+        assert numbers == list(range(4 * each - 500 + 1, 4 * each + 1))
+        assert [note.id for note in memory.list(limit=600)] == ids[::-1]
+        found = tools.call(memory, "memory_search", {"query": "number"})
+        assert [note["id"] for note in found["memories"]] == ids[::-1][:20]
 
 
 def test_other_presets_keep_to_letters_and_levels(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ import pytest
 from support.stores import STORES, located
 
 from recollect import Memory
-from recollect.stores import touch_timer
+from recollect.stores import write_timer
 
 EACH = pytest.mark.parametrize("kind", STORES)
 _BEGIN = """
 import os, sys, time
 from recollect import Memory
-from recollect.stores import touch_timer
-touch_timer.SECONDS = {seconds}
+from recollect.stores import write_timer
+write_timer.SECONDS = {seconds}
 memory = Memory({url!r}, embedder="none")
 memory.remember("a heron")
 def recall(times):
@@ -80,7 +80,7 @@ def test_nothing_is_kept_alive_once_the_counts_are_written(tmp_path: Path, kind:
     memory.remember("a heron")
     memory.recall("heron")
     gone = weakref.ref(memory)
-    touch_timer.timer.write_all()
+    write_timer.timer.write_all()
     assert memory.list()[0].access_count == 1
     memory.close()
     del memory
@@ -98,7 +98,7 @@ def test_counts_that_cannot_be_written_to_a_server_are_kept(tmp_path: Path, monk
         memory.recall("heron")
         with monkeypatch.context() as patched:
             patched.setattr(memories, "_TOUCH", "SELECT 1 / 0 FROM {s}.memories WHERE %s = %s OR %s = ''")
-            touch_timer.timer.write_all()
+            write_timer.timer.write_all()
         memory.recall("heron")
     assert counted(located("postgresql", tmp_path / "memory")) == 2
 
@@ -107,14 +107,14 @@ def test_the_timer_ends_when_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> N
     class Failing:
         tries = 0
 
-        def settle_touches(self) -> bool:
+        def settle(self) -> bool:
             self.tries += 1
             raise OSError
 
-    monkeypatch.setattr(touch_timer, "SECONDS", 0.0)
-    timer, store = touch_timer.TouchTimer(), Failing()
+    monkeypatch.setattr(write_timer, "SECONDS", 0.0)
+    timer, store = write_timer.WriteTimer(), Failing()
     timer.schedule(store)
     for thread in threading.enumerate():
-        if thread.name == "recollect-retrievals" and thread.daemon:
+        if thread.name == "recollect-writes" and thread.daemon:
             thread.join(60)
     assert store.tries == 5

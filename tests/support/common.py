@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +20,16 @@ DISK = os.environ.get("RECOLLECT_TEST_DISK") or tempfile.gettempdir()
 def times(number: int) -> range:
     """So many rounds of what takes long, or half of them where there is no time."""
     return range(number if LONG else number // 2)
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 60) -> bool:
+    """Whether it holds within that time, which is long so that no slow machine fails."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 class Clock:

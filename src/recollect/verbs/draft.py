@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, cast
 
@@ -97,6 +98,21 @@ def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetim
         digest(ident, tier, kind, role, content, created),
         derived_from=get("derived_from", ()),
     )
+
+
+def stored_at(record: Record, now: datetime, fields: Mapping[str, Any]) -> Record:
+    """A draft, dated when it is stored: drafts of several processes are stored in another order than they are made.
+
+    A time that the caller gave in `fields` stays.
+    """
+    if fields.get("created_at") is not None or now <= record.created_at:
+        return record
+    expires = record.expires_at
+    if expires is not None and fields.get("expires_at") is None:
+        with suppress(OverflowError):  # after the last date there is
+            expires += now - record.created_at
+    record = replace(record, created_at=now, accessed_at=now, expires_at=expires)
+    return replace(record, checksum=record.digest())
 
 
 _NAMES = ("kind", "channel", "conversation")

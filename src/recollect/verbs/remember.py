@@ -12,7 +12,7 @@ from recollect.errors import AccessError, InputError, SizeLimitError
 from recollect.record import Record, new_id
 from recollect.stores.port import Place, by_place
 from recollect.verbs import repeats
-from recollect.verbs.draft import draft, signed
+from recollect.verbs.draft import draft, signed, stored_at
 from recollect.verbs.quota import keep_quota, make_room, relieve
 from recollect.view import View
 
@@ -42,15 +42,15 @@ def remember(
     except (InputError, AccessError) as error:
         view.refused("remember", error)
         raise
-    groups = by_place(records)
+    groups, fields_of = by_place(records), {record.id: fields for record, fields in zip(records, given, strict=True)}
     said: dict[str, repeats.Said | None] = {
-        record.id: None if once else fields
-        for record, fields in zip(records, given, strict=True)
+        record.id: None if once else fields_of[record.id]
+        for record in records
         if (preset.remember.once if once is None else once)
         and record.address.conversation is None
-        and not fields.get("again")
+        and not fields_of[record.id].get("again")
     }
-    stored = _store(view, groups, said, unless)
+    stored = _store(view, groups, fields_of, said, unless)
     if stored is None:
         return []
     if quota is not None:
@@ -72,20 +72,22 @@ def remember_many(view: View, items: Any) -> list[Record]:
 def _store(
     view: View,
     groups: Mapping[Place, Sequence[Record]],
+    fields_of: Mapping[str, Mapping[str, Any]],
     said: Mapping[str, repeats.Said | None],
     unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
     try:
-        return _put(view, groups, said, unless)
+        return _put(view, groups, fields_of, said, unless)
     except SizeLimitError as error:
         if not error.may_compact or sum(make_room(view, place) for place in groups) <= 0:
             raise
-        return _put(view, groups, said, unless)
+        return _put(view, groups, fields_of, said, unless)
 
 
 def _put(
     view: View,
     groups: Mapping[Place, Sequence[Record]],
+    fields_of: Mapping[str, Mapping[str, Any]],
     said: Mapping[str, repeats.Said | None],
     unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
@@ -95,7 +97,9 @@ def _put(
     with view.store.transaction(*groups):
         if unless is not None and unless():
             return None
-        for place, records in groups.items():
+        now = view.now()  # while nobody else can store: times have the order of storing
+        for place, drafts in groups.items():
+            records = [stored_at(record, now, fields_of[record.id]) for record in drafts]
             told = repeats.sort(view, place, records, said)
             kept = list(view.store.put(place, list(told.new.values())))
             if told.changed:

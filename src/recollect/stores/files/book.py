@@ -70,6 +70,8 @@ class Book:
         self.undropped: set[int] = set()
         """Entries whose undo data was dropped, but the disk has refused to write the file without it."""
         self.now: Callable[[], datetime] = utc_now
+        self.defer: Callable[[], None] = lambda: None
+        """Tells the store that the session has files to write within `batch_write_interval_ms`."""
 
     @property
     def busy(self) -> bool:

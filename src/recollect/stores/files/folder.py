@@ -26,7 +26,7 @@ from recollect.stores.files.writer import SOON
 from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed, there
 from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.shelves import Thing
-from recollect.stores.touch_timer import timer
+from recollect.stores.write_timer import timer
 
 if TYPE_CHECKING:
     from recollect.stores.files.resident import Resident
@@ -103,8 +103,7 @@ class FileFolder:
         with self._lock:
             opened = self._books.pop(place, None)
             if opened is None:
-                opened = Opened(self._layout.make(place, self.meter))
-                opened.book.now = lambda: self.clock()
+                opened = self._make(place)
                 unused = self._take_unused(len(self._books) + 1 - _KNOWN_BOOKS)
             self._books[place] = self._recent[place] = opened
             self._recent.move_to_end(place)
@@ -116,8 +115,16 @@ class FileFolder:
                     self._recent[other] = old
         for old in unused:
             self.residents.drop(old.book)
-            old.writer.settle()
+            self._settle(old)
             old.book.forget()
+        if unused:
+            self.defer()  # what the indices of all sessions should say of them
+        return opened
+
+    def _make(self, place: Place) -> Opened:
+        opened = Opened(self._layout.make(place, self.meter))
+        opened.book.now = lambda: self.clock()
+        opened.book.defer = self.defer
         return opened
 
     def _take_unused(self, excess: int) -> list[Opened]:
@@ -179,17 +186,24 @@ class FileFolder:
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
         with suppress(StoreError, OSError):
             self.opened(place).writer.touch(ids, at)
-            timer.schedule(self)
+            self.defer()
 
-    def settle_touches(self) -> bool:
-        """Write the counted retrievals of all places. False if some could not be written."""
-        several = [opened for opened in self.known() if opened.book.touches]
-        for opened in several:
-            with suppress(StoreError, OSError):
-                opened.writer.settle()
+    def defer(self) -> None:
+        """Have `settle` called in a while, and when the process ends."""
+        timer.schedule(self)
+
+    def settle(self) -> bool:
+        """Write what was put off in all places. False if some could not be written."""
+        waiting = [opened for opened in self.known() if opened.deferred]
+        for opened in waiting:
+            self._settle(opened)
             if opened.book.place not in self._recent:  # its files were closed for others before
                 opened.book.close_files()
-        return not any(opened.book.touches for opened in several)
+        return not any(opened.deferred for opened in waiting)
+
+    def _settle(self, opened: Opened) -> None:
+        with suppress(StoreError, OSError):
+            opened.settle()
 
     def scan(
         self,
@@ -423,7 +437,10 @@ class FileFolder:
             self._books.clear()
             self._recent.clear()
         self.residents.clear()
-        self._put_away(books)
+        try:
+            self._put_away(books)
+        finally:
+            timer.forget(self)
 
     def _put_away(self, several: Sequence[Opened]) -> None:
         problems = [problem for opened in several if (problem := opened.put_away())]

@@ -6,14 +6,15 @@ Each session's part says which bytes of its files it is true of. A part that is 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import msgspec
 
 from recollect.stores.files import files
+from recollect.stores.files.lock import Lock, Patience
 
-_FOLDER, _GLOBAL, _TOPICS = "indices", "global_index.json", "topic_index.json"
+_FOLDER, _GLOBAL, _TOPICS, _LOCK = "indices", "global_index.json", "topic_index.json", "lock"
 _VERSION = 1
 
 
@@ -49,10 +50,35 @@ def _read(root: str) -> _Global:
     return found if found.version == _VERSION else _Global()
 
 
-def update(root: str, changed: Mapping[str, SessionPart | None], now: datetime) -> None:
-    """Put new parts in place of old ones; None for a session that is gone. Raises OSError."""
+Sizes = Callable[[str], Mapping[str, int]]
+"""The sizes that the files of a session have now, by their names."""
+
+
+def update(
+    root: str, changed: Mapping[str, SessionPart | None], now: datetime, sizes: Sizes, patience: Patience
+) -> None:
+    """Put new parts in place of old ones; None for a session that is gone. Raises OSError, or StoreError.
+
+    Under a lock of its own, because every process of the folder rewrites these files. Two processes that wrote to the
+    same session may come in any order: a part that is true of the files as they are now is not replaced by an older
+    one. If neither is true of them, whoever has written to the session since is still to come.
+    """
+    folder = os.path.join(root, _FOLDER)
+    files.make_folder(folder)
+    lock = Lock(os.path.join(folder, _LOCK), patience)
+    lock.acquire("indices")
+    try:
+        _update(root, changed, now, sizes)
+    finally:
+        lock.release()
+
+
+def _update(root: str, changed: Mapping[str, SessionPart | None], now: datetime, sizes: Sizes) -> None:
     known = _read(root)
     for name, part in changed.items():
+        old = known.sessions.get(name)
+        if part is not None and old is not None and old.covers == sizes(name) != part.covers:
+            continue
         known.sessions.pop(name, None)
         if part is not None:
             known.sessions[name] = part
@@ -61,11 +87,17 @@ def update(root: str, changed: Mapping[str, SessionPart | None], now: datetime) 
     for name, part in known.sessions.items():
         for topic, count in part.topics.items():
             topics.setdefault(topic, {})[name] = count
-    folder = os.path.join(root, _FOLDER)
-    files.make_folder(folder)
-    files.replace(os.path.join(folder, _GLOBAL), msgspec.json.encode(known) + b"\n")
-    by_topic = _Topics(_VERSION, known.last_updated, topics)
-    files.replace(os.path.join(folder, _TOPICS), msgspec.json.encode(by_topic) + b"\n")
+    folder, by_topic = os.path.join(root, _FOLDER), _Topics(_VERSION, known.last_updated, topics)
+    # Not durable: a file that a power cut has damaged is written anew.
+    files.replace(os.path.join(folder, _GLOBAL), msgspec.json.encode(known) + b"\n", durable=False)
+    files.replace(os.path.join(folder, _TOPICS), msgspec.json.encode(by_topic) + b"\n", durable=False)
+
+
+def out_of_date(root: str, sizes: Mapping[str, Mapping[str, int]]) -> tuple[list[str], list[str]]:
+    """Sessions whose files have other sizes than the index says, and sessions of the index that there are not."""
+    known = _read(root).sessions
+    behind = [name for name, now in sizes.items() if (part := known.get(name)) is None or part.covers != now]
+    return behind, [name for name in known if name not in sizes]
 
 
 def without(root: str, tag: str, sizes: Mapping[str, Mapping[str, int]]) -> set[str]:

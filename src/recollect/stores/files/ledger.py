@@ -27,6 +27,12 @@ from recollect.stores.files.transaction import Opened
 from recollect.stores.folders import check_apart, existing_or_coded, names_in, perhaps, there
 from recollect.stores.port import Place, Settings, Shortfall
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
+from recollect.stores.write_timer import timer
+
+_SHARE = 4
+"""A session so large that its index takes long to make is indexed less often: for a fifth of the time at most."""
+_REPAIRED_AT_ONCE = 50
+"""Sessions that are read to bring the indices of all sessions up to date, before others get their turn."""
 
 
 class LedgerLayout:
@@ -74,6 +80,11 @@ class LedgerLayout:
             tell(place, logging.INFO, "session opened")
         return book
 
+    def sizes(self, place: Place) -> dict[str, int]:
+        """How long the files are that decide what a session holds."""
+        folder = self.path(place)
+        return {name: files.identity(os.path.join(folder, name)).size for name in COUNTED}
+
     def places(self, tenant: str) -> list[Place]:
         names = names_in(os.path.join(self.tenant(tenant), "sessions"))
         places = [*(Place(tenant, name) for name in names), Place(tenant, None)]
@@ -118,13 +129,21 @@ class Ledger(FileFolder):
         self._ledger = LedgerLayout(self.root, settings)
         if settings:
             _ = self.config  # what is wrong with them is told now
-        self._parts: dict[Place, SessionPart | None] = {}
-        """What the indices of all sessions do not say yet."""
-        self._indexing = threading.Lock()
+        self._compared_tenants: set[str] = set()
+        """Whose index was compared with the files of all sessions."""
+        self._interval = 0.0
+        """Seconds to wait with the next snapshots, where making the last ones took long."""
+        self._start_indexing()
         super().__init__(self._ledger)
 
-    def after_fork(self) -> None:
+    def _start_indexing(self) -> None:
+        self._parts_lock = threading.Lock()
         self._indexing = threading.Lock()
+        self._parts: dict[Place, SessionPart | None] = {}
+        """What the indices of all sessions do not say yet."""
+
+    def after_fork(self) -> None:
+        self._start_indexing()
         super().after_fork()
 
     @property
@@ -231,22 +250,83 @@ class Ledger(FileFolder):
         super().drop(place)
         if known and place.workspace is not None:
             tell(place, logging.INFO, "session deleted")
-            self._parts[place] = None
+            with self._parts_lock:
+                self._parts[place] = None
             self._write_indices()
+
+    # Files derived from the logs
+
+    def _make(self, place: Place) -> Opened:
+        opened = super()._make(place)
+        if opened.book.session is not None:
+            opened.book.session.check_files()
+        return opened
+
+    def defer(self) -> None:
+        timer.schedule(self, max(self.config.performance.batch_write_interval_ms / 1000, self._interval))
+
+    def settle(self) -> bool:
+        started = time.thread_time()  # without the time that other writers are waited for
+        settled = super().settle()
+        settled = self._write_indices() and settled
+        self._interval = _SHARE * (time.thread_time() - started)
+        return settled
+
+    def _settle(self, opened: Opened) -> None:
+        super()._settle(opened)
+        self._sum_up(opened)
 
     def _sum_up(self, opened: Opened) -> None:
         session, place = opened.book.session, opened.book.place
         if session is not None and _is_session(place) and session.summary:
-            self._parts[place], session.summary = session.summary, None
+            with self._parts_lock:
+                self._parts[place], session.summary = session.summary, None
 
-    def _write_indices(self) -> None:
-        """Of what changed. If they cannot be written they are behind, and not trusted."""
+    def _write_indices(self) -> bool:
+        """Of what changed. If they cannot be written they are behind, and not trusted; False then."""
         with self._indexing:
-            parts, self._parts = self._parts, {}
-            for tenant in {place.tenant for place in parts}:
-                changed = {str(place.workspace): part for place, part in parts.items() if place.tenant == tenant}
-                with suppress(OSError, StoreError):
-                    indices.update(self._ledger.tenant(tenant), changed, self.clock())
+            with self._parts_lock:
+                tenants = {place.tenant for place in self._parts}
+            written = [self._write_index(tenant) for tenant in tenants]
+        return all(written)
+
+    def _write_index(self, tenant: str) -> bool:
+        root, layout = self._ledger.tenant(tenant), self._ledger
+        try:
+            self._find_changed(tenant)
+            with self._parts_lock:
+                parts = {place: self._parts.pop(place) for place in list(self._parts) if place.tenant == tenant}
+            changed = {str(place.workspace): part for place, part in parts.items()}
+            try:
+                patience = self.config.patience._replace(retries=0)
+                indices.update(root, changed, self.clock(), lambda name: layout.sizes(Place(tenant, name)), patience)
+            except (OSError, StoreError):
+                with self._parts_lock:
+                    self._parts = parts | self._parts
+                raise
+        except (OSError, StoreError) as error:
+            tell(Place(tenant, None), logging.WARNING, "indices not written yet", problem=str(error))
+            return False
+        return True
+
+    def _find_changed(self, tenant: str) -> None:
+        """Once per process: read the sessions whose parts of the index a killed process has left behind."""
+        if tenant in self._compared_tenants:
+            return
+        names = names_in(os.path.join(self._ledger.tenant(tenant), "sessions"))
+        places = [place for name in names if (place := Place(tenant, name)) and _is_session(place)]
+        sizes = {str(place.workspace): self._ledger.sizes(place) for place in places if self._ledger.holds(place)}
+        behind, gone = indices.out_of_date(self._ledger.tenant(tenant), sizes)
+        with self._parts_lock:
+            missing = [Place(tenant, name) for name in behind if Place(tenant, name) not in self._parts]
+            self._parts = dict.fromkeys(Place(tenant, name) for name in gone) | self._parts
+        for place in missing[:_REPAIRED_AT_ONCE]:
+            opened = self.opened(place)
+            if opened.book.session is not None:
+                opened.book.session.behind = True
+            self._settle(opened)
+        if len(missing) <= _REPAIRED_AT_ONCE:
+            self._compared_tenants.add(tenant)
 
     def metrics(self, tenant: str) -> dict[str, float]:
         counts = self.meter.read()
@@ -283,11 +363,8 @@ class Ledger(FileFolder):
         return book.read(lambda: len(book.reader.state.tombs.keys() - book.reader.state.rows.keys()))
 
     def without_tag(self, tenant: str, tag: str) -> set[str]:
-        sizes = {
-            name: {file: files.identity(os.path.join(folder, file)).size for file in COUNTED}
-            for name in names_in(os.path.join(self._ledger.tenant(tenant), "sessions"))
-            if (folder := self._ledger.path(Place(tenant, name)))
-        }
+        names = names_in(os.path.join(self._ledger.tenant(tenant), "sessions"))
+        sizes = {name: self._ledger.sizes(Place(tenant, name)) for name in names}
         return indices.without(self._ledger.tenant(tenant), tag, sizes)
 
 

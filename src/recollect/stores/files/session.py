@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, CorruptionError, InputError, SizeLimitError
+from recollect.errors import ConflictError, CorruptionError, InputError, SizeLimitError, StoreError
 from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
 from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files import aside, config, files, snapshots
@@ -28,7 +28,6 @@ from recollect.stores.files.reader import Parts, tell, tell_failure
 from recollect.stores.files.snapshots import INDEX, METADATA, SETTINGS
 from recollect.stores.sessions import Migration, SessionDecay, SessionMetadata
 
-_SMALL_TAIL = 65_536
 COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
 """The files that decide what a session holds, and whose sizes its limit is about."""
 _SETTINGS = ("user_id", "created_at", "decay_config", "inherited_decay", "compaction_config", "preferences")
@@ -42,10 +41,16 @@ class Session:
     def __init__(self, book: Book) -> None:
         self._book = book
         self._metadata: tuple[Identity, SessionMetadata | None] | None = None
-        self._snapshot_at = time.monotonic()
-        self._wrote = False
-        self._warned_at = 0
+        self._indexed: tuple[dict[str, int], Identity] | None = None
+        """How far the log was read for the index that this process wrote last, and that file."""
+        self._indexed_at = 0.0
         self._decayed_at: datetime | None = None
+        """When the index was written, until the metadata say so."""
+        self.behind = False
+        """Whether index.json, metadata.json or the indices of all sessions do not tell of everything in the log."""
+        self._wrote = False
+        """Whether something was written since the metadata were last made durable."""
+        self._warned_at = 0
         self._stripped = 0, 0
         """Entries and bytes, of the compaction that goes on."""
         self.summary: SessionPart | None = None
@@ -97,17 +102,30 @@ class Session:
     # Snapshots
 
     def written(self) -> None:
-        """After a write, with the lock held. Whoever reads the metadata finds what was written counted."""
-        self._wrote = True
+        """After a write, with the lock held. The files derived from the log follow within the batch interval."""
+        self._wrote = self.behind = True
+        self._book.defer()
         if self._book.reader.unsaved:
             return
-        minutes = (self._book.config.decay or LEDGER_DECAY).update_interval_minutes
-        if time.monotonic() - self._snapshot_at > 60 * minutes:
-            self.write_index()
         self._have_tombstones()
-        if self._kept() is None and self._book.place.workspace is not None:
-            tell(self._book.place, logging.INFO, "session created")
-        self.write_metadata(durable=False)
+        if self._kept() is None:
+            if self._book.place.workspace is not None:
+                tell(self._book.place, logging.INFO, "session created")
+            self.write_metadata(durable=False)
+
+    def check_files(self) -> None:
+        """Notice where a process was killed before it wrote the files derived from the log. Reads only metadata.json.
+
+        `total_size_bytes` counts index.json, so that it also tells of an index that is not the one of these metadata.
+        """
+        fileset = self._book.fileset
+        with suppress(InputError, StoreError):  # whoever uses the session is told
+            if not fileset.exists() or not os.access(fileset.folder, os.W_OK):
+                return
+            kept, sizes = self._kept(), {name: fileset.identity(name).size for name in fileset.log}
+            if kept is None or kept.covers != sizes or kept.total_size_bytes != self.used():
+                self.behind = True
+                self._book.defer()
 
     def _have_tombstones(self) -> None:
         """The document's folder has the file from the start."""
@@ -115,19 +133,41 @@ class Session:
             with suppress(OSError):
                 os.close(os.open(self._path(TOMBSTONES), os.O_WRONLY | os.O_CREAT, files.PRIVATE))
 
-    def snapshot(self) -> None:
-        """On closing: what has changed since the last time. The index only if reading the rest would take longer."""
+    def should_write_snapshots(self, *, durable: bool) -> bool:
+        """Whether to take the lock for `write_snapshots`."""
         book = self._book
-        if not self._wrote or book.reader.unsaved or not book.fileset.exists():
+        if not self.behind and not (durable and self._wrote):
+            return False
+        if book.reader.unsaved:  # the write that saves them puts these files off again
+            return False
+        if not book.fileset.exists():
+            self.behind = False
+            return False
+        # Whoever takes the lock migrates the session and repairs its tombstones first, which only a writer should do.
+        untidy = not self._wrote and book.read(
+            lambda: book.reader.state.oldest_schema < SCHEMA_VERSION or bool(book.reader.state.unburied)
+        )
+        if untidy:
+            self.summary, self.behind = self._part(), False
+        return not untidy
+
+    def write_snapshots(self, *, durable: bool) -> None:
+        """With the lock held: index.json and metadata.json, and what the indices of all sessions should say."""
+        if self._book.reader.unsaved:
             return
-        at = self._read_sizes()
-        covers = snapshots.read_covers(self._path(INDEX))
-        uncovered = sum(size - covers.get(name, 0) for name, size in at.items()) + (0 if covers else _SMALL_TAIL)
-        if uncovered > max(_SMALL_TAIL, at[book.fileset.main] // 20):
-            self.write_index()
-        self.write_metadata()
+        if self.behind:
+            if not self._index_is_current():
+                self.write_index()
+            self.behind = False
+        self.write_metadata(durable=durable)
         self.summary = self._part()
-        self._wrote = False
+        self._wrote = self._wrote and not durable
+
+    def _index_is_current(self) -> bool:
+        """Whether this process wrote the index from the same log, and less than `update_interval_minutes` ago."""
+        minutes = (self._book.config.decay or LEDGER_DECAY).update_interval_minutes
+        current = self._read_sizes(), self._book.fileset.identity(INDEX)
+        return self._indexed == current and time.monotonic() - self._indexed_at <= 60 * minutes
 
     def _read_sizes(self) -> dict[str, int]:
         """How far the files of the log were read."""
@@ -142,9 +182,9 @@ class Session:
         if limit is not None and self.used() - old + len(data) > limit:
             self._drop_index()
         else:
-            self._replace(INDEX, data)
-        self._decayed_at = now
-        self._snapshot_at = time.monotonic()
+            self._replace(INDEX, data, durable=False)
+        self._decayed_at, self._indexed_at = now, time.monotonic()
+        self._indexed = self._read_sizes(), book.fileset.identity(INDEX)
 
     def _drop_index(self) -> bool:
         """It can be made again at any time. False if there is none."""
@@ -181,7 +221,7 @@ class Session:
             decay_config=shown,
             inherited_decay=inherited,
             statistics=snapshots.statistics(kinds),
-            last_decay_update=max(self._decayed_at or kept.created_at, kept.last_decay_update or kept.created_at),
+            last_decay_update=kept.last_decay_update or kept.created_at,
             migration=replace(
                 kept.migration, status="current" if oldest >= SCHEMA_VERSION else "pending", schema_version=oldest
             ),
@@ -223,6 +263,8 @@ class Session:
         if not durable:  # the log may still be on its way to the disk
             audited = min(audited, known.audit_entries)
         fields = {"last_accessed": now, "audit_entries": audited, "covers": self._read_sizes(), **changes}
+        if self._decayed_at is not None:
+            fields["last_decay_update"], self._decayed_at = self._decayed_at, None
         new = replace(known, **fields)
         shown, inherited = self._decay_in_force(self._own_decay(new))
         new = replace(new, decay_config=shown, inherited_decay=inherited)
@@ -330,7 +372,7 @@ class Session:
             stripped_entries=(kept.stripped_entries if kept else 0) + entries,
             stripped_bytes=(kept.stripped_bytes if kept else 0) + size,
         )
-        self._wrote = True
+        self._wrote, self.behind = True, False
         self.summary = self._part()
         details = {
             "entries_before": entries_before,

@@ -58,26 +58,12 @@ class _Index(msgspec.Struct):
     types: dict[str, list[str]]
 
 
-class _Covers(msgspec.Struct):
-    covers: dict[str, Covered] = {}
-
-
 class _Versioned(msgspec.Struct):
     version: int = VERSION
 
 
-_covers = msgspec.json.Decoder(_Covers).decode
 _version = msgspec.json.Decoder(_Versioned).decode
 _metadata = msgspec.json.Decoder(SessionMetadata).decode
-
-
-def read_covers(path: str) -> dict[str, int]:
-    """How many bytes of each file an index knows; nothing if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return {name: covered.bytes for name, covered in _covers(file.read()).covers.items()}
-    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
-        return {}
 
 
 class _Sizes(msgspec.Struct):

@@ -25,14 +25,23 @@ class Opened:
         self.writer = Writer(book)
         self.changes = Changes(book)
 
+    @property
+    def deferred(self) -> bool:
+        """Whether counted retrievals or the files derived from the log are yet to be written."""
+        session = self.book.session
+        return bool(self.book.touches) or (session is not None and session.behind)
+
+    def settle(self) -> None:
+        self.writer.settle()
+        self.writer.write_snapshots()
+
     def put_away(self) -> str:
         """Write what was put off and let go of the files. What could not be written, or nothing."""
         book, problem = self.book, ""
         try:
             self.writer.settle()
             self.writer.save_unsaved()
-            if book.session is not None:
-                book.session.snapshot()
+            self.writer.write_snapshots(book.config.patience.timeout, durable=True)
         except RecollectError as error:
             problem = str(error)
         if book.reader.unsaved:

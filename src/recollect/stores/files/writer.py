@@ -415,6 +415,22 @@ class Writer:
             level = logging.WARNING if isinstance(error, ConcurrencyError) else logging.ERROR
             tell(book.place, level, "retrievals not counted yet", problem=str(error))
 
+    def write_snapshots(self, seconds: float = SOON, *, durable: bool = False) -> None:
+        """Write the files of a session that are derived from its log, where they are behind.
+
+        Under the lock, so that of two processes the one that writes last has read everything. Whoever does not get the
+        lock leaves it to the process that has it, which writes these files after what was stored until then.
+        """
+        book, session = self.book, self.book.session
+        if session is None:
+            return
+        try:
+            if session.should_write_snapshots(durable=durable):
+                with self.turn("snapshot", seconds):
+                    session.write_snapshots(durable=durable)
+        except (RecollectError, OSError) as error:  # nothing is lost: the log has it all
+            tell(book.place, logging.WARNING, "snapshots not written yet", problem=str(error))
+
 
 class Turn(Scope["Turn"]):
     """One thread's turn to write."""

@@ -24,8 +24,8 @@ from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.work import Work, Writing
 from recollect.stores.scope import Scope
 from recollect.stores.shelves import Thing
-from recollect.stores.touch_timer import timer
 from recollect.stores.touches import Touched
+from recollect.stores.write_timer import timer
 
 if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
@@ -90,7 +90,7 @@ class Postgres:
             self._memories.touch(place, ids, at)
             timer.schedule(self)
 
-    def settle_touches(self) -> bool:
+    def settle(self) -> bool:
         """Write the counted retrievals of all places. False if some could not be written."""
         return self._memories.settle_all()
 
@@ -223,6 +223,7 @@ class Postgres:
     def close(self) -> None:
         self._memories.settle_all()
         self._sessions.close()
+        timer.forget(self)
 
 
 class Counting(Scope[Work]):

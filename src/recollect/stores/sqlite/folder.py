@@ -39,7 +39,7 @@ from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create, moves
 from recollect.stores.sqlite.transaction import Writing
-from recollect.stores.touch_timer import timer
+from recollect.stores.write_timer import timer
 
 if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
@@ -199,7 +199,7 @@ class SqliteFolder:
             self._read(place, lambda handle: handle.touch(ids, at), None)
             timer.schedule(self)
 
-    def settle_touches(self) -> bool:
+    def settle(self) -> bool:
         """Write the counted retrievals of all open files. False if some could not be written."""
         handles = list(self._handles.values())
         for handle in handles:
@@ -445,6 +445,7 @@ class SqliteFolder:
         for handle in handles:
             handle.settle()
             handle.close()
+        timer.forget(self)
 
     # Forks
 
