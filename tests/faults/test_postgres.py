@@ -467,7 +467,7 @@ def test_a_full_disk_refuses_writes_and_loses_nothing() -> None:
 
             def fill() -> None:
                 for n in range(100_000):
-                    noise = "".join(f"{random.randrange(1 << 60):x} " for _ in range(200))
+                    noise = "".join(f"x{random.randrange(1 << 60):x} " for _ in range(200))
                     kept.append(memory.remember(f"heron {n} {noise}").id)
 
             with pytest.raises(DiskFullError, match="no room"):

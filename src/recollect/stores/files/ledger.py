@@ -35,6 +35,10 @@ _REPAIRED_AT_ONCE = 50
 """Sessions that are read to bring the indices of all sessions up to date, before others get their turn."""
 
 
+_INDEX_TIMEOUT = 1.0
+"""Seconds to wait for another process that writes the shared indices: they can be written later."""
+
+
 class LedgerLayout:
     """`sessions/<workspace>/memory.jsonl` and what belongs to it. What accounts share is in `account/`."""
 
@@ -298,7 +302,8 @@ class Ledger(FileFolder):
                 parts = {place: self._parts.pop(place) for place in list(self._parts) if place.tenant == tenant}
             changed = {str(place.workspace): part for place, part in parts.items()}
             try:
-                patience = self.config.patience._replace(retries=0)
+                patience = self.config.patience
+                patience = patience._replace(retries=0, timeout=min(patience.timeout, _INDEX_TIMEOUT))
                 indices.update(root, changed, self.clock(), lambda name: layout.sizes(Place(tenant, name)), patience)
             except (OSError, StoreError):
                 with self._parts_lock:
