@@ -28,7 +28,7 @@ AROUND = (
     r"(SAVEPOINT|RELEASE|ROLLBACK TO) s\d+",
     r"SET LOCAL recollect\.tenant = ( E)?'([^'\\]|''|\\\\)*'",
     r"SET LOCAL ROLE (recollect_app|recollect_admin)",
-    r"SET LOCAL lock_timeout = \d+",
+    r"SET LOCAL lock_timeout = \d+|SET LOCAL jit = off",
 )
 """What stands around statements."""
 OF_THE_SERVER = re.compile(

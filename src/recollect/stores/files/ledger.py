@@ -35,7 +35,7 @@ _REPAIRED_AT_ONCE = 50
 """Sessions that are read to bring the indices of all sessions up to date, before others get their turn."""
 
 
-_INDEX_TIMEOUT = 1.0
+_INDEX_TIMEOUT = 2.0
 """Seconds to wait for another process that writes the shared indices: they can be written later."""
 
 

@@ -57,6 +57,8 @@ class Reader:
         self._cache_size = cache_size
         self._files = {name: AppendOnly(fileset.paths[name]) for name in fileset.read}
         self._compared: object = None
+        self._covered = 0
+        """How long tombstones.jsonl was when the session's metadata was written."""
         """The generation whose files were compared with the session's metadata."""
         self._told: set[tuple[str, int]] = set()
         """Damage that was logged."""
@@ -94,16 +96,13 @@ class Reader:
             self._catch_up(there)
 
     def _catch_up(self, there: dict[str, Identity]) -> None:
-        ends = there
-        for _ in range(_TRIES):
-            note = self._fileset.note()
-            again = self._fileset.identities(self._fileset.read)
-            ends = self._fileset.complete(note, again)
-            if again == there and all(self._has(name, which) for name, which in there.items()):
-                break
-            there = again
+        there, ends = self._complete_ends(there)
         if self._reading or not self._continues(there, ends):
             self.reset()
+        if self._compared is not self.generation and not self._format.rewrites:
+            # Before the files are looked at: what it says that they had, they have had by then.
+            self._covered = snapshots.covered_sizes(self._fileset.path(METADATA)).get(TOMBSTONES, 0)
+            there, ends = self._complete_ends(there)
         self._reading = True
         for name in self._fileset.read:
             self._read_tail(name, ends[name])
@@ -115,6 +114,18 @@ class Reader:
         if self.unsaved:
             self._apply(self.unsaved)
         self._reading = False
+
+    def _complete_ends(self, there: dict[str, Identity]) -> tuple[dict[str, Identity], dict[str, Identity]]:
+        """The files as they are now, and how far they are complete."""
+        ends = there
+        for _ in range(_TRIES):
+            note = self._fileset.note()
+            again = self._fileset.identities(self._fileset.read)
+            ends = self._fileset.complete(note, again)
+            if again == there and all(self._has(name, which) for name, which in there.items()):
+                break
+            there = again
+        return there, ends
 
     def _has(self, name: str, which: Identity) -> bool:
         """Whether the file that is open is that one."""
@@ -158,7 +169,7 @@ class Reader:
         if self._compared is self.generation or self._format.rewrites:
             return
         self._compared = self.generation
-        if self.at[TOMBSTONES] >= snapshots.covered_sizes(self._fileset.path(METADATA)).get(TOMBSTONES, 0):
+        if self.at[TOMBSTONES] >= self._covered:
             return
         stored = last_changes(files.read_whole(self._fileset.paths[AUDIT]).splitlines())
         for ident, row in list(self.state.rows.items()):
