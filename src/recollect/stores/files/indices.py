@@ -55,7 +55,12 @@ Sizes = Callable[[str], Mapping[str, int]]
 
 
 def update(
-    root: str, changed: Mapping[str, SessionPart | None], now: datetime, sizes: Sizes, patience: Patience
+    root: str,
+    changed: Mapping[str, SessionPart | None],
+    now: datetime,
+    sizes: Sizes,
+    index_size: Callable[[str], int],
+    patience: Patience,
 ) -> None:
     """Put new parts in place of old ones; None for a session that is gone. Raises OSError, or StoreError.
 
@@ -68,12 +73,18 @@ def update(
     lock = Lock(os.path.join(folder, _LOCK), patience)
     lock.acquire("indices")
     try:
-        _update(root, changed, now, sizes)
+        _update(root, changed, now, sizes, index_size)
     finally:
         lock.release()
 
 
-def _update(root: str, changed: Mapping[str, SessionPart | None], now: datetime, sizes: Sizes) -> None:
+def _update(
+    root: str,
+    changed: Mapping[str, SessionPart | None],
+    now: datetime,
+    sizes: Sizes,
+    index_size: Callable[[str], int],
+) -> None:
     known = _read(root)
     for name, part in changed.items():
         old = known.sessions.get(name)
@@ -81,7 +92,9 @@ def _update(root: str, changed: Mapping[str, SessionPart | None], now: datetime,
             continue
         known.sessions.pop(name, None)
         if part is not None:
-            known.sessions[name] = part
+            # index.json may have been written by another process since: its length changes with its time and checksum.
+            used = sum(part.covers.values()) + index_size(name)
+            known.sessions[name] = msgspec.structs.replace(part, size_bytes=used)
     known.last_updated = now
     topics: dict[str, dict[str, int]] = {}
     for name, part in known.sessions.items():

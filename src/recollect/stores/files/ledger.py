@@ -89,6 +89,9 @@ class LedgerLayout:
         folder = self.path(place)
         return {name: files.identity(os.path.join(folder, name)).size for name in COUNTED}
 
+    def index_size(self, place: Place) -> int:
+        return max(files.identity(os.path.join(self.path(place), INDEX)).size, 0)
+
     def places(self, tenant: str) -> list[Place]:
         names = names_in(os.path.join(self.tenant(tenant), "sessions"))
         places = [*(Place(tenant, name) for name in names), Place(tenant, None)]
@@ -304,7 +307,14 @@ class Ledger(FileFolder):
             try:
                 patience = self.config.patience
                 patience = patience._replace(retries=0, timeout=min(patience.timeout, _INDEX_TIMEOUT))
-                indices.update(root, changed, self.clock(), lambda name: layout.sizes(Place(tenant, name)), patience)
+                indices.update(
+                    root,
+                    changed,
+                    self.clock(),
+                    lambda name: layout.sizes(Place(tenant, name)),
+                    lambda name: layout.index_size(Place(tenant, name)),
+                    patience,
+                )
             except (OSError, StoreError):
                 with self._parts_lock:
                     self._parts = parts | self._parts
