@@ -475,7 +475,7 @@ def test_a_full_disk_refuses_writes_and_loses_nothing() -> None:
             for _ in range(3):
                 with pytest.raises(DiskFullError):
                     memory.remember_many(
-                        "".join(f"{random.randrange(1 << 60):x} " for _ in range(2000)) for _ in range(30)
+                        "".join(f"x{random.randrange(1 << 60):x} " for _ in range(2000)) for _ in range(30)
                     )
             assert {record.id for record in memory.list(limit=100_000)} == {*kept}
             assert memory.recall("heron number 7")
