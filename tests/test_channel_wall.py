@@ -160,3 +160,13 @@ def test_an_export_has_no_other_channel(memory: Memory) -> None:
     memory.at(channel="travel").export(out)
     assert b"about food" not in out.getvalue()
     assert b"about roads" in out.getvalue()
+
+
+def test_forgetting_a_conversation_leaves_one_of_the_same_name_in_another_channel(memory: Memory) -> None:
+    kitchen, road = (memory.at(channel=name, conversation="today") for name in ("cooking", "travel"))
+    for view, account in ((kitchen, "u1"), (road, "u2")):
+        view.at(account=account).conversations.start("hello")
+        view.scratchpad.write("where", account)
+    road.forget(conversation="today", erase=True)
+    assert kitchen.scratchpad.read("where") == "u1"
+    assert [talk.channel for talk in memory.conversations.list()] == ["cooking"]

@@ -299,7 +299,8 @@ def _things(
     if wish.conversation is not None and not any((wish.tag, wish.since, wish.until)):
         seen = view.sees_conversation(wish.conversation)
         things = list(view.store.shelf(view.place, parent=wish.conversation)) if seen else []
-        things = [thing for thing in things if belongs_to(view.address, thing.account, thing.agent)]
+        matches = _thing_matcher(view, wish)
+        things = [thing for thing in things if matches(thing)]
         return {view.place: things} if things else {}
     if not wish.whole_owner:
         return {}
@@ -316,7 +317,8 @@ def _thing_matcher(view: View, wish: Forget) -> Callable[[Thing], bool]:
 
     def matches(thing: Thing) -> bool:
         if wish.conversation is not None:
-            return thing.parent == wish.conversation and belongs_to(view.address, thing.account, thing.agent)
+            own = view.sees(thing) and belongs_to(view.address, thing.account, thing.agent)
+            return own and thing.parent == wish.conversation
         if not wish.whole_owner or not belongs_to(view.address, thing.account, thing.agent):
             return False
         about = thing.key if (thing.account, thing.agent) == (None, None) else thing.agent  # such as what it may search
