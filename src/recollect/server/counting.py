@@ -46,29 +46,42 @@ def _surface(path: str) -> Surface:
 async def counted(
     metrics: Metrics, scope: Any, send: Callable[[Any], Awaitable[None]], answer: Callable[[Any], Awaitable[None]]
 ) -> None:
-    """Answer a request, and count it by what it was for and what came of it. No label and no line holds content."""
-    start, status, trace = time.perf_counter(), 0, trace_of(scope)
+    """Answer a request, and count it by what it was for and what came of it. No label and no line holds content.
 
-    async def seen(message: Any) -> None:
+    It is counted before its last piece is sent: whoever has an answer finds it in the numbers."""
+    start, status, ended, trace = time.perf_counter(), 0, False, trace_of(scope)
+
+    def end() -> None:
+        nonlocal ended
+        if not ended:
+            ended = True
+            _count(metrics, scope, trace, status, time.perf_counter() - start)
+
+    async def send_counted(message: Any) -> None:
         nonlocal status
         if message["type"] == "http.response.start":
             status = message["status"]
+        elif not message.get("more_body"):
+            end()
         await send(message)
 
     try:
-        await answer(seen)
+        await answer(send_counted)
     finally:
-        took = time.perf_counter() - start
-        surface = _surface(scope["path"])
-        route = scope["path"] if surface in ("mcp", "probe") else trace.route
-        labels = {"surface": surface, "route": route, "method": scope["method"]}
-        if status:  # otherwise the client has left, and nobody was answered
-            metrics.count("recollect_http_requests_total", "Requests.", {**labels, "status": str(status)})
-            metrics.took("recollect_http_request_seconds", "Time to answer.", took, labels)
-        if _log.isEnabledFor(logging.INFO):
-            line = {"surface": surface, "route": route, "status": status, "ms": round(took * 1e3, 2)}
-            line |= _who(scope, trace.caller)
-            _log.info("%s %s %s", scope["method"], route, status, extra={"metadata": line})
+        end()
+
+
+def _count(metrics: Metrics, scope: Any, trace: Trace, status: int, took: float) -> None:
+    surface = _surface(scope["path"])
+    route = scope["path"] if surface in ("mcp", "probe") else trace.route
+    labels = {"surface": surface, "route": route, "method": scope["method"]}
+    if status:  # otherwise the client has left, and nobody was answered
+        metrics.count("recollect_http_requests_total", "Requests.", {**labels, "status": str(status)})
+        metrics.took("recollect_http_request_seconds", "Time to answer.", took, labels)
+    if _log.isEnabledFor(logging.INFO):
+        line = {"surface": surface, "route": route, "status": status, "ms": round(took * 1e3, 2)}
+        line |= _who(scope, trace.caller)
+        _log.info("%s %s %s", scope["method"], route, status, extra={"metadata": line})
 
 
 def _who(scope: Any, caller: Caller | None) -> dict[str, str]:
