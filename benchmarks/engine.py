@@ -20,10 +20,10 @@ import apsw
 from corpus import questions, sentences
 
 from recollect import Memory
-from recollect.record import new_id, pack
 from recollect.stores.fts import expression
 from recollect.text.reading import read
 from recollect.text.segment import segment
+from recollect.values.record import new_id, pack
 
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 

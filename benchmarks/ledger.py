@@ -87,7 +87,7 @@ def appending(folder: Path) -> None:
     show("append, p50", statistics.median(ours), statistics.median(floor), "≤ 1.3×")
     show("append, p95", ours[len(ours) * 95 // 100], floor[len(floor) * 95 // 100], "< 50 ms")
     store = memory._view.store  # pyright: ignore[reportPrivateUsage]
-    from recollect.verbs.draft import draft
+    from recollect.verbs.remember.draft import draft
 
     view = memory._view  # pyright: ignore[reportPrivateUsage]
     made = iter([draft({"content": text}, view.address, view.preset, view.now()) for text in sentences(1500, 3)])

@@ -26,12 +26,12 @@ import apsw  # noqa: E402
 from corpus import answered, sentences  # noqa: E402
 
 from recollect import Memory  # noqa: E402
-from recollect.filters import Filter  # noqa: E402
-from recollect.record import Address, utc_now  # noqa: E402
 from recollect.stores import open_store  # noqa: E402
 from recollect.stores.fts import expression  # noqa: E402
 from recollect.stores.port import Place  # noqa: E402
 from recollect.text.reading import read  # noqa: E402
+from recollect.values.filters import Filter  # noqa: E402
+from recollect.values.record import Address, utc_now  # noqa: E402
 
 _DIMENSIONS = 384
 _QUESTIONS = 200

@@ -15,12 +15,12 @@ from recollect.audit import AuditLog
 from recollect.facets.cases import Cases
 from recollect.facets.channels import Channels
 from recollect.facets.conversations import Conversations
+from recollect.facets.conversations.talk import Talk
 from recollect.facets.journal import Journal, Whiteboard
 from recollect.facets.knowledge import Knowledge
 from recollect.facets.moments import Moments
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
-from recollect.facets.talk import Talk
 from recollect.facets.workflows import Workflows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import imports
+from recollect.runtime import imports
 
 INTERRUPTED = """
 import os, signal, sys, threading, time

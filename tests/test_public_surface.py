@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 
 import recollect
-from recollect import AsyncMemory, Memory, errors
+from recollect import AsyncMemory, Memory
+from recollect.values import errors
 
 
 def test_all_is_what_the_package_defines() -> None:

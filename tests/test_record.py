@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from recollect import Address, InputError, Record
-from recollect.record import from_micros, new_id, pack, parse_time, render, to_micros, unpack
+from recollect.values.record import from_micros, new_id, pack, parse_time, render, to_micros, unpack
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -52,10 +52,10 @@ def test_ids_sort_in_the_order_they_were_made() -> None:
 
 def test_an_id_holds_the_milliseconds_it_was_made_at_and_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     last = int(new_id()[:12], 16)
-    monkeypatch.setattr("recollect.record.time.time_ns", lambda: (last + 5000) * 1_000_000)
+    monkeypatch.setattr("recollect.values.record.time.time_ns", lambda: (last + 5000) * 1_000_000)
     ahead = new_id()
     assert int(ahead[:12], 16) == last + 5000
-    monkeypatch.setattr("recollect.record.time.time_ns", lambda: (last - 5000) * 1_000_000)
+    monkeypatch.setattr("recollect.values.record.time.time_ns", lambda: (last - 5000) * 1_000_000)
     assert new_id() > ahead
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recollect import InputError, Memory, NotFoundError
-from recollect.skills import MAX_BYTES
+from recollect.documents.skills import MAX_BYTES
 
 
 def skill(folder: Path, text: str | bytes) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from support.concepts import Concepts, Floats, texts
 
 from recollect import Memory
-from recollect.record import TIERS
+from recollect.values.record import TIERS
 
 
 class Apart(Concepts):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from recollect import InputError, Memory
 from recollect.policies.secrets import Screen
 from recollect.presets import Preset
-from recollect.validation import MAX_CONTENT_BYTES, MAX_DEPTH, MAX_DIMENSIONS, MAX_METADATA_BYTES
+from recollect.values.validation import MAX_CONTENT_BYTES, MAX_DEPTH, MAX_DIMENSIONS, MAX_METADATA_BYTES
 from recollect.verbs.diagnose import StoreStats
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -3,7 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import (
+from recollect.memory import Memory
+from recollect.recall.hits import Hit, Hits
+from recollect.recall.query import Query
+from recollect.values.errors import (
     AccessError,
     ConcurrencyError,
     ConflictError,
@@ -26,10 +29,7 @@ from recollect.errors import (
     UnreadableError,
     UnsavedWarning,
 )
-from recollect.memory import Memory
-from recollect.recall.hits import Hit, Hits
-from recollect.recall.query import Query
-from recollect.record import Address, Record
+from recollect.values.record import Address, Record
 
 if TYPE_CHECKING:
     from recollect.adapters.clients.wrapping import wrap, wrapping

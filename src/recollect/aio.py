@@ -13,30 +13,30 @@ from functools import partial, wraps
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from recollect import forking
 from recollect.audit import AuditLog
 from recollect.context.orientation import OrientationDocument
+from recollect.documents.skills import Skills
 from recollect.facets.cases import Cases
 from recollect.facets.channels import Channels
 from recollect.facets.conversations import Conversation, Conversations
+from recollect.facets.conversations.talk import Talk
 from recollect.facets.journal import Journal, Whiteboard
 from recollect.facets.knowledge import Knowledge
 from recollect.facets.moments import Moments
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
-from recollect.facets.talk import Talk
 from recollect.facets.workflows import Workflows
 from recollect.memory import Memory
 from recollect.presets import Preset
-from recollect.record import Address, utc_now
 from recollect.remote import deferred
-from recollect.skills import Skills
+from recollect.runtime import forking
+from recollect.values.record import Address, utc_now
 
 if TYPE_CHECKING:
+    from recollect.documents.skills import Folders
     from recollect.models.embedders.base import Embedder
     from recollect.models.llm.base import Llm
     from recollect.recall.sources import Source
-    from recollect.skills import Folders
     from recollect.stores.port import Store
 
 P = ParamSpec("P")

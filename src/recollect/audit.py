@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect import validation
 from recollect.policies.secrets import screen
-from recollect.record import render
 from recollect.stores.audit import GENESIS, TEXTS, Break, Entry, Text, check
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing
+from recollect.values import validation
+from recollect.values.record import render
 from recollect.view import INSIDE, View
 
 NOTE = "recorded a note"

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import InputError
 from recollect.policies.secrets import Screen, screen, screen_name
 from recollect.presets import Preset, load
 from recollect.stores import IN_FILES, is_served, split
 from recollect.stores.port import Store
+from recollect.values import validation
+from recollect.values.errors import InputError
 
 FILE = "recollect.toml"
 ADDRESS = ("tenant", "workspace", "agent", "account")

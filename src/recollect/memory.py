@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from msgspec.structs import replace
 
-from recollect import defaults, validation
+from recollect import defaults
 from recollect.audit import AuditLog
-from recollect.errors import InputError
+from recollect.documents.skills import Folders, Skills
+from recollect.documents.skills import load as load_skills
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.facets.sources import own_sources
-from recollect.maintenance import jobs as maintenance
-from recollect.maintenance.jobs import Maintained
+from recollect.maintenance import schedule
+from recollect.maintenance.schedule import Maintained
 from recollect.models.vectors import Embedding, embedder_for
 from recollect.presets import Preset
 from recollect.recall.hits import Hits
@@ -26,13 +27,13 @@ from recollect.recall.query import Query, listed, query_from
 from recollect.recall.query import query as querying
 from recollect.recall.recall import Rerank, recall
 from recollect.recall.sources import Source, checked
-from recollect.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
-from recollect.skills import Folders, Skills
-from recollect.skills import load as load_skills
 from recollect.stores import is_served, open_store
 from recollect.stores.audit import Entry
 from recollect.stores.port import Damage, OnDisk, Store
 from recollect.stores.sessions import Clocked
+from recollect.values import validation
+from recollect.values.errors import InputError
+from recollect.values.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
 from recollect.verbs import archive, backup, deduplicate, diagnose, export, forget, remember, revise, undo
 from recollect.verbs.backup import Backup
 from recollect.verbs.deduplicate import Duplicates
@@ -47,10 +48,10 @@ if TYPE_CHECKING:
     from recollect.facets.cases import Cases
     from recollect.facets.channels import Channels
     from recollect.facets.conversations import Conversations
+    from recollect.facets.conversations.talk import Talk
     from recollect.facets.journal import Journal
     from recollect.facets.knowledge import Knowledge
     from recollect.facets.moments import Moments
-    from recollect.facets.talk import Talk
     from recollect.facets.workflows import Workflows
     from recollect.maintenance.simulation import Simulation
     from recollect.models.embedders.base import Embedder
@@ -228,7 +229,7 @@ class Memory:
 
         `budget` is the number of tokens that its `orientation` may have.
         """
-        from recollect.facets.talk import Talk
+        from recollect.facets.conversations.talk import Talk
 
         return Talk(self, title, channel, budget)
 
@@ -561,8 +562,8 @@ class Memory:
         `jobs` names the only ones to run, due or not; `only` the only memories to change. `stopping` is asked between
         jobs: once it says true, the rest is left for the next time. Every change can be undone.
         """
-        wish = maintenance.Wish(early, dry_run, force, jobs, only, stopping)
-        return maintenance.maintain(self._view, wish)
+        wish = schedule.Wish(early, dry_run, force, jobs, only, stopping)
+        return schedule.maintain(self._view, wish)
 
     def simulate(self, *, days: int = 30) -> Simulation:
         """What will be promoted, archived, merged, expired or lost in the days to come, when and why. Changes nothing.
@@ -578,11 +579,11 @@ class Memory:
 
         Returns how many were made; without `wait`, at once, how many are still to be made in the background.
         """
-        return maintenance.embed(self._view, wait, progress)
+        return schedule.embed(self._view, wait, progress)
 
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
-        return maintenance.compact(self._whole)
+        return schedule.compact(self._whole)
 
     def stats(self, *, days: int = 0) -> StoreStats:
         """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk.

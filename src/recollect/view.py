@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 from msgspec.structs import astuple
 
-from recollect import validation
-from recollect.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
-from recollect.filters import PRIVATE_KINDS, Filter, is_private, may_see, visible
+from recollect.documents.skills import Skills
 from recollect.models.vectors import Embedding
 from recollect.policies.decay import Decay
+from recollect.policies.maintenance import expired_undo
 from recollect.policies.secrets import screen_name
-from recollect.policies.upkeep import expired_undo
 from recollect.presets import Preset
-from recollect.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
-from recollect.skills import Skills
 from recollect.stores.audit import TEXTS, Entry, Text, request_meta
 from recollect.stores.integrity import CHANGED, intact, is_intact
 from recollect.stores.port import NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
 from recollect.stores.sessions import SessionStore
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
+from recollect.values import validation
+from recollect.values.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
+from recollect.values.filters import PRIVATE_KINDS, Filter, is_private, may_see, visible
+from recollect.values.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 
 if TYPE_CHECKING:
     from recollect.models.llm import Llm

@@ -20,7 +20,7 @@ from support.common import Clock
 from support.ledger_files import NOW, Files, checksum, entry
 
 from recollect import ConcurrencyError, InputError, Memory, NotFoundError, StoreError, UnsavedWarning
-from recollect.logs import JsonLines
+from recollect.runtime.logs import JsonLines
 from recollect.stores.files.ledger import Ledger
 from recollect.stores.port import Place
 

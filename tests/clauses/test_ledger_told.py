@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory
-from recollect.errors import DamageWarning, UnsavedWarning
+from recollect.values.errors import DamageWarning, UnsavedWarning
 
 pytestmark = pytest.mark.clause("LED-29")
 

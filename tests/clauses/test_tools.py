@@ -16,9 +16,9 @@ from support.notebook_files import SAMPLE, Notes, parse
 from support.stores import STORES, located
 
 from recollect import Memory, tools
-from recollect.errors import PresetError
 from recollect.presets import Preset, load, names
 from recollect.recall.sources import Found
+from recollect.values.errors import PresetError
 
 NOT_STORED = {"ok": False, "error": "text appears to contain a secret — not stored"}
 EACH = pytest.mark.parametrize("kind", STORES)

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recollect.cli import text, times
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

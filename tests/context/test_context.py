@@ -11,7 +11,7 @@ from support.stores import STORES, located
 
 from recollect import InputError, Memory, tools
 from recollect.context import Context, without
-from recollect.ids import resolve
+from recollect.text.short_ids import resolve
 from recollect.text.tokens import estimate
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.context.messages import Talk, parse, result_of, text_of, tokens_of
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 Message = dict[str, Any]
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}

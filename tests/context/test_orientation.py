@@ -12,9 +12,9 @@ import pytest
 from support.stores import STORES, located
 
 from recollect import InputError, Memory
-from recollect.errors import ModelError
 from recollect.models.llm import Message
 from recollect.text.tokens import estimate
+from recollect.values.errors import ModelError
 
 
 class Gate:

@@ -20,10 +20,10 @@ from recollect.context.orientation import OrientationDocument
 from recollect.facets.cases import Cases
 from recollect.facets.channels import Channels
 from recollect.facets.conversations import Conversations
+from recollect.facets.conversations.talk import Talk
 from recollect.facets.journal import Journal
 from recollect.facets.knowledge import Knowledge
 from recollect.facets.moments import Moments
-from recollect.facets.talk import Talk
 from recollect.facets.workflows import Workflows
 from recollect.maintenance.simulation import Simulation
 from recollect.presets import Preset

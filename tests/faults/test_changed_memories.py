@@ -14,7 +14,7 @@ import pytest
 from support.stores import DATABASES, located
 
 from recollect import CorruptionError, Memory, NotFoundError
-from recollect.record import Record
+from recollect.values.record import Record
 
 Change = Callable[[str, str, str], None]
 """Sets a column of the memory with an id to another value, given as SQL."""

@@ -11,7 +11,7 @@ from support.stores import STORES, located
 
 from recollect import Memory
 from recollect.policies.decay import strength
-from recollect.record import new_id
+from recollect.values.record import new_id
 
 if TYPE_CHECKING:
     from pathlib import Path

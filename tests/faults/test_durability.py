@@ -11,8 +11,8 @@ import pytest
 
 from recollect import ConcurrencyError
 from recollect.conformance.samples import NOW, PLACE, sample
-from recollect.record import pack
 from recollect.stores.sqlite.folder import SqliteFolder
+from recollect.values.record import pack
 
 
 def flushing(store: SqliteFolder) -> int:

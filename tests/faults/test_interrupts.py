@@ -19,9 +19,10 @@ from support.interrupts import Interrupt
 from support.stores import STORES, located
 from support.watchdog import together
 
-from recollect import ConflictError, Memory, UnavailableError, forking
+from recollect import ConflictError, Memory, UnavailableError
 from recollect.models.backlog import Backlog
 from recollect.models.embedders.native import native
+from recollect.runtime import forking
 from recollect.stores.port import Place
 from recollect.stores.scope import Scope
 

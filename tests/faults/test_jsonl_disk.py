@@ -37,7 +37,7 @@ def ledger(tmp_path: Path) -> Kept:
 FAILING = """
 import errno, os, sys, time, warnings
 from recollect import Memory
-from recollect.errors import StoreError, UnsavedWarning
+from recollect.values.errors import StoreError, UnsavedWarning
 url, preset, calls, recovers = sys.argv[1], sys.argv[2], sys.argv[3].split(), sys.argv[4] == "recovers"
 memory = Memory(url, preset=preset)
 kept = [memory.remember("before"), memory.remember("to be archived"), memory.remember("to be forgotten")]
@@ -134,7 +134,7 @@ def test_what_the_disk_refuses_for_good_is_reported_on_closing_and_leaves_no_hal
 REFUSING = """
 import errno, os, sys
 from recollect import Memory
-from recollect.errors import DiskFullError, StoreError
+from recollect.values.errors import DiskFullError, StoreError
 memory = Memory(sys.argv[1], preset=sys.argv[2])
 memory.remember("before")
 real, full = os.write, sys.argv[3] == "full"
@@ -168,7 +168,7 @@ ENDING = """
 import atexit, errno, os, sys, warnings
 atexit.register(lambda: print("others end in order", flush=True))  # done after ours, as it was there before
 from recollect import Memory
-from recollect.errors import StoreError
+from recollect.values.errors import StoreError
 memory, end = Memory(sys.argv[1], preset="ledger"), sys.argv[2]
 memory.sessions.create("u", session_id="s")
 real = os.fsync
@@ -325,7 +325,7 @@ def test_what_others_write_meanwhile_and_what_was_kept_make_one_audit_log(
 FULL = """
 import os, sys, warnings
 from recollect import Memory
-from recollect.errors import DiskFullError, UnsavedWarning
+from recollect.values.errors import DiskFullError, UnsavedWarning
 scheme, disk, preset = sys.argv[1], sys.argv[2], sys.argv[3]
 url = f"{scheme}:{folder}"
 memory = Memory(url, preset=preset)
@@ -409,7 +409,7 @@ def test_a_limit_on_the_size_of_files_loses_nothing(tmp_path: Path, run: Callabl
 READ_ONLY = """
 import sys
 from recollect import Memory
-from recollect.errors import ReadOnlyError
+from recollect.values.errors import ReadOnlyError
 memory = Memory(sys.argv[1], preset=sys.argv[2])
 (record,) = memory.list()
 assert memory.recall("heron") and memory.doctor().ok
@@ -504,7 +504,7 @@ def test_files_of_others_beside_a_notebook_are_left_alone(tmp_path: Path) -> Non
 ERASING = """
 import errno, os, sys, warnings
 from recollect import Memory
-from recollect.errors import StoreError
+from recollect.values.errors import StoreError
 memory = Memory(sys.argv[1], preset="ledger")
 saved = memory.remember("the saved zebra")
 changed = memory.remember("the archived zebra")

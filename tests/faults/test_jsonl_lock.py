@@ -19,7 +19,7 @@ from support.common import eventually
 from support.jsonl import KINDS, Kept, assert_sound
 
 from recollect import Memory
-from recollect.errors import ConcurrencyError
+from recollect.values.errors import ConcurrencyError
 
 if TYPE_CHECKING:
     from support.common import Script

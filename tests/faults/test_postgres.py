@@ -26,13 +26,14 @@ from support.wire import Cut, Wire
 from support.writers import Writer, check
 
 from recollect import ConcurrencyError, DiskFullError, Memory, ReadOnlyError, SchemaError
-from recollect.errors import AccessError, StoreError, UnavailableError
 from recollect.maintenance import leases
-from recollect.record import Record
 from recollect.stores.port import Place
-from recollect.stores.postgres import connections, setup
+from recollect.stores.postgres import connections
+from recollect.stores.postgres.admin import setup
 from recollect.stores.postgres.connections import Location
 from recollect.stores.postgres.store import Postgres
+from recollect.values.errors import AccessError, StoreError, UnavailableError
+from recollect.values.record import Record
 
 if TYPE_CHECKING:
     from support.common import Script
@@ -538,7 +539,8 @@ def execute(self, query, *more, **options):
         os.kill(os.getpid(), signal.SIGKILL)
     return plain(self, query, *more, **options)
 psycopg.Connection.execute = execute
-from recollect.stores.postgres import connections, setup
+from recollect.stores.postgres import connections
+from recollect.stores.postgres.admin import setup
 from recollect.stores.postgres.connections import Connections, Location
 with Connections(Location.of(sys.argv[1])).lent() as connection:
     setup.ready(connection, Location.of(sys.argv[1]))
@@ -840,7 +842,7 @@ import faulthandler
 faulthandler.dump_traceback_later(20, exit=True)
 import json, signal, sys, threading, time
 from recollect import Memory
-from recollect.errors import UnavailableError
+from recollect.values.errors import UnavailableError
 from recollect.stores.port import Place
 from support.writers import Writer
 memory = Memory(sys.argv[1])

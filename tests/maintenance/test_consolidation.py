@@ -17,12 +17,12 @@ from support.stores import STORES, located
 
 from recollect import Memory, Record
 from recollect.maintenance import consolidation
-from recollect.maintenance.jobs import JobReport
+from recollect.maintenance.schedule import JobReport
 from recollect.maintenance.steps import changed, check_kept, hold_back
 from recollect.policies.decay import PerTier
-from recollect.policies.upkeep import Consolidation
+from recollect.policies.maintenance import Consolidation
 from recollect.presets import load
-from recollect.record import Address
+from recollect.values.record import Address
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -17,12 +17,12 @@ from support.common import Clock, Script
 from support.stores import STORES, located
 
 from recollect import InputError, Memory, Record
-from recollect.errors import ConcurrencyError, ConflictError, ModelError
 from recollect.maintenance import leases, steps
-from recollect.maintenance.jobs import Maintained
-from recollect.maintenance.work import EVERY
+from recollect.maintenance.jobs import EVERY
+from recollect.maintenance.schedule import Maintained
 from recollect.presets import load
 from recollect.stores.port import Place
+from recollect.values.errors import ConcurrencyError, ConflictError, ModelError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -159,9 +159,9 @@ KILLED = """
 import os, signal, sys
 from datetime import datetime
 from recollect import Memory
-from recollect.maintenance import jobs
+from recollect.maintenance import schedule
 now = datetime.fromisoformat(sys.argv[3])
-run = jobs._run
+run = schedule._run
 def dying(view, job, place, plan, lease):
     if job.name == "consolidate":
         if sys.argv[4] == "before":
@@ -169,7 +169,7 @@ def dying(view, job, place, plan, lease):
         run(view, job, place, plan, lease)
         os.kill(os.getpid(), signal.SIGKILL)
     return run(view, job, place, plan, lease)
-jobs._run = dying
+schedule._run = dying
 with Memory(sys.argv[1], preset=sys.argv[2], clock=lambda: now) as memory:
     memory.at(tenant="tenant0", workspace="shop").maintain()
 """
@@ -210,9 +210,9 @@ def test_a_worker_that_was_slower_than_its_lease_changes_nothing(url: str, rules
     clock, slow = Clock(datetime.now(UTC)), Clock(datetime.now(UTC))
     with Memory(url, preset=rules, clock=clock) as memory, Memory(url, preset=rules, clock=slow) as other:
         view, late = (one.at(tenant="tenant0", workspace="shop") for one in (memory, other))
-        from recollect.maintenance import jobs
+        from recollect.maintenance import schedule
 
-        plain = jobs._run
+        plain = schedule._run
 
         def overtaken(target: Any, job: Any, place: Place, plan: Any, lease: Any) -> Any:
             if target is late._view and job.name == "consolidate":
@@ -220,11 +220,11 @@ def test_a_worker_that_was_slower_than_its_lease_changes_nothing(url: str, rules
                 assert [r.outcome for r in view.maintain().jobs if r.job == "consolidate"] == ["done"]
             return plain(target, job, place, plan, lease)
 
-        jobs._run = overtaken
+        schedule._run = overtaken
         try:
             reports = [report for report in late.maintain().jobs if report.job == "consolidate"]
         finally:
-            jobs._run = plain
+            schedule._run = plain
         assert [report.outcome for report in reports] == ["busy"]
         assert entries(memory, "tenant0") == {"consolidate": 1}
 

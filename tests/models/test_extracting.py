@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from recollect import Memory
-from recollect.errors import ModelError
 from recollect.models.llm import Message
+from recollect.values.errors import ModelError
 
 
 class Reader:

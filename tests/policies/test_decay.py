@@ -17,7 +17,7 @@ from recollect.policies.decay import (
     weekly,
     window,
 )
-from recollect.record import Address, Record, Tier
+from recollect.values.record import Address, Record, Tier
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WEEK = timedelta(weeks=1)

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import PresetError
 from recollect.policies.importance import ENGLISH, Importance, Rule, assess, check
+from recollect.values.errors import PresetError
 
 ENGLISH_POLICY = Importance()
 

@@ -24,7 +24,7 @@ from recollect.policies.ranking import (
     rrf,
     words,
 )
-from recollect.record import Address, Record
+from recollect.values.record import Address, Record
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

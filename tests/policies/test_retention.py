@@ -6,7 +6,7 @@ import pytest
 from recollect.policies.decay import HalfLife, NoDecay, Weekly
 from recollect.policies.retention import Retention, decayed, early, expiry, in_window, over_quota
 from recollect.presets import load
-from recollect.record import Address, Record
+from recollect.values.record import Address, Record
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TICK = timedelta(microseconds=1)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from policies import secret_samples
 
-from recollect.errors import PresetError
 from recollect.policies.secrets import RULES, Screen, SecretRule, check, find
-from recollect.record import render
+from recollect.values.errors import PresetError
+from recollect.values.record import render
 
 DEFAULT = Screen()
 LITERAL = Screen(literal=True)

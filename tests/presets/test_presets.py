@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from recollect import presets
-from recollect.errors import PresetError
 from recollect.policies.decay import HalfLife, NoDecay, PerTier, Weekly
 from recollect.policies.ranking import Calibrated, Fusion, Oldest, Overlap, Product, WeightedSum
 from recollect.presets import Preset, load, names
+from recollect.values.errors import PresetError
 
 
 def write(folder: Path, text: str, name: str = "mine.toml") -> Path:

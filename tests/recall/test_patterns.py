@@ -15,7 +15,7 @@ from support.stores import DATABASES, STORES, located
 from recollect import Memory
 from recollect.policies.ranking import Calibrated
 from recollect.presets import Preset, load
-from recollect.record import TIERS
+from recollect.values.record import TIERS
 
 AS_WORDS_SAY = replace(load("recollect"), ranking=Calibrated(fresh=False))
 """Without the rule that a newer fact comes before an older one like it."""

@@ -12,7 +12,7 @@ from support import plain
 from support.served import Served, served
 
 from recollect import Memory
-from recollect.logs import JsonLines
+from recollect.runtime.logs import JsonLines
 from recollect.server.limits import Limits
 
 

@@ -28,8 +28,8 @@ from recollect import (
     UnavailableError,
     tools,
 )
-from recollect.logs import JsonLines
 from recollect.memory import view_of
+from recollect.runtime.logs import JsonLines
 from recollect.server import api, idempotency
 from recollect.server.limits import Limits
 

@@ -14,10 +14,10 @@ from support.stores import STORES, located
 
 from recollect import Memory
 from recollect.memory import view_of
-from recollect.record import utc_now
 from recollect.server.recalls import Recalls
 from recollect.stores import open_store
 from recollect.stores.port import Place
+from recollect.values.record import utc_now
 
 HERE = Place("default", "default")
 

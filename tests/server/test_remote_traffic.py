@@ -14,7 +14,7 @@ from support.concepts import Concepts
 from support.served import Served, served
 
 from recollect import AsyncMemory, Memory, UnavailableError, tools
-from recollect.errors import StoreError
+from recollect.values.errors import StoreError
 
 
 @pytest.fixture

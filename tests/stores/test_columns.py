@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.filters import Filter
 from recollect.recall.calibrated import MEASURED, lendings
 from recollect.recall.pool import Pool
-from recollect.record import EPOCH, Address, to_micros
-from recollect.stores.block import NEVER
-from recollect.stores.columns import Batch, Columns, Ids, Vectors
 from recollect.stores.port import Place
-from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
+from recollect.stores.resident.columns import Batch, Columns, Ids, Vectors
+from recollect.stores.resident.shortlist import resident_shortlist
+from recollect.stores.resident.snapshot import NEVER
+from recollect.stores.shortlist import Ask, Shortlist
 from recollect.text.query import TextQuery
+from recollect.values.filters import Filter
+from recollect.values.record import EPOCH, Address, to_micros
 
 LINKS = ("before", "after", "conversation", "key", "created", "expires", "importance", "archived", "length")
 NOW = EPOCH + timedelta(days=100)

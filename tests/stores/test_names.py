@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.stores import STORES, located
 
 from recollect import Memory
-from recollect.stores import folders
-from recollect.stores.folders import existing_or_coded, folder_name, names_in
+from recollect.stores import paths
+from recollect.stores.paths import existing_or_coded, folder_name, names_in
 
 IDS = [
     "google-oauth2|103547991597142817347",
@@ -81,7 +81,7 @@ def test_no_two_names_share_a_folder(one: str, two: str) -> None:
 
 @given(names)
 def test_a_folder_tells_its_name(name: str) -> None:
-    assert folders._name_of(folder_name(name)) == name
+    assert paths._name_of(folder_name(name)) == name
 
 
 def test_folders_that_are_there_keep_their_names(tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_folders_that_are_there_keep_their_names(tmp_path: Path) -> None:
 def test_capitals_where_they_are_not_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parent = os.fspath(tmp_path)
     assert existing_or_coded(parent, "Shop") == "Shop"
-    monkeypatch.setattr(folders, "_tells_case", lambda folder: False)
+    monkeypatch.setattr(paths, "_tells_case", lambda folder: False)
     assert existing_or_coded(parent, "Shop") == "=Shop"
     (tmp_path / "Shop").mkdir()
     assert existing_or_coded(parent, "Shop") == "Shop"
     (tmp_path / "=Old").mkdir()
-    monkeypatch.setattr(folders, "_tells_case", lambda folder: True)
+    monkeypatch.setattr(paths, "_tells_case", lambda folder: True)
     assert existing_or_coded(parent, "Old") == "=Old"

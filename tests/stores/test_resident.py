@@ -20,14 +20,14 @@ from support.stores import FILES, STORES, located
 
 from recollect import ConflictError, CorruptionError, Memory, NotFoundError
 from recollect.conformance.samples import NOW, DeliberateError, sample
-from recollect.filters import Filter
-from recollect.record import Address, Record, pack
 from recollect.stores import open_store
-from recollect.stores.copies import Copies
 from recollect.stores.port import Place, Store
+from recollect.stores.resident.cache import Copies
 from recollect.stores.shortlist import Ask
 from recollect.stores.sqlite.folder import SqliteFolder
 from recollect.text.query import TextQuery
+from recollect.values.filters import Filter
+from recollect.values.record import Address, Record, pack
 
 PLACE = Place("default", "default")
 

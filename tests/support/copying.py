@@ -15,13 +15,13 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import Memory
-from recollect.record import EPOCH, Address
 from recollect.stores import open_store
 from recollect.stores.audit import Entry, check
+from recollect.stores.copying import copy as copying
+from recollect.stores.copying import following
 from recollect.stores.port import Administered, Place, Store
 from recollect.stores.shelves import Thing
-from recollect.verbs import copy as copying
-from recollect.verbs import following
+from recollect.values.record import EPOCH, Address
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PRESETS = {"ledger": "ledger", "notebook": "aegis"}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text.short import LEAST, shortened
+from recollect.text.short_ids import LEAST, shortened
 
 hexes = st.text("0123456789abcdef", min_size=32, max_size=32)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.errors import InputError
 from recollect.text.times import Asked, asked_time, closeness, point, span
+from recollect.values.errors import InputError
 
 NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
 

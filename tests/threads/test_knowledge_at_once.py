@@ -14,8 +14,8 @@ from support.common import times
 from support.watchdog import STACKS, beside, ended, opened, together
 
 from recollect import Memory
-from recollect.filters import Filter
-from recollect.record import Address, utc_now
+from recollect.values.filters import Filter
+from recollect.values.record import Address, utc_now
 
 if TYPE_CHECKING:
     from support.common import Script

@@ -9,8 +9,9 @@ import jsonschema
 import pytest
 from support.stores import STORES, located
 
-from recollect import Memory, ids, tools
+from recollect import Memory, tools
 from recollect.memory import view_of
+from recollect.text import short_ids
 
 SECRET = "AKIA" + "Z7QX4MPL2RWT9KDN"
 
@@ -111,5 +112,5 @@ def test_a_short_id_is_looked_up_without_reading_the_memories(
 
         store = type(view_of(memory).store)
         monkeypatch.setattr(store, "scan", refuse)
-        assert ids.resolve(memory, records[7].id[-10:]) == records[7].id
+        assert short_ids.resolve(memory, records[7].id[-10:]) == records[7].id
         assert memory.ids_like(records[8].id) == [records[8].id]

@@ -17,7 +17,7 @@ from support.stores import FILES, located
 from recollect import AccessError, AsyncMemory, ConcurrencyError, InputError, Memory, StoreError
 from recollect.cli.app import cli
 from recollect.stores import open_store
-from recollect.verbs.backup import damage_in
+from recollect.stores.integrity import damage_in
 
 EVERY = pytest.mark.parametrize("store", FILES)
 PRESETS = {"sqlite": "recollect", "ledger": "ledger", "notebook": "aegis"}

@@ -28,10 +28,10 @@ from recollect.cli import copying
 from recollect.cli.app import cli
 from recollect.stores import open_store
 from recollect.stores.audit import Entry, check
+from recollect.stores.copying import following
+from recollect.stores.copying.copy import CLAIMS, Copied, Plan, copy, plan
 from recollect.stores.port import Place, Store
 from recollect.stores.shelves import Thing
-from recollect.verbs import following
-from recollect.verbs.copy import CLAIMS, Copied, Plan, copy, plan
 
 HERE = Place("default", "default")
 EVERY = pytest.mark.parametrize("store", STORES)
@@ -218,7 +218,8 @@ import sys
 from contextlib import closing
 from recollect import RecollectError
 from recollect.stores import open_store
-from recollect.verbs import copy, following
+from recollect.stores.copying import copy
+from recollect.stores.copying import following
 following._BATCH = 2
 print("ready", flush=True)
 sys.stdin.readline()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from support.stores import STORES, located, traces
 
 from recollect import InputError, Memory, SecretError
-from recollect.record import Record, new_id
+from recollect.values.record import Record, new_id
 from recollect.verbs.export import _encode as encode  # pyright: ignore[reportPrivateUsage]
 
 KEY = "sk-" + "proj-4f9d2c7b1a8e"

@@ -325,7 +325,7 @@ def test_the_change_that_happened_last_is_undone_whatever_the_clock_says(
         """Ids as another process makes them, whose clock is behind."""
         return f"{next(hours):06x}{uuid4().hex[6:]}"
 
-    for module in ("recollect.view", "recollect.verbs.draft"):
+    for module in ("recollect.view", "recollect.verbs.remember.draft"):
         monkeypatch.setattr(f"{module}.new_id", as_after_a_restart)
     with Memory(located(store, tmp_path / "m")) as memory:
         for number, tier in enumerate((first, second, first, second)):

@@ -11,7 +11,7 @@ from recollect.cli import output
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 _VARIABLE = "_RECOLLECT_COMPLETE"
 _AFTER = {

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from recollect import ids
 from recollect.cli import output, text
 from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.record import utc_now
+from recollect.text import short_ids
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.audit import Verified
@@ -53,7 +53,7 @@ def search(target: Target, words: tuple[str, ...], action: str | None, about: st
       recollect audit search --about 2b7bcfad
     """
     with target.open() as memory:
-        ident = "" if about is None else ids.resolve_ever(memory, about)
+        ident = "" if about is None else short_ids.resolve_ever(memory, about)
         entries = memory.audit.search(" ".join(words), action=action or "", about=ident, limit=limit)
         named = [memory.audit.named(entry) for entry in entries]
     if target.json:

@@ -9,7 +9,7 @@ import click
 
 from recollect.cli.output import note
 from recollect.cli.progress import progress
-from recollect.errors import StoreError
+from recollect.values.errors import StoreError
 
 T = TypeVar("T")
 

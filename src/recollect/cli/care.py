@@ -19,10 +19,10 @@ from recollect.cli.progress import progress
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
 from recollect.defaults import Defaults
-from recollect.errors import InputError
 from recollect.presets import load
-from recollect.record import Record, utc_now
 from recollect.stores import split
+from recollect.values.errors import InputError
+from recollect.values.record import Record, utc_now
 
 if TYPE_CHECKING:
     from recollect.verbs.deduplicate import Duplicates

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from recollect.cli import times
-from recollect.record import ROLES, TIERS
+from recollect.values.record import ROLES, TIERS
 
 _NAMES = ("kind", "tags", "role", "source", "tier", "since", "until", "min_importance", "from_conversation")
 _OPTIONS = (

@@ -11,8 +11,8 @@ from recollect.cli.intake import TextArgument, parse_json, read_file
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError
 from recollect.policies.injection import Placing
+from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.context import Report

@@ -12,7 +12,7 @@ from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.record import utc_now
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.facets.conversations import Conversation, Status

@@ -15,11 +15,11 @@ from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column
 from recollect.cli.progress import bars
 from recollect.cli.target import Target, scoped
-from recollect.errors import AccessError, InputError
+from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
+    from recollect.stores.copying.copy import Copied, Loss, Plan
     from recollect.stores.port import Store
-    from recollect.verbs.copy import Copied, Loss, Plan
 
 
 _USER = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
@@ -63,7 +63,7 @@ def copy(target: Target, source: str, destination: str, tenants: Sequence[str], 
         raise click.UsageError("FROM and TO are the stores; leave out --store.")
     if bound := sorted(target.address()):
         raise AccessError(f"copy: whole tenants are copied; leave out --{bound[0]}")
-    from recollect.verbs import copy as copying
+    from recollect.stores.copying import copy as copying
 
     with closing(_source(target, source)) as from_, closing(_opened(target, destination)) as to, bars() as told:
         if dry_run:

@@ -10,11 +10,11 @@ from recollect.cli import output
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, Column
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
+    from recollect.stores.postgres.admin.nearest import Change
     from recollect.stores.postgres.connections import Location
-    from recollect.stores.postgres.nearest import Change
 
 _COMMANDS = {"upgrade": "db:upgrade", "status": "db:status", "roles": "db:roles", "index": "db:index"}
 _LOOKS = {"ok": GOOD, "note": CAREFUL, "problem": BAD}
@@ -53,7 +53,7 @@ def upgrade(target: Target) -> None:
     Example:
       recollect db upgrade --store postgresql://postgres@localhost/memories
     """
-    from recollect.stores.postgres.status import bring_up_to_date
+    from recollect.stores.postgres.admin.status import bring_up_to_date
 
     done = bring_up_to_date(location_of(target))
     if target.json:
@@ -73,7 +73,7 @@ def status(target: Target) -> None:
     Example:
       recollect db status --store postgresql://app@localhost/memories
     """
-    from recollect.stores.postgres.status import status as checks_of
+    from recollect.stores.postgres.admin.status import status as checks_of
 
     checks = checks_of(location_of(target))
     wrong = any(check.level == "problem" for check in checks)
@@ -97,7 +97,7 @@ def roles(target: Target) -> None:
     Example:
       recollect db roles --store postgresql://me@db.example.com/memories | psql -U postgres memories
     """
-    from recollect.stores.postgres.status import roles_for
+    from recollect.stores.postgres.admin.status import roles_for
 
     statements = roles_for(location_of(target))
     if target.json:
@@ -122,7 +122,7 @@ def index(target: Target, above: int | None, dry_run: bool) -> None:
     Example:
       recollect db index --store postgresql://postgres@localhost/memories --dry-run
     """
-    from recollect.stores.postgres.nearest import ABOVE, Indexer
+    from recollect.stores.postgres.admin.nearest import ABOVE, Indexer
 
     indexer = Indexer(location_of(target), above or ABOVE)
     quiet = target.json or dry_run

@@ -17,7 +17,7 @@ from recollect.cli import output, text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, GOOD, QUIET, STRONG
 from recollect.cli.target import Target, scoped
-from recollect.errors import StoreError
+from recollect.values.errors import StoreError
 
 _TABS = "Alice prefers tabs for indentation"
 _SPACES = "Alice prefers spaces for indentation"

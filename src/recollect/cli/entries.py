@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect import ids
 from recollect.cli import output, text, times
 from recollect.cli.forgetting import agreed
 from recollect.cli.intake import check_all, json_lines, parse_json, read_text
@@ -15,9 +14,10 @@ from recollect.cli.output import ID, QUIET, STRONG
 from recollect.cli.records import facts_of, headline
 from recollect.cli.sessions import opened
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError, NotFoundError, RecollectError
-from recollect.record import utc_now
-from recollect.verbs.draft import draft
+from recollect.text import short_ids
+from recollect.values.errors import InputError, NotFoundError, RecollectError
+from recollect.values.record import utc_now
+from recollect.verbs.remember.draft import draft
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
@@ -85,7 +85,7 @@ def _fields(
         "type": kind,
         "importance": importance,
         "tags": tags,
-        "references": ids.resolve_all(memory, refs),
+        "references": short_ids.resolve_all(memory, refs),
         "timestamp": times.past(timestamp, "timestamp"),
     }
     return {name: value for name, value in given.items() if value not in (None, (), [])}
@@ -128,7 +128,7 @@ def get(target: Target, session: str, memory_id: str) -> None:
     """
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
-        found = memory.sessions.get(session, ids.resolve(memory, memory_id))
+        found = memory.sessions.get(session, short_ids.resolve(memory, memory_id))
     if found is None:
         raise NotFoundError(f"there is no memory {memory_id} in the session {session}")
     if target.json:
@@ -153,7 +153,7 @@ def delete(target: Target, session: str, memory_id: str, reason: str | None) -> 
     """
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
-        ident = ids.resolve(memory, memory_id)
+        ident = short_ids.resolve(memory, memory_id)
         if not memory.sessions.delete(session, ident, reason=reason):
             raise NotFoundError(f"there is no memory {memory_id} in the session {session}")
     if target.json:

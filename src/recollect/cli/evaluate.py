@@ -15,8 +15,8 @@ from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG, Column
 from recollect.cli.progress import progress
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError
-from recollect.record import utc_now
+from recollect.values.errors import InputError
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.evaluation.abstaining import Abstained

@@ -7,7 +7,7 @@ from contextlib import suppress
 import click
 
 from recollect.cli.text import printable
-from recollect.errors import RecollectError
+from recollect.values.errors import RecollectError
 
 FAILED, INTERRUPTED = 1, 130
 

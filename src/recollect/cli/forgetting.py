@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect import ids
 from recollect.cli import output, text, times
 from recollect.cli.intake import piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, ID, QUIET
 from recollect.cli.records import empty_hint, headline, records_table
 from recollect.cli.target import Target, scoped
+from recollect.text import short_ids
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
-    from recollect.record import Record
     from recollect.stores.audit import Entry
+    from recollect.values.record import Record
     from recollect.verbs.forget import Receipt
 
 _SAMPLE = 5
@@ -56,7 +56,7 @@ def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bo
     with target.open(vectors=False) as memory:
         if conditions and not agreed(target, memory, conditions, erase=erase, yes=yes):
             return
-        wanted = ids.resolve_all(memory, given) if given else None
+        wanted = short_ids.resolve_all(memory, given) if given else None
         receipt = memory.forget(wanted, **conditions, reason=reason, erase=erase)
     if target.json:
         output.emit(receipt)
@@ -164,7 +164,7 @@ def undo(target: Target, change: str | None) -> None:
       recollect undo 1a78ca4a
     """
     with target.open(vectors=False) as memory:
-        entry = memory.undo(None if change is None else ids.resolve_change(memory, change))
+        entry = memory.undo(None if change is None else short_ids.resolve_change(memory, change))
     if target.json:
         output.emit(entry)
         return
@@ -195,7 +195,7 @@ def archive(target: Target, given: tuple[str, ...], reason: str | None) -> None:
       recollect archive 2b7bcfad --reason "old project"
     """
     with target.open(vectors=False) as memory:
-        records = memory.archive(ids.resolve_all(memory, given), reason=reason)
+        records = memory.archive(short_ids.resolve_all(memory, given), reason=reason)
     _print_changed(target, "Archived", records)
 
 
@@ -210,7 +210,7 @@ def restore(target: Target, given: tuple[str, ...]) -> None:
       recollect restore 2b7bcfad
     """
     with target.open(vectors=False) as memory:
-        records = memory.restore(ids.resolve_all(memory, given))
+        records = memory.restore(short_ids.resolve_all(memory, given))
     _print_changed(target, "Restored", records)
 
 

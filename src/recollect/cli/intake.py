@@ -13,9 +13,9 @@ import click
 import msgspec
 
 from recollect.cli.progress import progress
-from recollect.errors import InputError, RecollectError
-from recollect.record import utc_now
-from recollect.verbs.draft import draft
+from recollect.values.errors import InputError, RecollectError
+from recollect.values.record import utc_now
+from recollect.verbs.remember.draft import draft
 
 if TYPE_CHECKING:
     from recollect.memory import Memory

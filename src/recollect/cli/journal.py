@@ -10,7 +10,7 @@ from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import ID, QUIET, Column, Styled
 from recollect.cli.records import headline
 from recollect.cli.target import Target, scoped
-from recollect.record import utc_now
+from recollect.values.record import utc_now
 
 _PRESET = "journal"
 """Whose window counts, unless another is asked for."""

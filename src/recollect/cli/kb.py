@@ -15,8 +15,8 @@ from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.progress import progress
 from recollect.cli.target import Target, scoped
-from recollect.errors import NotFoundError
-from recollect.record import utc_now
+from recollect.values.errors import NotFoundError
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.facets.knowledge import Document, Ingested

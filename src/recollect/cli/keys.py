@@ -13,8 +13,8 @@ from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
 from recollect.cli.text import moment
-from recollect.errors import InputError
-from recollect.record import utc_now
+from recollect.values.errors import InputError
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.server.access.vault import Made, Vault

@@ -6,7 +6,7 @@ import os
 import socket
 from ipaddress import ip_address
 
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 _BACKLOG = 512
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from recollect.defaults import FILE
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.stores.port import Store
@@ -72,8 +72,8 @@ def _made(folder: str) -> Iterator[str]:
 
 def _is_store(path: str) -> bool:
     """Above the working folder, a folder must not only have the name: others call theirs `memory` too."""
-    from recollect.errors import StoreError
     from recollect.stores import IN_FILES, open_store
+    from recollect.values.errors import StoreError
 
     if not os.path.isdir(path):
         return False

@@ -16,11 +16,11 @@ from recollect.cli.intake import piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, GOOD, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.errors import StoreError
-from recollect.maintenance.work import EVERY
+from recollect.maintenance.jobs import EVERY
+from recollect.values.errors import StoreError
 
 if TYPE_CHECKING:
-    from recollect.maintenance.jobs import JobReport, Maintained
+    from recollect.maintenance.schedule import JobReport, Maintained
     from recollect.maintenance.steps import Step
     from recollect.memory import Memory
 
@@ -138,7 +138,7 @@ def _side_by_side(memory: Memory, step: Step) -> None:
 
 
 def _words(memory: Memory, ident: str) -> str:
-    from recollect.errors import NotFoundError
+    from recollect.values.errors import NotFoundError
 
     try:
         return text.one_line(memory.get(ident).text)

@@ -14,7 +14,7 @@ from recollect.cli.lazy import Leaf
 from recollect.cli.listening import host_and_port, is_loopback, listen, quoted
 from recollect.cli.output import note
 from recollect.cli.target import Target, scoped
-from recollect.errors import AccessError, InputError
+from recollect.values.errors import AccessError, InputError
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 

@@ -14,7 +14,7 @@ from recollect.cli.output import STRONG
 from recollect.cli.progress import progress
 from recollect.cli.sessions import print_damage
 from recollect.cli.target import Target, scoped
-from recollect.errors import AccessError
+from recollect.values.errors import AccessError
 
 
 @click.command(cls=Leaf)
@@ -63,7 +63,7 @@ def backup(target: Target, folder: str) -> None:
     """
     if bound := sorted(target.address()):
         raise AccessError(f"backup: it holds the whole store; leave out --{bound[0]}")
-    from recollect.verbs.backup import all_places
+    from recollect.stores.integrity import all_places
 
     store, home = target.find()
     with (

@@ -12,7 +12,7 @@ from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, Column, Styled
 from recollect.cli.target import Target, scoped
 from recollect.cli.text import moment
-from recollect.record import utc_now
+from recollect.values.record import utc_now
 
 
 @click.group(

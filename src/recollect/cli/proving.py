@@ -14,7 +14,7 @@ from recollect.cli.progress import progress
 from recollect.cli.target import Target, scoped
 
 if TYPE_CHECKING:
-    from recollect.stores.postgres.isolation import Outcome
+    from recollect.proving.postgres.isolation import Outcome
 
 _LOOKS = {"held": ("held", GOOD), "leaked": ("LEAKED", BAD), "unproven": ("?", BAD), "limit": ("limit", CAREFUL)}
 
@@ -46,7 +46,7 @@ def isolation(target: Target) -> None:
       recollect prove isolation --json
     """
     from recollect.proving.isolation import besieged
-    from recollect.stores.postgres.attacks import LIMITS
+    from recollect.proving.postgres.attacks import LIMITS
 
     with besieged(target.location) as proof:
         planned, outcomes = proof.attacks(), list["Outcome"]()

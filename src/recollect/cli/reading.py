@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect import ids
 from recollect.cli import output, text
 from recollect.cli.conditions import conditions
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import QUIET, STRONG
 from recollect.cli.records import empty_hint, facts_of, records_table
 from recollect.cli.target import Target, scoped
-from recollect.record import STATES, utc_now
+from recollect.text import short_ids
+from recollect.values.record import STATES, utc_now
 
 if TYPE_CHECKING:
     from recollect.verbs.diagnose import Diagnosis
@@ -62,7 +62,7 @@ def show(target: Target, id: str) -> None:
       recollect show 2b7bcfad
     """
     with target.open() as memory:
-        record = memory.get(ids.resolve(memory, id))
+        record = memory.get(short_ids.resolve(memory, id))
     if target.json:
         output.emit(record)
         return
@@ -82,7 +82,7 @@ def history(target: Target, id: str) -> None:
       recollect history 2b7bcfad
     """
     with target.open() as memory:
-        versions = memory.history(ids.resolve(memory, id))
+        versions = memory.history(short_ids.resolve(memory, id))
     if target.json:
         output.emit(versions)
     else:
@@ -102,7 +102,7 @@ def why(target: Target, id: str) -> None:
       recollect why 2b7bcfad
     """
     with target.open() as memory:
-        found = memory.diagnose(ids.resolve_ever(memory, id))
+        found = memory.diagnose(short_ids.resolve_ever(memory, id))
     if target.json:
         output.emit(found)
     else:

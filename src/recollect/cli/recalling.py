@@ -15,8 +15,8 @@ from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
 from recollect.cli.times import past
-from recollect.ids import resolve
-from recollect.record import utc_now
+from recollect.text.short_ids import resolve
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.policies.ranking import Part

@@ -9,7 +9,7 @@ import msgspec
 
 from recollect.cli import output, text
 from recollect.cli.output import ID, QUIET, Column, Styled
-from recollect.record import Record, utc_now
+from recollect.values.record import Record, utc_now
 
 if TYPE_CHECKING:
     from recollect.cli.target import Target

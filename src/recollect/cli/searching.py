@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect import ids
 from recollect.cli import output, text, times
 from recollect.cli.entries import TYPES
 from recollect.cli.intake import TextArgument
@@ -19,7 +18,8 @@ from recollect.cli.output import ID, Column, Styled
 from recollect.cli.recalling import document, print_explained, shown_content, shown_scores
 from recollect.cli.sessions import opened
 from recollect.cli.target import Target, scoped
-from recollect.record import utc_now
+from recollect.text import short_ids
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.recall.hits import Hit, Hits
@@ -126,7 +126,7 @@ def query(
     """
     with opened(target, session) as memory:
         memory.sessions.load(session)
-        near = tuple(ids.resolve_all(memory, references))
+        near = tuple(short_ids.resolve_all(memory, references))
         hits = memory.sessions.query(session, _query(words, {**wish, "references": near, "max_depth": depth}))
     _print(target, hits, wish["limit"], explain, by_session=False)
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recollect import validation
 from recollect.cli.lazy import Leaf
 from recollect.cli.listening import host_and_port, is_loopback, listen, quoted
 from recollect.cli.output import note, say
 from recollect.cli.target import Target, scoped
-from recollect.errors import AccessError, InputError
+from recollect.values import validation
+from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.server.access.oidc import OpenId
@@ -199,7 +199,7 @@ def _check_installed() -> None:
 
 
 def _log_to_stderr(how: str) -> None:
-    from recollect.logs import JsonLines
+    from recollect.runtime.logs import JsonLines
     from recollect.server.reporting import Unhurried, to_stderr
 
     if how == "none":

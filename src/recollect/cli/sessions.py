@@ -17,8 +17,8 @@ from recollect.cli.intake import check_new, meta_pairs
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError, StoreError
-from recollect.record import utc_now
+from recollect.values.errors import InputError, StoreError
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.facets.sessions import SessionStats

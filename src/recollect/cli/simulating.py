@@ -14,7 +14,7 @@ from recollect.cli.intake import check_new
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.maintenance.simulation import Event, Simulation

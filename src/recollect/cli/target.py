@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from recollect.cli.lazy import SHARED
 from recollect.cli.output import note
-from recollect.errors import AccessError, InputError
+from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.defaults import Defaults
@@ -50,7 +50,7 @@ class Home(NamedTuple):
 
     def there(self, location: str) -> bool:
         """InputError if something else is there."""
-        from recollect.stores.folders import there
+        from recollect.stores.paths import there
 
         if not there(self.path):
             return False

@@ -14,11 +14,11 @@ from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
 from recollect.cli.progress import bars
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
-    from recollect.stores.postgres.moving import Receipt
-    from recollect.stores.postgres.servers import Servers
+    from recollect.stores.postgres.tenants.moving import Receipt
+    from recollect.stores.postgres.tenants.servers import Servers
 
 
 @click.group(cls=LazyGroup, default="list", sections={"Commands": {"list": "tenants:list_", "move": "tenants:move"}})
@@ -40,8 +40,8 @@ def _with_servers(command: Callable[..., None]) -> Callable[..., None]:
 
 def _opened(target: Target, servers: Sequence[str]) -> Servers:
     from recollect.stores.postgres.connections import Location
-    from recollect.stores.postgres.servers import Servers
     from recollect.stores.postgres.sessions import Sessions
+    from recollect.stores.postgres.tenants.servers import Servers
 
     named: dict[str, Sessions] = {}
     for given in servers:
@@ -104,7 +104,7 @@ def move(target: Target, name: str, to: str | None, rollback: bool, empty: bool,
       recollect tenants move acme --to b --store postgresql://home/memories --server b=postgresql://b/memories
       recollect tenants move acme --rollback --store postgresql://home/memories --server b=postgresql://b/memories
     """
-    from recollect.stores.postgres import moving
+    from recollect.stores.postgres.tenants import moving
 
     if rollback == (to is not None):
         raise click.UsageError("give either --to SERVER or --rollback.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from recollect.record import Record
+from recollect.values.record import Record
 
 SHORT = 8
 

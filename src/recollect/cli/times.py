@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from recollect.errors import InputError
-from recollect.record import parse_time, utc_now
 from recollect.text.times import point
+from recollect.values.errors import InputError
+from recollect.values.record import parse_time, utc_now
 
 _DISTANCE = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

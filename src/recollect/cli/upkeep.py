@@ -14,7 +14,7 @@ from recollect.cli.progress import progress
 from recollect.cli.sessions import opened, print_damage
 from recollect.cli.target import Target, scoped
 from recollect.cli.workers import note_away
-from recollect.errors import NotFoundError
+from recollect.values.errors import NotFoundError
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
@@ -34,7 +34,7 @@ def verify(target: Target) -> None:
     Example:
       recollect verify --store ledger:./memory
     """
-    from recollect.verbs.backup import damage_in
+    from recollect.stores.integrity import damage_in
 
     target.check_whole("verify")
     store, home = target.find()

@@ -16,10 +16,10 @@ from recollect.cli import output
 from recollect.cli.maintaining import print_done, seconds, told_to_stop
 from recollect.cli.output import STRONG
 from recollect.cli.target import Target
-from recollect.errors import RecollectError, StoreError
+from recollect.values.errors import RecollectError, StoreError
 
 if TYPE_CHECKING:
-    from recollect.maintenance.jobs import Maintained
+    from recollect.maintenance.schedule import Maintained
     from recollect.memory import Memory
     from recollect.stores.port import Store
 

@@ -13,8 +13,8 @@ from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.errors import InputError, NotFoundError
-from recollect.record import render, utc_now
+from recollect.values.errors import InputError, NotFoundError
+from recollect.values.record import render, utc_now
 
 if TYPE_CHECKING:
     from recollect.facets.workflows import Step, Workflow

@@ -10,7 +10,7 @@ from recollect.cli.forgetting import confirm
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.errors import NotFoundError
+from recollect.values.errors import NotFoundError
 
 
 @click.group(

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from recollect import ids
 from recollect.cli import output, text, times
 from recollect.cli.intake import json_lines, meta_pairs, parse_json, plain_lines, read_text, store_all
 from recollect.cli.lazy import Leaf
@@ -15,7 +14,8 @@ from recollect.cli.records import headline
 from recollect.cli.target import Target, scoped
 from recollect.policies.importance import assess
 from recollect.presets import Preset
-from recollect.record import ROLES, TIERS, Record, utc_now
+from recollect.text import short_ids
+from recollect.values.record import ROLES, TIERS, Record, utc_now
 
 
 @click.command(cls=Leaf)
@@ -52,7 +52,7 @@ def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool,
         raise click.UsageError("--lines and --jsonl read stdin, one or the other, without TEXT and --content-json.")
     with target.open(create=True, vectors=False) as memory:
         fields = _fields(given)
-        fields["references"] = ids.resolve_all(memory, given["refs"])
+        fields["references"] = short_ids.resolve_all(memory, given["refs"])
         if lines or jsonl:
             stored: Record | list[str] = store_all(memory, json_lines(fields) if jsonl else plain_lines(fields))
         else:
@@ -130,11 +130,11 @@ def revise(target: Target, id: str, content: tuple[str, ...], content_json: bool
       recollect revise 2b7bcfad "Alice prefers spaces"
     """
     with target.open(vectors=False) as memory:
-        old = ids.resolve(memory, id)
+        old = short_ids.resolve(memory, id)
         fields = {name: given[name] for name in ("kind", "importance", "role", "source")}
         fields["tags"] = given["tags"] or None
         fields["metadata"] = meta_pairs(given["meta"])
-        fields["references"] = ids.resolve_all(memory, given["refs"]) or None
+        fields["references"] = short_ids.resolve_all(memory, given["refs"]) or None
         if content or all(value is None for value in fields.values()):
             words = read_text(content)
             fields["content"] = parse_json(words) if content_json else words

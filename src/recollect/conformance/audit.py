@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from recollect.conformance.keeping import FULL
 from recollect.conformance.samples import NOW, PLACE, SECOND, SHARED, TICK, failing, keep, sample, update
-from recollect.record import new_id
 from recollect.stores.audit import Entry, check
 from recollect.stores.port import Before, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.values.record import new_id
 
 
 def entry(message: str = "did something", *, at: datetime = NOW, actor: str | None = "atlas", **meta: Any) -> Entry:

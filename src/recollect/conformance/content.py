@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from recollect.conformance.samples import delete, keep, sample, stored
-from recollect.record import Record, pack
 from recollect.stores.port import Store
+from recollect.values.record import Record, pack
 
 TEXTS: dict[str, str] = {
     "letters with marks": "Žluťoučký kůň, naïve façade, cafe\u0301 and café",

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from recollect.conformance.samples import NOW, TICK, sample
-from recollect.filters import Filter
-from recollect.record import LIFETIMES, ROLES, STATES, TIERS, Address, Record, pack
 from recollect.stores.port import By, Place
 from recollect.stores.shelves import Thing
+from recollect.values.filters import Filter
+from recollect.values.record import LIFETIMES, ROLES, STATES, TIERS, Address, Record, pack
 
 TENANTS = ("default", "default", "default", "acme")
 WORKSPACES = ("default", "default", "default", "Default")

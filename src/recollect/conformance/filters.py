@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from recollect.conformance.samples import NOW, TICK, ids, keep, sample, search, seen, total, where, words
-from recollect.filters import Filter
-from recollect.record import Address, Record
 from recollect.stores.port import Place, Store
+from recollect.values.filters import Filter
+from recollect.values.record import Address, Record
 
 Fields = dict[str, Any]
 

@@ -32,9 +32,9 @@ from recollect.conformance.samples import (
     where,
     words,
 )
-from recollect.errors import ConflictError, NotFoundError
-from recollect.record import Address, pack
 from recollect.stores.port import Bounded, Place, Store
+from recollect.values.errors import ConflictError, NotFoundError
+from recollect.values.record import Address, pack
 
 FULL: dict[str, Any] = {
     "account": "alice",

@@ -40,13 +40,13 @@ from recollect.conformance.samples import (
     words,
 )
 from recollect.conformance.scanning import ORDERS, in_order
-from recollect.errors import ConflictError
-from recollect.filters import Filter
-from recollect.record import Record, pack
 from recollect.stores.port import After, By, OnDisk, Order, Place, Store
 from recollect.stores.shelves import Thing
 from recollect.text.query import TextQuery
 from recollect.text.segment import fold
+from recollect.values.errors import ConflictError
+from recollect.values.filters import Filter
+from recollect.values.record import Record, pack
 
 
 class StoreMachine(RuleBasedStateMachine):

@@ -31,9 +31,9 @@ from recollect.conformance.samples import (
     where,
     words,
 )
-from recollect.record import Address, pack
 from recollect.stores.port import Administered, Before, OnDisk, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.values.record import Address, pack
 
 SHOP = Place("default", "shop")
 

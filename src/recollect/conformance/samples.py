@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recollect.filters import Filter
-from recollect.record import Address, Record, new_id
 from recollect.stores.port import Place, Store, by_place
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.text.query import TextQuery
+from recollect.values.filters import Filter
+from recollect.values.record import Address, Record, new_id
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HERE = Address()

@@ -23,8 +23,8 @@ from recollect.conformance.samples import (
     update,
     where,
 )
-from recollect.record import Record, pack
 from recollect.stores.port import After, Order, Place, Store
+from recollect.values.record import Record, pack
 
 ORDERS: tuple[Order, ...] = ("oldest", "newest", "importance")
 TIMES = (2, 0, 1, 0, 2, 1, 0, 2)

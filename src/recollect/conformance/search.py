@@ -25,10 +25,10 @@ from recollect.conformance.samples import (
     where,
     words,
 )
-from recollect.record import pack, to_micros
 from recollect.stores.port import Store
 from recollect.stores.shortlist import Shortlist
 from recollect.text.query import TextQuery
+from recollect.values.record import pack, to_micros
 
 
 def loosely(*words: str) -> TextQuery:

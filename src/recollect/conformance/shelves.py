@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from recollect.conformance.samples import NOW, OTHER, PLACE, SECOND, SHARED, TICK, failing, keep, sample, where
-from recollect.errors import ConflictError
 from recollect.stores.port import OnDisk, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.values.errors import ConflictError
 
 FULL = Thing(
     "steps",

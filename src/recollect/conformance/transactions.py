@@ -34,10 +34,10 @@ from recollect.conformance.samples import (
     where,
     words,
 )
-from recollect.errors import ConflictError, StoreError
-from recollect.record import Record, pack
 from recollect.stores.port import OnDisk, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.values.errors import ConflictError, StoreError
+from recollect.values.record import Record, pack
 
 PATIENCE = 60.0
 """Seconds to wait for another thread. Never waited for in full unless a claim is broken."""

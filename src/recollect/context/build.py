@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import Any
 
-from recollect import validation
 from recollect.context.assembly import Assembly
 from recollect.context.messages import Message, parse
 from recollect.context.request import Request
@@ -16,6 +15,7 @@ from recollect.context.styles import journal as diary
 from recollect.context.styles import notebook as notes
 from recollect.policies.injection import Block, Diary, NoInjection, Notes, Placing, SystemMessages, Working
 from recollect.text.tokens import Count, estimate
+from recollect.values import validation
 from recollect.view import View
 
 _STYLES: dict[type, Callable[[Request, Any], Drafted]] = {

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
-from recollect.errors import InputError
 from recollect.text.tokens import Count
+from recollect.values.errors import InputError
 
 Message = Mapping[str, Any]
 Style = Literal["openai", "anthropic"]

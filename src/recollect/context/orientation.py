@@ -8,16 +8,16 @@ from datetime import UTC, tzinfo
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import ModelError
+from recollect.documents.skills import Skill, Skills
 from recollect.models.bounded import Bounded
 from recollect.policies.ranking import content_hash
 from recollect.recall.recall import recall
-from recollect.record import Record, local
-from recollect.skills import Skill, Skills
 from recollect.text.fence import CLOSE, DATA, OPEN, inside
 from recollect.text.tokens import Count, estimate
 from recollect.text.words import stems
+from recollect.values import validation
+from recollect.values.errors import ModelError
+from recollect.values.record import Record, local
 from recollect.view import View
 
 log = logging.getLogger("recollect.context")

@@ -9,8 +9,8 @@ import msgspec
 
 from recollect.context.messages import Talk
 from recollect.policies.injection import Placing, SystemMessages
-from recollect.record import Record
 from recollect.text.tokens import Count
+from recollect.values.record import Record
 from recollect.view import View
 
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from recollect.documents.blocks import Block
-from recollect.errors import InputError
 from recollect.text.tokens import estimate
+from recollect.values.errors import InputError
 
 SIZE = 400
 """Tokens that a passage has at most, where it can be parted well."""

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from recollect.documents import html, markdown
 from recollect.documents.blocks import Block, Read, plain
-from recollect.errors import InputError
+from recollect.values.errors import InputError
 
 Format = Literal["md", "txt", "html", "pdf", "docx"]
 TextFormat = Literal["md", "txt", "html"]

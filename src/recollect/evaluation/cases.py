@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.errors import InputError
 from recollect.facets.cases import Case, checked
 from recollect.memory import Memory
 from recollect.recall.hits import Hit
+from recollect.values.errors import InputError
 
 
 class Outcome(msgspec.Struct, frozen=True):

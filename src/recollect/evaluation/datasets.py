@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from recollect.errors import InputError
-from recollect.record import Role
+from recollect.values.errors import InputError
+from recollect.values.record import Role
 
 Name = Literal["locomo", "longmemeval"]
 

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import InputError, ModelError
 from recollect.evaluation.abstaining import Abstained, abstaining
 from recollect.evaluation.datasets import Corpus, Dataset, Question, Turn
 from recollect.evaluation.measures import CUTS
 from recollect.memory import Memory
 from recollect.presets import load
-from recollect.record import Record, utc_now
+from recollect.values.errors import InputError, ModelError
+from recollect.values.record import Record, utc_now
 
 Told = Callable[[int], None]
 """Called with how many are done."""

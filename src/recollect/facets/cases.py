@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import InputError
 from recollect.policies.secrets import screen
 from recollect.stores.shelves import Thing, names
+from recollect.values import validation
+from recollect.values.errors import InputError
 from recollect.view import View
 
 SHELF = "cases"

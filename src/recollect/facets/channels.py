@@ -8,11 +8,11 @@ from datetime import datetime
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import ConflictError, NotFoundError
 from recollect.policies.secrets import screen, screen_name
-from recollect.record import new_id
 from recollect.stores.shelves import Thing, names
+from recollect.values import validation
+from recollect.values.errors import ConflictError, NotFoundError
+from recollect.values.record import new_id
 from recollect.view import View
 
 SHELF = "channels"

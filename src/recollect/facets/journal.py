@@ -8,15 +8,15 @@ from datetime import UTC, tzinfo
 from functools import partial
 from itertools import islice
 
-from recollect import validation
 from recollect.context.styles.journal import CORE, JOURNAL, in_prompt, owned, private
-from recollect.errors import InputError, NotFoundError
 from recollect.policies.retention import in_window
-from recollect.record import Record
 from recollect.text.tokens import estimate
-from recollect.verbs.draft import WHITEBOARD
+from recollect.values import validation
+from recollect.values.errors import InputError, NotFoundError
+from recollect.values.record import Record
 from recollect.verbs.forget import Forget, Receipt, forget
 from recollect.verbs.remember import remember
+from recollect.verbs.remember.draft import WHITEBOARD
 from recollect.verbs.revise import revise
 from recollect.view import View
 

@@ -21,14 +21,14 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import msgspec
 
-from recollect import validation
 from recollect.audit import AuditLog
-from recollect.errors import InputError
 from recollect.recall.consult import noted
 from recollect.recall.hits import Hit
 from recollect.recall.recall import Asking, Question
-from recollect.record import Record, Role, Tier
 from recollect.text.fence import CLOSE, OPEN, inside
+from recollect.values import validation
+from recollect.values.errors import InputError
+from recollect.values.record import Record, Role, Tier
 from recollect.verbs.remember import remember
 from recollect.view import View
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import InputError, NotFoundError
-from recollect.filters import belongs_to
 from recollect.policies.secrets import screen
-from recollect.record import render
 from recollect.stores.shelves import Thing, names
+from recollect.values import validation
+from recollect.values.errors import InputError, NotFoundError
+from recollect.values.filters import belongs_to
+from recollect.values.record import render
 from recollect.view import CONVERSATIONS, View
 
 SHELF = "scratchpad"

@@ -14,15 +14,12 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec.structs import astuple
 
-from recollect import validation
-from recollect.errors import ConflictError, DamageWarning, InputError, NotFoundError, UnsavedWarning
-from recollect.maintenance import jobs
+from recollect.maintenance import schedule
 from recollect.policies.decay import Decay
 from recollect.policies.secrets import screen, screen_name
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query, query_from
 from recollect.recall.query import query as querying
-from recollect.record import SCHEMA_VERSION, Record, parse_time, render
 from recollect.stores.integrity import damage_note
 from recollect.stores.port import Damage, Place
 from recollect.stores.sessions import (
@@ -34,6 +31,9 @@ from recollect.stores.sessions import (
     SessionStore,
 )
 from recollect.text.times import point
+from recollect.values import validation
+from recollect.values.errors import ConflictError, DamageWarning, InputError, NotFoundError, UnsavedWarning
+from recollect.values.record import SCHEMA_VERSION, Record, parse_time, render
 from recollect.verbs.forget import Forget, forget
 from recollect.verbs.remember import remember
 from recollect.view import View
@@ -247,7 +247,7 @@ class Sessions:
 
     def compact(self, session_id: str) -> int:
         """Remove what was deleted and what has decayed, for good. Returns the bytes freed."""
-        return jobs.compact(self._at(session_id))
+        return schedule.compact(self._at(session_id))
 
     def rebuild_index(self, session_id: str) -> int:
         """Make the index anew from the log. Returns how many entries it knows."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from recollect import imports
 from recollect.recall.sources import Found, Source
-from recollect.record import Address
+from recollect.runtime import imports
+from recollect.values.record import Address
 from recollect.view import View
 
 

@@ -10,18 +10,18 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from recollect import validation
-from recollect.errors import AccessError, ConflictError, InputError, NotFoundError
-from recollect.filters import may_see
 from recollect.policies.secrets import screen, screen_name
 from recollect.recall.sources import Found
-from recollect.record import new_id, render
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing, names
 from recollect.text.reading import read
+from recollect.values import validation
+from recollect.values.errors import AccessError, ConflictError, InputError, NotFoundError
+from recollect.values.filters import may_see
+from recollect.values.record import new_id, render
 from recollect.verbs.archive import checked_reason
 from recollect.verbs.forget import Receipt, scrub
-from recollect.verbs.lineage import drop_undos
+from recollect.verbs.forget.lineage import drop_undos
 from recollect.view import View
 
 WORKFLOW, STEP, OUTPUT = "workflow", "workflow.step", "workflow.output"

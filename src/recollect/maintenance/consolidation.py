@@ -12,8 +12,8 @@ from recollect.maintenance import similar
 from recollect.maintenance.guard import guard
 from recollect.maintenance.steps import Plan, Step, scope
 from recollect.policies.decay import Decay, strength
-from recollect.policies.upkeep import Consolidation
-from recollect.record import Record
+from recollect.policies.maintenance import Consolidation
+from recollect.values.record import Record
 
 
 def plan(records: Sequence[Record], rules: Consolidation, decay: Decay, now: datetime, *, merging: bool = True) -> Plan:

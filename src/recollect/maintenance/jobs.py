@@ -1,187 +1,202 @@
-"""Maintenance: each job plans what it would do, then does that in a transaction, as one entry of the audit log."""
+"""The jobs: what each would do in a place, and how that is done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal
 
-import msgspec
+from msgspec.structs import replace
 
-from recollect import validation
-from recollect.errors import AccessError, InputError, ModelError
-from recollect.maintenance import leases
-from recollect.maintenance.leases import Lease
-from recollect.maintenance.steps import Plan, Step
-from recollect.maintenance.work import EVERY, Job, JobName
+from recollect.maintenance.steps import Plan, Step, apply, hold_back
+from recollect.policies.decay import strength
+from recollect.policies.retention import decayed, early
 from recollect.stores.port import Place
-from recollect.verbs.quota import make_room
+from recollect.values.record import Record
+from recollect.verbs.remember import quota
 from recollect.view import View
 
-Outcome = Literal["done", "planned", "held", "busy"]
+JobName = Literal["decay", "early", "quota", "consolidate", "supersede", "embed", "undo", "compact"]
+_EMBED_MOST, _EMBED_SECONDS = 50, 5.0
+"""Vectors that a run waits for, and no longer than this: the rest is made in the background, or the next time."""
 
 
-class JobReport(msgspec.Struct, frozen=True):
-    """What a job did in one workspace, or in what a tenant's accounts share; or would do."""
+class Job:
+    """One line of work. Its plan changes nothing."""
 
-    job: JobName
-    workspace: str | None
-    outcome: Outcome
-    """`held` where a part waits for somebody to force it, `busy` where another process has the job."""
-    steps: tuple[Step, ...] = ()
-    held: tuple[Step, ...] = ()
-    """What was not done, because it would be too much of a scope at once."""
-    count: int = 0
-    """Of what is no change of a memory: vectors made, changes that can no longer be undone, bytes freed."""
-    note: str = ""
+    name: ClassVar[JobName]
+    in_account: ClassVar[bool] = True
+    """Whether it looks at what a tenant's accounts share, too."""
+    locked: ClassVar[bool] = True
+    """Whether it runs in one transaction of its place; what is slow, or about several places, makes its own."""
+    message: ClassVar[str] = "{}"
+    """What the audit log says of the steps."""
 
+    def asked(self, view: View) -> bool:
+        """Whether the preset, or the view, has any use for it."""
+        return True
 
-class Maintained(msgspec.Struct, frozen=True):
-    """What was done, or would be, by job."""
+    def hours(self, view: View) -> float:
+        """How often; 0 is whenever maintenance runs."""
+        return 0.0
 
-    jobs: tuple[JobReport, ...] = ()
+    def plan(self, view: View, place: Place) -> Plan:
+        raise NotImplementedError(f"the job {self.name} has no `plan`")
 
-    @property
-    def decayed(self) -> tuple[str, ...]:
-        return self._ids("decay")
-
-    @property
-    def unimportant(self) -> tuple[str, ...]:
-        return self._ids("early")
-
-    @property
-    def undo_dropped(self) -> int:
-        return sum(report.count for report in self.jobs if report.job == "undo")
-
-    def _ids(self, job: JobName) -> tuple[str, ...]:
-        return tuple([step.id for report in self.jobs if report.job == job for step in report.steps])
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        """Do it, and say what was done."""
+        return replace(plan, steps=apply(view, place, plan.steps, self.name, self.message))
 
 
-class Wish(NamedTuple):
-    """What a caller of `maintain` wants."""
-
-    early: bool = False
-    dry_run: bool = False
-    force: bool = False
-    jobs: Iterable[str] | None = None
-    only: Iterable[str] | None = None
-    stopping: Callable[[], bool] | None = None
+def live(view: View, place: Place) -> list[Record]:
+    """What a view sees in one place."""
+    tiers = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
+    return list(view.scan(view.where(tiers=tiers)))
 
 
-def maintain(view: View, wish: Wish) -> Maintained:
-    """Run what is due, or the jobs that were named. What another process is doing, or has just done, is left to it."""
-    with view.refusing("maintain"):
-        wanted, only = _chosen(view, wish)
-    reports: list[JobReport] = []
-    gone: set[str] = set()
-    for job in wanted:
-        for place in _places(view, job):
-            if wish.stopping is not None and wish.stopping():
-                return Maintained(tuple(reports))
-            if wish.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
-                continue
-            report = (
-                _planned(view, job, place, wish, only, gone) if wish.dry_run else _done(view, job, place, wish, only)
-            )
-            if report is not None:
-                gone.update(step.id for step in report.steps if step.change != "promote")
-                reports.append(report)
-    return Maintained(tuple(reports))
+class DecayJob(Job):
+    name = "decay"
+    message = "{} that had decayed"
+
+    def asked(self, view: View) -> bool:
+        return view.preset.retention.archive_below is not None
+
+    def plan(self, view: View, place: Place) -> Plan:
+        now, rules, decay = view.now(), view.preset.retention, view.decay
+        why = f"its importance has decayed to {{:.3g}}, below {rules.archive_below or 0.0:g}"
+        faded = [record for record in live(view, place) if decayed(rules, record, decay, now)]
+        return Plan(tuple([Step(one.id, "archive", why.format(strength(one, decay, now))) for one in faded]))
 
 
-def _chosen(view: View, wish: Wish) -> tuple[list[Job], frozenset[str] | None]:
-    only = None
-    if wish.only is not None:  # nothing but these
-        only = frozenset(validation.memory_id(ident, "only") for ident in validation.sequence(wish.only, "only"))
-    if wish.jobs is None:
-        return [job for job in EVERY if job.asked(view) and (wish.early or job.name != "early")], only
-    names = [validation.choice(name, "jobs", JobName) for name in validation.sequence(wish.jobs, "jobs")]
-    return [job for job in EVERY if job.asked(view) and job.name in names], only
+class EarlyJob(Job):
+    name = "early"
+    message = "{} of little importance"
+
+    def asked(self, view: View) -> bool:
+        return view.preset.retention.early_cleanup_below is not None
+
+    def plan(self, view: View, place: Place) -> Plan:
+        rules = view.preset.retention
+        why = f"its importance was {{:g}} from the start, below {rules.early_cleanup_below or 0.0:g}"
+        trivial = [record for record in live(view, place) if early(rules, record)]
+        return Plan(tuple([Step(record.id, "archive", why.format(record.importance)) for record in trivial]))
 
 
-def _places(view: View, job: Job) -> Iterator[Place]:
-    """Where there is something: looking after nothing leaves nothing behind."""
-    there = view.store.places(view.address.tenant)
-    return (place for place in view.places if place in there and (job.in_account or place.workspace is not None))
+class QuotaJob(Job):
+    """What an agent has in all workspaces of the tenant."""
+
+    name = "quota"
+    in_account = False
+    locked = False
+
+    def asked(self, view: View) -> bool:
+        return view.quota is not None
+
+    def plan(self, view: View, place: Place) -> Plan:
+        change = view.preset.retention.quota_action
+        why = f"over the quota of {view.quota or 0:,}"
+        return Plan(tuple([Step(record.id, change, why) for record in quota.over(view)]))
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        settled = {record.id for record in quota.settle(view, {step.id for step in plan.steps})}
+        return Plan(tuple([step for step in plan.steps if step.id in settled]))
 
 
-def _planned(
-    view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] | None, gone: Iterable[str]
-) -> JobReport | None:
-    plan = _narrowed(job.plan(view, place), wish, only)
-    # In earnest these would be gone by now, and no other job would find them.
-    before = frozenset(gone)
-    plan = plan.only(frozenset(step.id for step in (*plan.steps, *plan.held)) - before)
-    return _report(job, place, plan, "planned") if plan else None
+class ConsolidateJob(Job):
+    name = "consolidate"
+    message = "consolidated: {}"
+
+    def asked(self, view: View) -> bool:
+        return view.preset.consolidation.enabled
+
+    def hours(self, view: View) -> float:
+        return view.preset.maintenance.consolidate_hours
+
+    def plan(self, view: View, place: Place) -> Plan:
+        from recollect.maintenance.consolidation import plan
+
+        records, rules = live(view, place), view.preset.maintenance
+        planned = plan(records, view.preset.consolidation, view.decay, view.now())
+        return hold_back(planned, records, rules.ask_share, rules.ask_least)
 
 
-def _done(view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] | None) -> JobReport | None:
-    plan = None
-    if not job.hours(view):
-        plan = job.plan(view, place)
-        if not plan:
-            return None  # without a trace in the store
-    lease = leases.take(view, place, job.name)
-    if lease is None:
-        return _report(job, place, Plan(note="another process is doing it"), "busy")
-    finished = False
-    try:
-        if wish.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
-            return None  # another process has done it since this one looked
-        plan = _narrowed(job.plan(view, place) if plan is None else plan, wish, only)
-        done = _run(view, job, place, plan, lease)
-        finished = True
-    except leases.TakenOverError as error:
-        return _report(job, place, Plan(note=str(error)), "busy")
-    finally:
-        leases.give_back(view, lease, done=finished and only is None)
-    return _report(job, place, done, "held" if done.held else "done") if done else None
+class SupersedeJob(Job):
+    name = "supersede"
+    message = "{} by newer ones that say otherwise"
+
+    def asked(self, view: View) -> bool:
+        return view.preset.maintenance.supersede
+
+    def hours(self, view: View) -> float:
+        return view.preset.maintenance.supersede_hours
+
+    def plan(self, view: View, place: Place) -> Plan:
+        from recollect.maintenance.superseding import plan
+
+        records, rules = live(view, place), view.preset.maintenance
+        return hold_back(plan(records), records, rules.ask_share, rules.ask_least)
 
 
-def _run(view: View, job: Job, place: Place, plan: Plan, lease: Lease) -> Plan:
-    if not job.locked:
-        return job.run(view, place, plan)
-    with view.store.transaction(place):
-        lease.check(view)
-        return job.run(view, place, plan)
+class EmbedJob(Job):
+    """What a background thread does anyway where a memory stays open; here for those that are opened for a moment."""
+
+    name = "embed"
+    in_account = False
+    locked = False
+
+    def asked(self, view: View) -> bool:
+        return view.embedding is not None
+
+    def hours(self, view: View) -> float:
+        return view.preset.maintenance.embed_hours
+
+    def plan(self, view: View, place: Place) -> Plan:
+        return Plan() if view.embedding is None else Plan(count=min(view.embedding.missing(place), _EMBED_MOST))
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        made = 0 if view.embedding is None else view.embedding.some(place, _EMBED_MOST, _EMBED_SECONDS)
+        return Plan(count=made)
 
 
-def _narrowed(plan: Plan, wish: Wish, only: frozenset[str] | None) -> Plan:
-    plan = plan if only is None else plan.only(only)
-    return plan.forced() if wish.force else plan
+class UndoJob(Job):
+    """Drops what it takes to undo changes that are long ago, or that are too much to keep."""
+
+    name = "undo"
+
+    def asked(self, view: View) -> bool:
+        return view.whole
+
+    def hours(self, view: View) -> float:
+        return 24.0
+
+    def plan(self, view: View, place: Place) -> Plan:
+        return Plan(count=len(view.expired_undo(place)))
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        return Plan(count=view.drop_expired_undo(place))
 
 
-def _report(job: Job, place: Place, plan: Plan, outcome: Outcome) -> JobReport:
-    note = "; ".join(filter(None, (plan.too_much, plan.note)))
-    return JobReport(job.name, place.workspace, outcome, plan.steps, plan.held, plan.count, note)
+class CompactJob(Job):
+    name = "compact"
+    locked = False
+
+    def asked(self, view: View) -> bool:
+        return view.whole and view.on_disk is not None
+
+    def plan(self, view: View, place: Place) -> Plan:
+        crowded = view.on_disk is not None and view.on_disk.crowded(place)
+        return Plan(note="the place is so full that it is time to compact it") if crowded else Plan()
+
+    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+        return replace(plan, count=max(quota.make_room(view, place), 0))
 
 
-def embed(view: View, wait: bool, progress: Callable[[int], object] | None) -> int:
-    """Have the vectors made that are missing in the view's workspace, and in the knowledge of its tenant."""
-    embedding = view.embedding
-    if embedding is None:
-        if not view.preset.recall.embed:
-            raise InputError("preset", f"{view.preset.name} compares words only; use another preset")
-        raise ModelError("there is no model; run `recollect models pull`, or give an embedder")
-    places = [view.place, *_reserved(view)]
-    if not wait:
-        view.new_in(*places)
-        return sum(map(embedding.missing, places))
-    made = 0
-    for place in places:
-        made += embedding.finish(place, lambda number, before=made: progress and progress(before + number))
-    return made
-
-
-def compact(view: View) -> int:
-    """Remove what was forgotten, and what has faded beyond the preset's limit, from the disk."""
-    if not view.whole:
-        raise AccessError("compact: only a view of the whole workspace can compact it, not one bound inside it")
-    places = [*view.places, *_reserved(view)]
-    for place in places:
-        view.store.forget_before(place)
-    return sum(make_room(view, place) for place in places)
-
-
-def _reserved(view: View) -> list[Place]:
-    """Places of the engine's own, which no view of a workspace has among its own."""
-    return [place for place in view.store.places(view.address.tenant) if place.reserved]
+EVERY: tuple[Job, ...] = (
+    DecayJob(),
+    EarlyJob(),
+    QuotaJob(),
+    ConsolidateJob(),
+    SupersedeJob(),
+    EmbedJob(),
+    UndoJob(),
+    CompactJob(),
+)
+"""In the order in which they run."""

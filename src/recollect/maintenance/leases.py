@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, InputError
-from recollect.record import moved, new_id, parse_time
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing
+from recollect.values.errors import ConflictError, InputError
+from recollect.values.record import moved, new_id, parse_time
 from recollect.view import View
 
 SHELF = "jobs"

@@ -9,14 +9,14 @@ from typing import Literal
 
 import msgspec
 
-from recollect import validation
+from recollect.maintenance.jobs import JobName, live
 from recollect.maintenance.steps import Plan, Step, changed, hold_back
-from recollect.maintenance.work import JobName, live
 from recollect.policies.decay import strength
 from recollect.policies.ranking import Evidence
 from recollect.policies.retention import decayed
-from recollect.record import Record, Tier, moved
-from recollect.verbs import quota
+from recollect.values import validation
+from recollect.values.record import Record, Tier, moved
+from recollect.verbs.remember import quota
 from recollect.view import View
 
 _MOST_DAYS = 3650

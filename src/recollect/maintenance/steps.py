@@ -14,9 +14,9 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError
-from recollect.record import Record
 from recollect.stores.port import Place
+from recollect.values.errors import ConflictError
+from recollect.values.record import Record
 from recollect.verbs.deduplicate import joined
 from recollect.view import View
 

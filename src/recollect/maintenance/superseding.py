@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from recollect.maintenance.steps import Plan, Step
-from recollect.record import Record
 from recollect.text.words import NEGATION, stem
+from recollect.values.record import Record
 
 _LONGEST = 16
 """Words. Longer statements say more than one thing."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from recollect import forking
-from recollect.errors import ModelError
+from recollect.runtime import forking
+from recollect.values.errors import ModelError
 
 _T = TypeVar("_T")
 

@@ -18,9 +18,9 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import msgspec
 
-from recollect import forking
-from recollect.errors import InputError, ModelError
-from recollect.record import utc_now
+from recollect.runtime import forking
+from recollect.values.errors import InputError, ModelError
+from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     import httpx

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from recollect import forking
-from recollect.errors import AccessError, ModelError, StoreError
 from recollect.models.backlog import Backlog
 from recollect.models.bounded import Bounded
+from recollect.runtime import forking
 from recollect.stores.port import Administered, Place, Store
+from recollect.values.errors import AccessError, ModelError, StoreError
 
 if TYPE_CHECKING:
     from recollect.models.embedders.base import Embedder, Floats

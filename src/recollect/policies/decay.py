@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from recollect.record import Record, Tier
+from recollect.values.record import Record, Tier
 
 INK_BUILTIN: dict[Tier, float] = {"account": 0.999, "workspace": 0.998, "channel": 0.995, "conversation": 0.99}
 """Rates per hour that the Inklings document calls built-in."""

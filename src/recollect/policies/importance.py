@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from recollect.errors import PresetError
+from recollect.values.errors import PresetError
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

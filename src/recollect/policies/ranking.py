@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from recollect.policies.decay import Decay, Hours, Share, hours_between
-from recollect.record import Record
+from recollect.values.record import Record
 
 Weight = Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)]
 T = TypeVar("T")

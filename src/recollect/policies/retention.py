@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from recollect.policies.decay import Decay, strength, window
-from recollect.record import Record
+from recollect.values.record import Record
 
 Days = Annotated[float, msgspec.Meta(gt=0.0, le=36_525.0)]
 Limit = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]

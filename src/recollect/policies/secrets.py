@@ -13,8 +13,8 @@ from unicodedata import normalize
 
 import msgspec
 
-from recollect.errors import PresetError, SecretError, screen_with
 from recollect.policies.credentials import ASSIGNED, CARD, IBAN, SERVICE_QUICK, SERVICE_TOKEN, is_no_card, is_no_iban
+from recollect.values.errors import PresetError, SecretError, screen_with
 
 
 class SecretRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,11 +12,11 @@ from recollect.policies.decay import Decay, NoDecay
 from recollect.policies.importance import Importance
 from recollect.policies.injection import Block, Injection
 from recollect.policies.kinds import Sense
+from recollect.policies.maintenance import Consolidation, Maintenance
 from recollect.policies.ranking import Calibrated, Ranking
 from recollect.policies.retention import Retention
 from recollect.policies.secrets import Screen
-from recollect.policies.upkeep import Consolidation, Maintenance
-from recollect.record import Lifetime, Tier
+from recollect.values.record import Lifetime, Tier
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import msgspec
 
-from recollect.errors import PresetError
 from recollect.policies import importance, secrets
 from recollect.presets import Preset, names
+from recollect.values.errors import PresetError
 
 
 def builtin(name: str) -> Preset:

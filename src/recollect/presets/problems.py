@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from recollect.errors import PresetError
 from recollect.presets import Preset
 from recollect.presets.files import table
+from recollect.values.errors import PresetError
 
 
 def explain(message: str, data: dict[str, Any], origin: str) -> PresetError:

@@ -7,16 +7,16 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from recollect.errors import InputError, RecollectError, StoreError
 from recollect.memory import Memory
+from recollect.proving.postgres.attacks import attacks
+from recollect.proving.postgres.isolation import Attack, Names, Outcome, Siege
 from recollect.proving.verbs import VERBS, Prey, Verb, furnish, leak
-from recollect.record import new_id
 from recollect.stores import open_store, split
-from recollect.stores.postgres.attacks import attacks
+from recollect.stores.postgres.admin.status import bypasses
 from recollect.stores.postgres.connections import driver
-from recollect.stores.postgres.isolation import Attack, Names, Outcome, Siege
-from recollect.stores.postgres.status import bypasses
 from recollect.stores.postgres.store import Postgres
+from recollect.values.errors import InputError, RecollectError, StoreError
+from recollect.values.record import new_id
 
 
 class Proof(NamedTuple):

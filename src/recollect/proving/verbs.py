@@ -10,9 +10,9 @@ import io
 from collections.abc import Callable, Sized
 from typing import Any, NamedTuple
 
-from recollect.errors import RecollectError
 from recollect.memory import Memory
-from recollect.record import new_id
+from recollect.values.errors import RecollectError
+from recollect.values.record import new_id
 
 
 class Prey(NamedTuple):

@@ -12,18 +12,19 @@ from typing import Any
 
 import msgspec
 
-from recollect import forking, validation
 from recollect.audit import AuditLog
-from recollect.errors import InputError, NotFoundError
 from recollect.policies.ranking import Evidence, Part, Score, WeightedSum, dedupe
 from recollect.policies.secrets import Screen, find
 from recollect.presets import Preset
 from recollect.recall.hits import Explanation
 from recollect.recall.recall import recall
 from recollect.recall.sources import Bound, Found, Source
-from recollect.record import EPOCH, Record
+from recollect.runtime import forking
 from recollect.stores.audit import Entry
 from recollect.text.reading import read
+from recollect.values import validation
+from recollect.values.errors import InputError, NotFoundError
+from recollect.values.record import EPOCH, Record
 from recollect.view import View
 
 MEMORY, AUDIT = "memory", "audit"

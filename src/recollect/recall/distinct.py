@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.recall.hits import Hit
-from recollect.record import Record
 from recollect.text.words import normal
+from recollect.values.record import Record
 
 
 def distinct(found: Sequence[Hit], same_above: float | None) -> list[Hit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from recollect.policies.ranking import Part, Score
-from recollect.record import Record
+from recollect.values.record import Record
 
 
 class Explanation(msgspec.Struct, frozen=True):

@@ -12,10 +12,10 @@ from recollect.policies.ranking import Calibrated
 from recollect.recall import lexical
 from recollect.recall.calibrated import Lending, Moments, Neighbours, lendings
 from recollect.recall.lexical import word_weight
-from recollect.stores.fts import MOST_TERMS, word_terms
 from recollect.stores.port import Place
 from recollect.stores.shortlist import Positions, Shortlist
 from recollect.text.query import TextQuery
+from recollect.text.terms import MOST_TERMS, index_entries
 from recollect.text.times import Asked, closeness
 
 Floats = NDArray[np.float32]
@@ -165,12 +165,12 @@ def _coverage(shortlist: Shortlist, wish: TextQuery) -> Floats:
     covered = np.zeros(size, np.float32)
     for word in wish.words[:MOST_TERMS]:
         # A word of Chinese or Thai stands under several entries of the index, and ß under ss.
-        entries = list(word_terms(TextQuery((word,))))
+        entries = index_entries(TextQuery((word,)))
         weights[word] = word_weight(min((whole.frequency.get(e, 0) for e in entries), default=0), whole.memories)
         share = np.zeros(size, np.float32)
         for entry in entries:
             share[shortlist.words.get(entry, _NOWHERE)] += 1.0 / len(entries)
-        for entry in word_terms(TextQuery((word,), loose=True)) if shortlist.loose else ():
+        for entry in index_entries(TextQuery((word,), loose=True)) if shortlist.loose else ():
             at = shortlist.loose.get(entry, _NOWHERE)
             share[at] = np.maximum(share[at], np.float32(_LOOSE_WORTH))
         covered += np.float32(weights[word]) * share

@@ -10,17 +10,17 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import InputError
-from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.recall import Asking, Question
-from recollect.record import Record
 from recollect.stores.integrity import intact
 from recollect.stores.port import After, Order, by_place
 from recollect.text.times import point, span
+from recollect.values import validation
+from recollect.values.errors import InputError
+from recollect.values.filters import Filter
+from recollect.values.record import Record
 from recollect.view import View
 
 SortBy = Literal["relevance", "newest", "oldest", "importance"]

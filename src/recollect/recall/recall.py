@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect import imports, validation
-from recollect.errors import ModelError
-from recollect.filters import Filter
 from recollect.policies.decay import Decay
 from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score
 from recollect.recall.distinct import distinct, saying
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.recall.relevance import relevance
-from recollect.record import TIERS, Record, moved
+from recollect.runtime import imports
 from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
 from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
 from recollect.text.times import Asked, asked_time, point
+from recollect.values import validation
+from recollect.values.errors import ModelError
+from recollect.values.filters import Filter
+from recollect.values.record import TIERS, Record, moved
 from recollect.view import View
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import InputError
-from recollect.record import Address, parse_time
+from recollect.values import validation
+from recollect.values.errors import InputError
+from recollect.values.record import Address, parse_time
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):

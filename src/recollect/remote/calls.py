@@ -15,11 +15,11 @@ import msgspec
 from msgspec.structs import astuple
 
 from recollect import presets
-from recollect.errors import AccessError, InputError, StoreError, UnavailableError
-from recollect.record import Address, Record, UnsavedRecord, utc_now
 from recollect.remote import is_deferred
 from recollect.remote.client import Client
 from recollect.remote.operations import FACETS, OPERATIONS, facet, function, signature
+from recollect.values.errors import AccessError, InputError, StoreError, UnavailableError
+from recollect.values.record import Address, Record, UnsavedRecord, utc_now
 from recollect.verbs.export import Imported, Progress, Target, read_from, written_to
 from recollect.view import View
 

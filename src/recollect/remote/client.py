@@ -14,11 +14,12 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from recollect import imports, validation
-from recollect.errors import AccessError, InputError, StoreError, UnavailableError
-from recollect.record import Record
 from recollect.remote import wire
 from recollect.remote.operations import OPERATIONS, Operation, Signature
+from recollect.runtime import imports
+from recollect.values import validation
+from recollect.values.errors import AccessError, InputError, StoreError, UnavailableError
+from recollect.values.record import Record
 
 if TYPE_CHECKING:
     import httpx

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from recollect import errors
-from recollect.errors import InputError, RecollectError, StoreError
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.remote.operations import Signature
+from recollect.values import errors
+from recollect.values.errors import InputError, RecollectError, StoreError
 
 ANY = "any"
 """In a query: None in place of a default that is something else, as in `state=any`."""

@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recollect.errors import AccessError, InputError, NotFoundError
 from recollect.remote.wire import address_of, header
 from recollect.server.access.caller import PARTS, Caller, UnknownCallerError
 from recollect.server.access.vault import Key, Person, check_may_make
 from recollect.server.asked import Answer, Asked, as_json
 from recollect.server.serving import Serving
+from recollect.values.errors import AccessError, InputError, NotFoundError
 
 T = TypeVar("T")
 

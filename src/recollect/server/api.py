@@ -15,10 +15,8 @@ from typing import Any, NamedTuple, Union, cast, get_args, get_origin
 import msgspec
 
 from recollect import __version__, tools
-from recollect.errors import InputError
 from recollect.facets.knowledge.documents import place_of as knowledge_place
 from recollect.memory import Memory, view_of
-from recollect.record import Record
 from recollect.remote import wire
 from recollect.remote.calls import About
 from recollect.remote.operations import OPERATIONS, Operation, Parameter, Signature, signature
@@ -29,6 +27,8 @@ from recollect.server.problems import StaleError
 from recollect.server.replays import replayed, without_vectors
 from recollect.server.serving import Serving
 from recollect.stores.port import Place
+from recollect.values.errors import InputError
+from recollect.values.record import Record
 from recollect.view import View
 
 _LONGEST_NAME = 200

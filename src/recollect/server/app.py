@@ -12,7 +12,6 @@ from litestar import Litestar, Request, Response, get
 from litestar.exceptions import HTTPException
 from litestar.types import ControllerRouterHandler
 
-from recollect.errors import InputError, RecollectError
 from recollect.remote import wire
 from recollect.remote.wire import ADDRESS, header
 from recollect.server.asked import JSON, Answer
@@ -21,6 +20,7 @@ from recollect.server.carrying import LeftError, asked_of, guarded, refusal, res
 from recollect.server.counting import counted, trace_of
 from recollect.server.problems import CONTENT_TYPE, EncodingError
 from recollect.server.serving import Serving
+from recollect.values.errors import InputError, RecollectError
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

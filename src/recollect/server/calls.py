@@ -10,9 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
-from recollect.errors import RecollectError
 from recollect.memory import Memory
-from recollect.record import SCHEMA_VERSION
 from recollect.remote import wire
 from recollect.server import openapi
 from recollect.server.access.caller import Caller
@@ -30,6 +28,8 @@ from recollect.server.carrying import (
 from recollect.server.problems import TooLargeError, TooSlowError
 from recollect.server.router import EXPORT, IMPORT, MethodError, Route, match
 from recollect.server.serving import Serving
+from recollect.values.errors import RecollectError
+from recollect.values.record import SCHEMA_VERSION
 
 ROOT = "/v1"
 LINES = "application/x-ndjson"

@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl
 import msgspec
 from litestar import Response
 
-from recollect.errors import RecollectError
 from recollect.remote import wire
 from recollect.server import spans
 from recollect.server.asked import Answer, Asked
@@ -25,6 +24,7 @@ from recollect.server.problems import (
     problem_of,
 )
 from recollect.server.serving import Serving
+from recollect.values.errors import RecollectError
 
 
 class LeftError(Exception):

@@ -12,16 +12,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.errors import (
-    AccessError,
-    ConcurrencyError,
-    ConflictError,
-    DiskFullError,
-    InputError,
-    NotFoundError,
-    RecollectError,
-)
-from recollect.record import new_id, parse_time
 from recollect.remote.wire import address_of
 from recollect.server.access.caller import Caller
 from recollect.server.access.vault import PLACE
@@ -30,6 +20,16 @@ from recollect.server.problems import DoneError, UnderWayError
 from recollect.stores.audit import Entry, on_request
 from recollect.stores.port import Place, Store
 from recollect.stores.shelves import Thing
+from recollect.values.errors import (
+    AccessError,
+    ConcurrencyError,
+    ConflictError,
+    DiskFullError,
+    InputError,
+    NotFoundError,
+    RecollectError,
+)
+from recollect.values.record import new_id, parse_time
 
 HEADER = "idempotency-key"
 _SHELF = "answers"

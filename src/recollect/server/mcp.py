@@ -14,11 +14,11 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from recollect import __version__, tools
-from recollect.errors import AccessError, InputError, NotFoundError, RecollectError
 from recollect.memory import Memory
 from recollect.server import resources
 from recollect.server.resources import LATEST, MIME_TYPE, SCHEME
 from recollect.tools import Tool
+from recollect.values.errors import AccessError, InputError, NotFoundError, RecollectError
 
 T = TypeVar("T")
 

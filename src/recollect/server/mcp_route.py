@@ -12,7 +12,6 @@ from typing import Any
 from litestar import Litestar, asgi
 from litestar.types import ControllerRouterHandler
 
-from recollect.errors import RecollectError
 from recollect.memory import Memory
 from recollect.remote import wire
 from recollect.server.asked import Asked
@@ -20,6 +19,7 @@ from recollect.server.carrying import asked_of, refusal, send_answer
 from recollect.server.mcp import Seen, serve_each
 from recollect.server.recalls import TOOLS
 from recollect.server.serving import Serving
+from recollect.values.errors import RecollectError
 
 PATH = "/mcp"
 _seen: ContextVar[Seen] = ContextVar("seen")

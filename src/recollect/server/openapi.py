@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from recollect import __version__
-from recollect.record import Address
 from recollect.remote import wire
 from recollect.remote.calls import About
 from recollect.remote.operations import OPERATIONS
@@ -18,6 +17,7 @@ from recollect.server.api import form
 from recollect.server.idempotency import HEADER
 from recollect.server.router import EXPORT, IMPORT, ROUTES, Route
 from recollect.tools import Tool
+from recollect.values.record import Address
 from recollect.verbs.export import Imported
 
 _NAME = {"type": "string", "minLength": 1, "maxLength": 192, "pattern": "^[A-Za-z0-9._~%-]+$"}

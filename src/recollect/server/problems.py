@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from recollect import errors
-from recollect.errors import RecollectError
 from recollect.remote.wire import Problem
 from recollect.server.access.caller import ProviderError, UnknownCallerError
+from recollect.values import errors
+from recollect.values.errors import RecollectError
 
 _STATUS: dict[type[RecollectError], int] = {
     ProviderError: 502,

@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from recollect.errors import ConflictError, RecollectError
 from recollect.server.access.vault import PLACE
 from recollect.stores.port import Place, Store
 from recollect.stores.shelves import Thing
+from recollect.values.errors import ConflictError, RecollectError
 
 VERBS = frozenset(("recall", "query", "context", "consult", "orient"))
 TOOLS = frozenset(("recall", "consult", "memory_search", "search_my_memories"))

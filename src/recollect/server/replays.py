@@ -10,15 +10,15 @@ from typing import Any, cast
 import msgspec
 
 from recollect.audit import with_words
-from recollect.errors import RecollectError
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hit
-from recollect.record import Record
 from recollect.remote import wire
 from recollect.remote.operations import OPERATIONS, Operation, signature
 from recollect.server.asked import Answer, Asked
 from recollect.stores.audit import Entry
 from recollect.stores.shelves import names
+from recollect.values.errors import RecollectError
+from recollect.values.record import Record
 from recollect.verbs.forget import Receipt
 
 

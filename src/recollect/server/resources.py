@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from recollect.errors import InputError, NotFoundError
 from recollect.memory import Memory
-from recollect.record import Record, utc_now
+from recollect.values.errors import InputError, NotFoundError
+from recollect.values.record import Record, utc_now
 
 SCHEME = "recollect://"
 MIME_TYPE = "application/json"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from recollect.errors import NotFoundError
 from recollect.remote.operations import OPERATIONS, Rank
 from recollect.server import accounts, api
 from recollect.server.access.caller import Caller
 from recollect.server.asked import Answer, Asked
 from recollect.server.serving import Serving
+from recollect.values.errors import NotFoundError
 
 Work = Callable[[Serving, Caller, Asked], Answer]
 

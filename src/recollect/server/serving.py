@@ -11,9 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from recollect.errors import AccessError, InputError, RecollectError
 from recollect.memory import Memory, view_of
-from recollect.record import utc_now
 from recollect.server.access.caller import Caller, UnknownCallerError, same
 from recollect.server.access.vault import LOGINS_AT_ONCE, Vault
 from recollect.server.asked import Asked
@@ -21,6 +19,8 @@ from recollect.server.idempotency import Answers
 from recollect.server.limits import Buckets, Limits, Turns
 from recollect.server.metrics import Metrics, Timed
 from recollect.server.recalls import Recalls
+from recollect.values.errors import AccessError, InputError, RecollectError
+from recollect.values.record import utc_now
 
 T = TypeVar("T")
 COOKIE = "recollect"

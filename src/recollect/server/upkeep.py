@@ -7,9 +7,9 @@ import random
 import threading
 from collections.abc import Iterator
 
-from recollect.errors import InputError, RecollectError
 from recollect.memory import Memory, view_of
 from recollect.stores.port import Administered, Store
+from recollect.values.errors import InputError, RecollectError
 
 _FIRST_SECONDS = 10.0
 """Seconds before the first run: a start answers its first questions before it looks for what it missed."""

@@ -15,11 +15,11 @@ from typing import Any
 
 import anyio.to_thread
 
-from recollect.errors import RecollectError
-from recollect.filters import Filter
 from recollect.memory import Memory, view_of
-from recollect.record import Address
 from recollect.stores.port import OnDisk, Place
+from recollect.values.errors import RecollectError
+from recollect.values.filters import Filter
+from recollect.values.record import Address
 
 _MOST = 8
 """Workspaces that are got ready: the largest, which take longest."""

@@ -6,8 +6,8 @@ import os
 from importlib import import_module
 from typing import Any
 
-from recollect.errors import InputError
 from recollect.stores.port import Store
+from recollect.values.errors import InputError
 
 _STORES = {
     "sqlite": ("recollect.stores.sqlite.folder", "SqliteFolder"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from recollect.record import Lifetime, Role, Tier
+from recollect.values.record import Lifetime, Role, Tier
 
 REQUIRED: Any = object()
 Way = Literal["plain", "time", "strings", "json"]

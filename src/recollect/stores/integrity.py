@@ -1,12 +1,15 @@
-"""Memories that are not as they were written: they are logged and left out of what callers see."""
+"""Finding what is not as it was written. Damaged memories are logged and left out of what callers see."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
 
-from recollect.record import Record
-from recollect.stores.port import Place
+from recollect.stores.audit import check
+from recollect.stores.port import Administered, Checked, Damage, OnDisk, Place, Store
+from recollect.values.errors import StoreError
+from recollect.values.filters import Filter
+from recollect.values.record import Address, Record, Tier, utc_now
 
 CHANGED = "does not match its checksum: it was changed outside recollect"
 
@@ -38,3 +41,37 @@ def log_damage(place: Place, where: str, problem: str) -> None:
 def damage_note(count: int) -> str:
     """For the report of an answer that lacks something."""
     return f"{count:,} damaged {'memory is' if count == 1 else 'memories are'} left out: see `recollect doctor`"
+
+
+def damaged(store: Store, place: Place) -> list[Damage]:
+    """Of what a store has of a place, but for its audit log."""
+    found = store.damage(place) if isinstance(store, Checked) else []
+    return found if isinstance(store, OnDisk) else [*found, *_changed(store, place)]
+
+
+def _changed(store: Store, place: Place) -> Iterator[Damage]:
+    """Memories that are not as they were written, where only the store itself knows how it keeps them."""
+    tiers: tuple[Tier, ...] = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
+    for record in store.scan(Filter(Address(*place), utc_now(), None, tiers)):
+        if not is_intact(record):
+            yield Damage(record.id, CHANGED)
+
+
+def all_places(store: Store) -> list[Place]:
+    """Of all tenants."""
+    tenants = store.tenants() if isinstance(store, Administered) else ["default"]
+    return [place for tenant in tenants for place in store.places(tenant)]
+
+
+def damage_in(store: Store, place: Place) -> list[Damage]:
+    """Of the files of a place and of its audit log."""
+    found: list[Damage] = []
+    try:
+        found += damaged(store, place)
+        # Counted first: an entry that another process appends in between is one more, and none that is missing.
+        written = store.written(place)
+        found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), written)]
+    except StoreError as error:
+        if not found:
+            found.append(Damage("files", str(error)))
+    return found

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 
 import msgspec
 
-from recollect.filters import Filter
 from recollect.policies.decay import Decay
-from recollect.record import Record
 from recollect.stores.audit import Entry, UndoSize
+from recollect.values.filters import Filter
+from recollect.values.record import Record
 
 if TYPE_CHECKING:
     from recollect.stores.shelves import Thing

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.filters import ANY_OF, PRIVATE_KINDS, SAME, WALLED, Filter
-from recollect.record import Address, Record, from_micros, to_micros
 from recollect.stores.fields import FIELDS, Field
 from recollect.stores.port import After, By, Order, Place
+from recollect.values.filters import ANY_OF, PRIVATE_KINDS, SAME, WALLED, Filter
+from recollect.values.record import Address, Record, from_micros, to_micros
 
 COLUMNS = [*(field.sql for field in FIELDS), "text", "data"]
 """Of a memory, in the order of `to_values` and `to_record`."""

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.port import Place
+from recollect.values.record import SCHEMA_VERSION, Record
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Hours = Annotated[float, msgspec.Meta(gt=0.0)]

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import ConflictError
-from recollect.record import EPOCH, from_micros, to_micros
+from recollect.values.errors import ConflictError
+from recollect.values.record import EPOCH, from_micros, to_micros
 
 PAGE = 500
 COLUMNS = "shelf, key, body, parent, account, agent, version, created_at, changed_at"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from recollect.record import Record
+from recollect.values.record import Record
 
 KEPT, SECONDS = 256, 5.0
 

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import NamedTuple, Protocol
 
-from recollect import forking
+from recollect.runtime import forking
 from recollect.stores.touches import SECONDS
 
 _TRIES = 5

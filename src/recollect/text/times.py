@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.errors import InputError
-from recollect.record import parse_time
+from recollect.values.errors import InputError
+from recollect.values.record import parse_time
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError, SecretError
 from recollect.memory import Memory
 from recollect.policies.secrets import find
 from recollect.presets import Preset
@@ -27,6 +26,7 @@ from recollect.tools.knowledge import SearchAtlasuxKnowledge
 from recollect.tools.notebook import MemoryDelete, MemorySearch, MemoryStore
 from recollect.tools.scratchpad import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
 from recollect.tools.verbs import List, Recall, SearchMyMemories
+from recollect.values.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError, SecretError
 
 __all__ = ["Tool", "all", "anthropic", "call", "mcp", "of", "openai"]
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import InputError
 from recollect.memory import Memory
+from recollect.values import validation
+from recollect.values.errors import InputError
 
 Result = dict[str, Any]
 Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=32)]

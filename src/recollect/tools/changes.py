@@ -6,10 +6,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from recollect import ids
-from recollect.errors import InputError
 from recollect.facets.scratchpad import SHELF
 from recollect.memory import Memory
+from recollect.text import short_ids
 from recollect.tools.base import (
     COUNT,
     NUMBER,
@@ -26,6 +25,7 @@ from recollect.tools.base import (
     returns,
 )
 from recollect.tools.verbs import told_kind
+from recollect.values.errors import InputError
 
 _Content = Annotated[str, Meta(min_length=1, max_length=10_000, description="What to remember: one fact.")]
 _Tags = Annotated[
@@ -101,7 +101,7 @@ class Revise(Arguments, frozen=True):
     importance: _Importance = None
 
     def run(self, memory: Memory) -> Result:
-        old = ids.resolve(memory, self.id)
+        old = short_ids.resolve(memory, self.id)
         with told_kind(memory):
             new = memory.revise(old, content=self.content, kind=self.kind, tags=self.tags, importance=self.importance)
         return {"id": new.id, "kind": new.kind, "importance": round(new.importance, 4), "replaces": old}
@@ -125,7 +125,7 @@ class Forget(Arguments, frozen=True):
     ] = None
 
     def run(self, memory: Memory) -> Result:
-        receipt = memory.forget(ids.resolve(memory, self.id), reason=self.reason)
+        receipt = memory.forget(short_ids.resolve(memory, self.id), reason=self.reason)
         return {"count": receipt.count, "ids": receipt.ids}
 
 
@@ -146,5 +146,5 @@ class Undo(Arguments, frozen=True):
     ] = None
 
     def run(self, memory: Memory) -> Result:
-        entry = memory.undo(None if self.change is None else ids.resolve_change(memory, self.change))
+        entry = memory.undo(None if self.change is None else short_ids.resolve_change(memory, self.change))
         return {"id": entry.id, "message": entry.message}

@@ -8,7 +8,6 @@ from msgspec import Meta
 
 from recollect.facets.conversations import Conversation, Status
 from recollect.memory import Memory
-from recollect.record import Tier
 from recollect.tools.base import (
     COUNT,
     NUMBER,
@@ -24,6 +23,7 @@ from recollect.tools.base import (
     perhaps,
     returns,
 )
+from recollect.values.record import Tier
 
 _Id = Annotated[str, Meta(min_length=1, max_length=64, description="The conversation's id or its ref code.")]
 _SHAPE: dict[str, dict[str, Any]] = {

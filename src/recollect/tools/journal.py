@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from recollect.errors import AccessError
 from recollect.facets.journal import MAX_CHARS, Journal
 from recollect.memory import Memory
-from recollect.record import moved
 from recollect.tools.base import TEXT, YES, Arguments, Fault, Result, returns
+from recollect.values.errors import AccessError
+from recollect.values.record import moved
 
 _WEEK = 7.0
 # What is too long is refused in the document's own words, and after blanks at the ends were taken off.

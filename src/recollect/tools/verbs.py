@@ -8,9 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from recollect.errors import InputError
 from recollect.memory import Memory
-from recollect.record import Record
 from recollect.tools.base import (
     COUNT,
     NUMBER,
@@ -26,6 +24,8 @@ from recollect.tools.base import (
     perhaps,
     returns,
 )
+from recollect.values.errors import InputError
+from recollect.values.record import Record
 
 _LONGEST = 4000
 """So much of one memory is shown."""

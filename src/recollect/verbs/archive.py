@@ -7,11 +7,11 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from recollect import validation
-from recollect.errors import ConflictError
 from recollect.policies.secrets import screen
-from recollect.record import Record, new_id
 from recollect.stores.port import Place, by_place
+from recollect.values import validation
+from recollect.values.errors import ConflictError
+from recollect.values.record import Record, new_id
 from recollect.view import View
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import msgspec
 
 from recollect.defaults import path_for
-from recollect.errors import AccessError, InputError, StoreError
-from recollect.record import new_id
-from recollect.stores.audit import check
-from recollect.stores.port import Administered, Damage, OnDisk, Place, Store
-from recollect.verbs.diagnose import damaged
+from recollect.stores.integrity import all_places, damage_in
+from recollect.stores.port import Damage, OnDisk, Store
+from recollect.values.errors import AccessError, InputError, StoreError
+from recollect.values.record import new_id
 from recollect.view import View
 
 
@@ -73,26 +72,6 @@ def _free(target: str | os.PathLike[str]) -> Path:
     if path.is_symlink() or path.is_file() or (path.exists() and any(path.iterdir())):
         raise InputError("target", f"{path} is there already; give a folder that is new or empty")
     return path
-
-
-def all_places(store: Store) -> list[Place]:
-    """Of all tenants."""
-    tenants = store.tenants() if isinstance(store, Administered) else ["default"]
-    return [place for tenant in tenants for place in store.places(tenant)]
-
-
-def damage_in(store: Store, place: Place) -> list[Damage]:
-    """Of the files of a place and of its audit log."""
-    found: list[Damage] = []
-    try:
-        found += damaged(store, place)
-        # Counted first: an entry that another process appends in between is one more, and none that is missing.
-        written = store.written(place)
-        found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), written)]
-    except StoreError as error:
-        if not found:
-            found.append(Damage("files", str(error)))
-    return found
 
 
 def _verified(copy: Store, partial: str, path: str) -> tuple[Damage, ...]:

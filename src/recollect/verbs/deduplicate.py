@@ -9,12 +9,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from recollect import validation
-from recollect.errors import InputError
-from recollect.record import Record, joined_sources
 from recollect.stores.port import Place, by_place
 from recollect.text.words import normal
-from recollect.validation import MAX_REFERENCES, MAX_TAGS
+from recollect.values import validation
+from recollect.values.errors import InputError
+from recollect.values.record import Record, joined_sources
+from recollect.values.validation import MAX_REFERENCES, MAX_TAGS
 from recollect.verbs.archive import memories_text
 from recollect.view import View
 

@@ -9,17 +9,16 @@ from typing import Literal
 
 import msgspec
 
-from recollect import validation
 from recollect.audit import AuditLog, with_words
-from recollect.errors import AccessError, CorruptionError
-from recollect.filters import Filter
 from recollect.policies.decay import strength
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
-from recollect.record import Address, Record, State, Tier, moved, render, utc_now
 from recollect.stores.audit import Entry
-from recollect.stores.integrity import CHANGED, is_intact
-from recollect.stores.port import Advised, Checked, Damage, OnDisk, Place, Store
+from recollect.stores.integrity import CHANGED, damaged, is_intact
+from recollect.stores.port import Advised, Checked, Damage, Place
+from recollect.values import validation
+from recollect.values.errors import AccessError, CorruptionError
+from recollect.values.record import Record, State, moved, render
 from recollect.verbs import deduplicate
 from recollect.verbs.revise import successors
 from recollect.view import View
@@ -217,20 +216,6 @@ def verify(view: View) -> list[Damage]:
     if not view.whole:
         raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
     return [_named(view, place, one) for place in view.checked_places() for one in damaged(view.store, place)]
-
-
-def damaged(store: Store, place: Place) -> list[Damage]:
-    """Of what a store has of a place, but for its audit log."""
-    found = store.damage(place) if isinstance(store, Checked) else []
-    return found if isinstance(store, OnDisk) else [*found, *_changed(store, place)]
-
-
-def _changed(store: Store, place: Place) -> Iterator[Damage]:
-    """Memories that are not as they were written, where only the store itself knows how it keeps them."""
-    tiers: tuple[Tier, ...] = ("account",) if place.workspace is None else ("workspace", "channel", "conversation")
-    for record in store.scan(Filter(Address(*place), utc_now(), None, tiers)):
-        if not is_intact(record):
-            yield Damage(record.id, CHANGED)
 
 
 def _missing(view: View) -> Iterator[Damage]:

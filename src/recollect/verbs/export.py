@@ -12,17 +12,17 @@ from typing import IO, Any, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from recollect import validation
-from recollect.errors import AccessError, ConflictError, InputError, shown
-from recollect.filters import belongs_to
 from recollect.policies.secrets import screen, screen_name
-from recollect.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.stores.audit import TEXTS
 from recollect.stores.integrity import CHANGED, is_intact, log_damage
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
+from recollect.values import validation
+from recollect.values.errors import AccessError, ConflictError, InputError, shown
+from recollect.values.filters import belongs_to
+from recollect.values.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.verbs.archive import memories_text
-from recollect.verbs.quota import keep_quota
+from recollect.verbs.remember.quota import keep_quota
 from recollect.view import View
 
 Target = str | os.PathLike[str] | IO[bytes]

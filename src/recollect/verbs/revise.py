@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, InputError
-from recollect.filters import PRIVATE_KINDS
-from recollect.record import Record
 from recollect.stores.port import Place
-from recollect.verbs.draft import draft, signed
+from recollect.values.errors import ConflictError, InputError
+from recollect.values.filters import PRIVATE_KINDS
+from recollect.values.record import Record
+from recollect.verbs.remember.draft import draft, signed
 from recollect.view import View
 
 _TOGETHER = 500

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from recollect import validation
-from recollect.errors import ConflictError, NotFoundError
-from recollect.filters import is_private
-from recollect.record import Record
 from recollect.stores.audit import Entry
 from recollect.stores.port import KNOWLEDGE, Before, Place
 from recollect.stores.shelves import names
+from recollect.values import validation
+from recollect.values.errors import ConflictError, NotFoundError
+from recollect.values.filters import is_private
+from recollect.values.record import Record
 from recollect.view import CHANGES, INSIDE, View
 
 _TRIES = 50

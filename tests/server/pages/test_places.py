@@ -15,8 +15,8 @@ from support.furnished import EVIL, SECRET, Furnished, lax
 from support.served import Served, served
 
 from recollect import Memory, NotFoundError
-from recollect.facets.reviews import Reviews
 from recollect.memory import view_of
+from recollect.server.reviews import Reviews
 
 
 @pytest.fixture

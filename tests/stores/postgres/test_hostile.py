@@ -20,10 +20,10 @@ from support.deployed import Deployment, deployed
 
 from recollect import Memory
 from recollect.proving.isolation import Proof, besieged
+from recollect.proving.postgres.attacks import attacks
 from recollect.proving.verbs import VERBS, Prey, furnish, leak
 from recollect.stores import open_store
 from recollect.stores.port import Place
-from recollect.stores.postgres.attacks import attacks
 from recollect.stores.shelves import Thing
 
 pytestmark = pytest.mark.clause("ATL-18")

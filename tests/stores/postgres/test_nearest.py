@@ -11,14 +11,14 @@ from support.command_line import recollect
 from support.postgres import DSN, Server
 
 from recollect.conformance.samples import NOW, sample
-from recollect.filters import Filter
-from recollect.record import Address
 from recollect.stores import open_store
 from recollect.stores.port import Place, Store
+from recollect.stores.postgres.admin.nearest import Change, Indexer
 from recollect.stores.postgres.connections import Location
-from recollect.stores.postgres.nearest import Change, Indexer
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.text.reading import read
+from recollect.values.filters import Filter
+from recollect.values.record import Address
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(DSN), reason="needs a server of its own")]
 

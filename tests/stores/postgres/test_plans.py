@@ -15,7 +15,7 @@ from support.deployed import Deployment, deployed
 from recollect import Memory
 from recollect.stores import open_store
 from recollect.stores.port import Place
-from recollect.stores.postgres.setup import TABLES
+from recollect.stores.postgres.admin.setup import TABLES
 from recollect.stores.postgres.statements import Statement, whose
 from recollect.stores.postgres.store import Postgres
 

@@ -15,9 +15,9 @@ from support.writers import Writer, check
 
 from recollect import ConflictError, Memory
 from recollect.conformance.samples import sample
-from recollect.record import Address, Record
 from recollect.stores.port import Place
 from recollect.stores.postgres.store import Postgres
+from recollect.values.record import Address, Record
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,10 +11,10 @@ import pytest
 from support.postgres import DSN, Server
 
 from recollect import InputError, Memory
-from recollect.stores.postgres import moving
 from recollect.stores.postgres.connections import Location
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.store import Postgres
+from recollect.stores.postgres.tenants import moving
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(DSN), reason="needs servers of its own")]
 

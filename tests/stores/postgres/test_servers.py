@@ -21,10 +21,10 @@ from recollect import AccessError, ConcurrencyError, InputError, Memory, MovedEr
 from recollect.conformance.samples import sample
 from recollect.stores import open_store
 from recollect.stores.port import Place
-from recollect.stores.postgres import moving
+from recollect.stores.postgres.admin.nearest import Indexer
 from recollect.stores.postgres.connections import Location
-from recollect.stores.postgres.nearest import Indexer
 from recollect.stores.postgres.store import Postgres
+from recollect.stores.postgres.tenants import moving
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(DSN), reason="needs servers of its own")]
 
@@ -341,9 +341,9 @@ def test_a_tenant_moves_back_and_forth_while_many_write_and_read(pair: Pair) -> 
 MOVER = """
 import os, signal, sys
 from recollect import InputError, NotFoundError
-from recollect.stores.postgres import moving
+from recollect.stores.postgres.tenants import moving
 from recollect.stores.postgres.store import Postgres
-from recollect.stores.postgres.transfer import Side
+from recollect.stores.postgres.tenants.transfer import Side
 home, b, tenant = sys.argv[1:]
 begun, part = Side.transaction, ["start", 0]
 def counted(name, method):

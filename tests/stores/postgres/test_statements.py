@@ -19,7 +19,7 @@ from recollect import Memory
 from recollect.conformance import StoreConformance
 from recollect.stores import open_store
 from recollect.stores.port import Store
-from recollect.stores.postgres import setup
+from recollect.stores.postgres.admin import setup
 from recollect.stores.postgres.connections import Location
 
 pytestmark = pytest.mark.slow

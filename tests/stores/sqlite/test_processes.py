@@ -419,7 +419,7 @@ def test_a_memory_can_be_closed_while_threads_still_write(store_url: str) -> Non
         thread.join(30)
         assert not thread.is_alive()
     memory.close()
-    assert all(type(problem).__module__ == "recollect.errors" for problem in problems)
+    assert all(type(problem).__module__ == "recollect.values.errors" for problem in problems)
     with Memory(store_url) as again:
         assert sound(again)
 

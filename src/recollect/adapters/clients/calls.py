@@ -10,16 +10,16 @@ from typing import Any, Literal, cast, get_args
 
 import msgspec
 
-from recollect import validation
 from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, given, last_of, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
-from recollect.errors import InputError, RecollectError, SecretError
+from recollect.facets.conversations.persist import keep
 from recollect.memory import Memory
 from recollect.policies.extraction import Said, extract
 from recollect.policies.injection import Placing, SystemMessages
 from recollect.policies.secrets import find
-from recollect.verbs.persist import keep
+from recollect.values import validation
+from recollect.values.errors import InputError, RecollectError, SecretError
 
 OnError = Literal["warn", "raise"]
 Storing = Literal["facts", "turns"]

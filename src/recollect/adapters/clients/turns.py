@@ -11,8 +11,8 @@ import msgspec
 from recollect.context import OPEN, blocks, unrepeated, without
 from recollect.context.messages import SYSTEM, Message, result_of, text_of
 from recollect.policies.injection import Placing
-from recollect.record import Role
 from recollect.text.echo import unechoed
+from recollect.values.record import Role
 
 
 class Heard(NamedTuple):

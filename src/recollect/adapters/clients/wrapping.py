@@ -12,9 +12,9 @@ from recollect.adapters.clients.calls import Call, OnError, Storing, Wrapping, o
 from recollect.adapters.clients.streams import AsyncManager, AsyncStream, Manager, Stream, threaded
 from recollect.adapters.clients.turns import Reply, Shape
 from recollect.aio import AsyncMemory
-from recollect.errors import InputError
 from recollect.memory import Memory
 from recollect.policies.injection import Placing, SystemMessages
+from recollect.values.errors import InputError
 
 C = TypeVar("C")
 

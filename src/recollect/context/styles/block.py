@@ -8,9 +8,9 @@ from recollect.policies.injection import Block
 from recollect.policies.ranking import content_hash
 from recollect.recall.hits import Hits
 from recollect.recall.recall import recall
-from recollect.record import Record, local
 from recollect.text.fence import CLOSE, DATA, OPEN, inside
-from recollect.text.short import shortened
+from recollect.text.short_ids import shortened
+from recollect.values.record import Record, local
 
 _HEAD = f"{OPEN}\nWhat you remember that may matter here, best first, each with its {{}}. {DATA}"
 _PLAIN = str.maketrans("()[]", "    ")

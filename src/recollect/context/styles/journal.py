@@ -10,10 +10,10 @@ from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, Section
 from recollect.policies.injection import Diary
 from recollect.policies.retention import in_window
-from recollect.record import Record, local, moved
 from recollect.stores.port import Order
 from recollect.text.fence import CLOSE, DATA, OPEN, inside
-from recollect.verbs.draft import WHITEBOARD
+from recollect.values.record import Record, local, moved
+from recollect.verbs.remember.draft import WHITEBOARD
 from recollect.view import View
 
 CORE, JOURNAL = "core", "journal"

@@ -12,7 +12,7 @@ from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, LeftOut, Section
 from recollect.policies.injection import Notes
 from recollect.policies.ranking import recent_bonus, words
-from recollect.record import Record
+from recollect.values.record import Record
 from recollect.view import View
 
 HEAD = "[Memories]"

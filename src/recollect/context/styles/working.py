@@ -10,8 +10,8 @@ from recollect.policies.injection import Working
 from recollect.policies.ranking import content_hash
 from recollect.recall import consult as federation
 from recollect.recall.consult import MEMORY, MOST, Result
-from recollect.record import local
 from recollect.text.fence import CLOSE, DATA, OPEN, inside
+from recollect.values.record import local
 
 _KNOWLEDGE = "knowledge"
 """The source whose findings have a section of their own."""

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect import validation
-from recollect.errors import AccessError, InputError
 from recollect.facets.knowledge.documents import (
     SHELF,
     Change,
@@ -31,9 +29,11 @@ from recollect.facets.knowledge.searching import ALLOWED, allowed, ranked
 from recollect.policies.ranking import Calibrated
 from recollect.policies.secrets import screen_name
 from recollect.stores.shelves import Thing, names
+from recollect.values import validation
+from recollect.values.errors import AccessError, InputError
 from recollect.verbs.archive import checked_reason
 from recollect.verbs.forget import Receipt, scrub
-from recollect.verbs.lineage import drop_undos
+from recollect.verbs.forget.lineage import drop_undos
 from recollect.view import View
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import NotFoundError
 from recollect.policies.ranking import Score
 from recollect.recall.hits import Explanation, Hit
-from recollect.record import Address
 from recollect.stores.port import KNOWLEDGE, Place
 from recollect.stores.shelves import Thing
+from recollect.values.errors import NotFoundError
+from recollect.values.record import Address
 from recollect.view import View
 
 KIND = "knowledge"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from recollect.errors import InputError, SecretError
 from recollect.facets.knowledge.documents import (
     GENERAL,
     KIND,
@@ -20,10 +19,11 @@ from recollect.facets.knowledge.documents import (
 )
 from recollect.facets.knowledge.masking import mask
 from recollect.policies.secrets import find
-from recollect.record import Address, Record, digest, new_id
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing, names
-from recollect.verbs.quota import relieve
+from recollect.values.errors import InputError, SecretError
+from recollect.values.record import Address, Record, digest, new_id
+from recollect.verbs.remember.quota import relieve
 from recollect.view import View
 
 if TYPE_CHECKING:

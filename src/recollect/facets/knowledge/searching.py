@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect import validation
 from recollect.facets.knowledge.documents import KIND, SHELF, Document, Passage, inside, place_of
 from recollect.policies.decay import NoDecay
 from recollect.policies.ranking import Ranking
@@ -12,6 +11,7 @@ from recollect.recall.consult import formula
 from recollect.recall.hits import Hit
 from recollect.recall.recall import Asking, Question
 from recollect.recall.sources import Found
+from recollect.values import validation
 from recollect.view import View
 
 ALLOWED = "knowledge.categories"

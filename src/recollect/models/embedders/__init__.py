@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import InputError
 from recollect.models.embedders import manifest
 from recollect.models.embedders.base import Embedder, Scale
+from recollect.values.errors import InputError
 
 __all__ = ["Embedder", "Scale", "available", "open_embedder"]
 

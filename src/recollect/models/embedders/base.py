@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
-from recollect.errors import InputError, ModelError
+from recollect.values.errors import InputError, ModelError
 
 if TYPE_CHECKING:
     import numpy as np

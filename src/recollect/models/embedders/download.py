@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
-from recollect.errors import ModelError
+from recollect.values.errors import ModelError
 
 Progress = Callable[[int, int], None]
 """Called with how many bytes there are, and how many there will be."""

@@ -9,13 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect import forking, imports, validation
-from recollect.errors import InputError, ModelError
 from recollect.models.embedders import manifest
 from recollect.models.embedders.base import Scale, listed, normalized
 from recollect.models.embedders.manifest import Pooling
 from recollect.models.embedders.native import native
 from recollect.models.embedders.tokenizer import load_tokenizer
+from recollect.runtime import forking, imports
+from recollect.values import validation
+from recollect.values.errors import InputError, ModelError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from recollect.errors import InputError
 from recollect.models.embedders.base import Scale
+from recollect.values.errors import InputError
 
 Pooling = Literal["cls", "mean"]
 """How the vectors of a text's tokens become one: the first token's, or the mean of all."""

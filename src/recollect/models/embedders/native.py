@@ -10,8 +10,8 @@ import atexit
 import threading
 from types import TracebackType
 
-from recollect import forking
-from recollect.errors import ModelError
+from recollect.runtime import forking
+from recollect.values.errors import ModelError
 
 
 class _Native:

@@ -22,10 +22,10 @@ from typing import IO
 import msgspec
 from filelock import FileLock, Timeout
 
-from recollect.errors import ModelError
 from recollect.models.embedders import manifest
 from recollect.models.embedders.download import Progress, download, shown
 from recollect.models.embedders.manifest import Model
+from recollect.values.errors import ModelError
 
 _LARGEST_ARCHIVE = 1 << 30
 _PATIENCE_SECONDS = 600.0

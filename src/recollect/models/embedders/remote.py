@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect import imports, validation
-from recollect.errors import InputError
 from recollect.models.embedders.base import Scale, listed, normalized
 from recollect.models.endpoint import Endpoint, Service
+from recollect.runtime import imports
+from recollect.values import validation
+from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
     from recollect.models.embedders.base import Floats

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from recollect.errors import ModelError
 from recollect.models.embedders.wordpiece import WordPiece, pad_id, supports
+from recollect.values.errors import ModelError
 
 
 class Tokenizer(Protocol):

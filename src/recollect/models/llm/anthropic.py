@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import InputError
 from recollect.models.endpoint import PassingError, Service, one_line
 from recollect.models.llm.base import Role
 from recollect.models.llm.chat import Chat
+from recollect.values.errors import InputError
 
 ANTHROPIC = "https://api.anthropic.com"
 _PASSING = ("overloaded_error", "api_error", "rate_limit_error", "timeout_error")

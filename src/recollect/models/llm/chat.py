@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from recollect import validation
-from recollect.errors import InputError
 from recollect.models.endpoint import Endpoint, RefusedError, Service
 from recollect.models.llm.base import LONGEST_NAME, Message, Role
+from recollect.values import validation
+from recollect.values.errors import InputError
 
 _MOST_TOKENS = 1_000_000
 _RENAMED = {"max_tokens": "max_completion_tokens"}

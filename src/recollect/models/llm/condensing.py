@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import ModelError
 from recollect.models.llm.base import Llm, Message
 from recollect.models.llm.summary import summarise
 from recollect.text.sentences import sentences
+from recollect.values import validation
+from recollect.values.errors import ModelError
 
 if TYPE_CHECKING:
     from recollect.models.llm.summary import Embed

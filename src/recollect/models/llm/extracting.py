@@ -9,12 +9,12 @@ from typing import get_args
 
 import msgspec
 
-from recollect.errors import ModelError
 from recollect.models.bounded import Bounded
 from recollect.models.endpoint import within
 from recollect.models.llm.base import Llm, Message
 from recollect.policies.extraction import WORTH, Extracted, Kind, Said, extract
 from recollect.text.words import stems
+from recollect.values.errors import ModelError
 
 log = logging.getLogger("recollect.llm")
 

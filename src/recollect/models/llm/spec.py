@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from recollect.errors import InputError
 from recollect.models.llm.base import LONGEST_NAME, Llm, Message
+from recollect.values.errors import InputError
 
 _FORMS = "none, openai:MODEL, anthropic:MODEL, https://host/v1#model or anthropic+https://host#model"
 

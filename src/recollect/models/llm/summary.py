@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from recollect import validation
-from recollect.errors import ModelError
 from recollect.policies.importance import Importance, assess
 from recollect.text.query import LETTER
 from recollect.text.sentences import sentences, spoken
+from recollect.values import validation
+from recollect.values.errors import ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

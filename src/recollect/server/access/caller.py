@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from recollect.errors import AccessError, ConcurrencyError, InputError
 from recollect.memory import Memory, limited
 from recollect.remote.operations import RANKS, Rank
+from recollect.values.errors import AccessError, ConcurrencyError, InputError
 from recollect.view import View
 
 PARTS = ("tenant", "workspace", "account", "agent")

@@ -30,9 +30,9 @@ from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet, import_key
 
-from recollect.errors import InputError
 from recollect.server.access.caller import RefusedLoginError
 from recollect.server.access.fetching import Fetching
+from recollect.values.errors import InputError
 
 LASTS = 600
 """Seconds that somebody has to log in at the provider."""

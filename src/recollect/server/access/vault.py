@@ -15,14 +15,14 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from recollect import validation
-from recollect.errors import AccessError, ConflictError, InputError, NotFoundError
-from recollect.record import new_id, parse_time, utc_now
 from recollect.remote.operations import RANKS, Rank
 from recollect.server.access.caller import PARTS, BusyError, Caller, RefusedLoginError, UnknownCallerError
 from recollect.stores.audit import Entry, request_meta
 from recollect.stores.port import SERVER, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.values import validation
+from recollect.values.errors import AccessError, ConflictError, InputError, NotFoundError
+from recollect.values.record import new_id, parse_time, utc_now
 
 PLACE = Place("default", SERVER)
 _SEEN = timedelta(minutes=1)

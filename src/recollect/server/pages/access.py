@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import InputError
 from recollect.memory import view_of
 from recollect.remote.operations import RANKS
 from recollect.server import accounts
@@ -16,6 +15,7 @@ from recollect.server.access.vault import Key, Made, Person
 from recollect.server.asked import Answer, Asked
 from recollect.server.pages.site import Done, Visit, action, page
 from recollect.server.serving import Serving
+from recollect.values.errors import InputError
 
 Work = Callable[[Serving, Caller, Asked], Answer]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.errors import NotFoundError
 from recollect.memory import Memory
 from recollect.server.pages.site import Done, Visit, action, page, when
+from recollect.values.errors import NotFoundError
 
 _LATEST = 100
 ASKED = "Delete this memory permanently?"

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import AccessError, InputError
 from recollect.server.access.caller import Caller
 from recollect.server.asked import Answer
 from recollect.server.pages.site import Done, Visit, action, page
 from recollect.stores.audit import Entry
+from recollect.values.errors import AccessError, InputError
 
 _SIZE = 50
 _PAGES = 200

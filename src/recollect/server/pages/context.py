@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import InputError
 from recollect.memory import Memory, view_of
 from recollect.server.pages.rows import seen_as
 from recollect.server.pages.site import Visit, page
+from recollect.values.errors import InputError
 
 _ROLE = re.compile(r"^(user|assistant|system|tool)\s*:\s*", re.IGNORECASE)
 _BUDGET = 2000

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.errors import InputError, NotFoundError
 from recollect.facets.conversations import Conversation
+from recollect.facets.conversations.persist import TURN
 from recollect.facets.scratchpad import seen_notes
 from recollect.memory import view_of
 from recollect.server.pages.rows import note_row, row
 from recollect.server.pages.site import Done, Visit, action, page
-from recollect.verbs.persist import TURN
+from recollect.values.errors import InputError, NotFoundError
 
 _SIZE = 50
 _TURNS = 500

@@ -12,13 +12,13 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from litestar import Request, Response, get, route
 from litestar.types import ControllerRouterHandler
 
-from recollect.errors import InputError, NotFoundError, RecollectError
 from recollect.server.access.caller import BusyError, Caller, UnknownCallerError
 from recollect.server.asked import Answer, Asked
 from recollect.server.carrying import asked_of, body_of, guarded, response
 from recollect.server.pages import all_pages, site
 from recollect.server.pages.oidc import login_page, routes
 from recollect.server.serving import COOKIE, FORM, Serving
+from recollect.values.errors import InputError, NotFoundError, RecollectError
 
 if TYPE_CHECKING:
     from recollect.server.access.oidc import OpenId

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, get_args
 
-from recollect.errors import InputError
 from recollect.maintenance import leases
-from recollect.maintenance.jobs import JobReport, Maintained
-from recollect.maintenance.work import EVERY, JobName
+from recollect.maintenance.jobs import EVERY, JobName
+from recollect.maintenance.schedule import JobReport, Maintained
 from recollect.memory import view_of
-from recollect.record import parse_time
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.values.errors import InputError
+from recollect.values.record import parse_time
 
 WORD = "run"
 NAMES: tuple[str, ...] = get_args(JobName)

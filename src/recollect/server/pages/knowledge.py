@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import InputError
 from recollect.facets.knowledge import Document
 from recollect.facets.knowledge.documents import inside, place_of, thing_of
 from recollect.facets.knowledge.searching import ALLOWED
 from recollect.memory import Memory, view_of
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.values.errors import InputError
 
 _MOST = 500
 _PASSAGES = 200

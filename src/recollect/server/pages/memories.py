@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.errors import InputError, NotFoundError
 from recollect.facets.scratchpad import seen_notes
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hits
-from recollect.record import ROLES, STATES, TIERS
 from recollect.server.pages.rows import hit_row, kept, note_row, row
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.values.errors import InputError, NotFoundError
+from recollect.values.record import ROLES, STATES, TIERS
 
 _SIZE = 50
 _FILTERS = ("tier", "kind", "source", "tag", "role", "since", "until")

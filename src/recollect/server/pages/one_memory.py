@@ -10,12 +10,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from recollect.errors import InputError, NotFoundError, RecollectError
 from recollect.memory import view_of
-from recollect.record import Record
 from recollect.server.pages.memories import change, fields_of, removed
 from recollect.server.pages.rows import explained, row, scale
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.values.errors import InputError, NotFoundError, RecollectError
+from recollect.values.record import Record
 
 _AROUND = 3
 _ENTRIES = 20

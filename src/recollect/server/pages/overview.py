@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.memory import view_of
-from recollect.record import TIERS
 from recollect.server.pages.rows import kept, row
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.values.record import TIERS
 
 _DAYS = 30
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, InputError
-from recollect.facets.reviews import Reviews
 from recollect.memory import Memory, view_of
 from recollect.policies.secrets import find
 from recollect.server.pages.memories import change
 from recollect.server.pages.one_memory import compared
 from recollect.server.pages.rows import row, seen_as
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.server.reviews import Reviews
+from recollect.values.errors import ConflictError, InputError
 from recollect.verbs.deduplicate import Duplicates
 from recollect.verbs.diagnose import texts_of
 

@@ -9,11 +9,11 @@ from copy import copy
 from datetime import datetime
 from typing import Any
 
-from recollect.errors import NotFoundError
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hit
-from recollect.record import Record
 from recollect.stores.shelves import Thing
+from recollect.values.errors import NotFoundError
+from recollect.values.record import Record
 from recollect.view import View
 
 _LONGEST = 1200

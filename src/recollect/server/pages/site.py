@@ -16,7 +16,6 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from recollect import __version__
-from recollect.errors import InputError, NotFoundError, RecollectError
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hits
 from recollect.remote.operations import Rank
@@ -27,6 +26,7 @@ from recollect.server.pages import charts
 from recollect.server.problems import problem_of
 from recollect.server.serving import Serving
 from recollect.stores.port import Administered
+from recollect.values.errors import InputError, NotFoundError, RecollectError
 
 FOLDER = Path(__file__).parent
 HTML = "text/html; charset=utf-8"

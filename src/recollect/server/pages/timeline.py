@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect.errors import InputError
 from recollect.memory import Memory, view_of
-from recollect.record import STATES, Record, moved
 from recollect.server.pages.rows import hit_row, kept, row, there
 from recollect.server.pages.site import Visit, page
+from recollect.values.errors import InputError
+from recollect.values.record import STATES, Record, moved
 
 _BACK = 90
 """Days that the chart and the slider go back."""

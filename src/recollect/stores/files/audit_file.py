@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import StoreError
-from recollect.record import Record
 from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.files import files
 from recollect.stores.files.files import MISSING, Identity
@@ -18,6 +16,8 @@ from recollect.stores.files.lines import Audited, Undo, UndoHead
 from recollect.stores.files.state import UNREADABLE
 from recollect.stores.port import Before
 from recollect.stores.shelves import Thing
+from recollect.values.errors import StoreError
+from recollect.values.record import Record
 
 _encode = msgspec.json.Encoder().encode
 _entry = msgspec.json.Decoder(Entry).decode

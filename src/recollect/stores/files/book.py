@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from recollect.errors import StoreError
-from recollect.filters import Filter
-from recollect.record import Record, digest, utc_now
 from recollect.stores.audit import Entry
 from recollect.stores.files import aside, audit_file
 from recollect.stores.files.audit_file import AuditFile, Last
@@ -30,11 +27,14 @@ from recollect.stores.files.metrics import Meter
 from recollect.stores.files.reader import MovedError, Reader, tell_failure, verify
 from recollect.stores.files.staging import Staged
 from recollect.stores.files.state import Row
-from recollect.stores.folders import Resume, resumed_at
 from recollect.stores.port import Before, By, Damage, Order, Place
+from recollect.stores.scans import Resume, resumed_at
 from recollect.stores.scope import Attempt
 from recollect.stores.shelves import Thing
 from recollect.stores.touches import Touched, Touches
+from recollect.values.errors import StoreError
+from recollect.values.filters import Filter
+from recollect.values.record import Record, digest, utc_now
 
 if TYPE_CHECKING:
     from recollect.stores.files.session import Session

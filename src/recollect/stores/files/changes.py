@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, NotFoundError, StoreError
-from recollect.record import Record
 from recollect.stores.audit import Entry
 from recollect.stores.fields import CHANGEABLE
 from recollect.stores.files import audit_file
@@ -17,6 +15,8 @@ from recollect.stores.files.lines import Change, Changed, Shelved, Tombstone, Ve
 from recollect.stores.files.staging import Staged
 from recollect.stores.files.state import FOREVER, PENDING, Row, State
 from recollect.stores.shelves import Thing, as_kept
+from recollect.values.errors import ConflictError, NotFoundError, StoreError
+from recollect.values.record import Record
 
 
 class Changes:

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import InputError
 from recollect.policies.decay import Decay, HalfLife, NoDecay
 from recollect.stores.files import files
 from recollect.stores.files.lock import Patience
+from recollect.values.errors import InputError
 
 Positive = Annotated[float, msgspec.Meta(gt=0.0)]
 Share = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import IO
 
-from recollect.errors import StoreError
 from recollect.stores.files import files
 from recollect.stores.files.transaction import Opened
-from recollect.stores.folders import TRASH
+from recollect.stores.paths import TRASH
+from recollect.values.errors import StoreError
 
 _CHUNK = 1 << 20
 

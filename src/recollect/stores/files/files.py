@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from recollect.errors import CorruptionError, DiskFullError, ReadOnlyError, StoreError
-from recollect.stores.folders import unreadable
+from recollect.stores.paths import unreadable
+from recollect.values.errors import CorruptionError, DiskFullError, ReadOnlyError, StoreError
 
 PRIVATE = 0o600
 PRIVATE_FOLDER = 0o700

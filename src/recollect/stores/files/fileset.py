@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from recollect.stores.files import files
 from recollect.stores.files.files import AppendOnly, Identity
 from recollect.stores.files.lock import Lock, LockNote, Patience, read_note
-from recollect.stores.folders import there
+from recollect.stores.paths import there
 
 CHANGES, VECTORS, TOMBSTONES, SHELVES = "changes.jsonl", "vectors.jsonl", "tombstones.jsonl", "shelves.jsonl"
 UNDO, AUDIT = "undo.jsonl", "audit.jsonl"

@@ -10,12 +10,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from recollect import forking, imports
-from recollect.errors import StoreError
-from recollect.filters import Filter
-from recollect.record import Record, new_id, utc_now
+from recollect.runtime import forking, imports
 from recollect.stores.audit import Entry, UndoSize
-from recollect.stores.copies import Copies
 from recollect.stores.files import files, unsaved
 from recollect.stores.files.book import Book
 from recollect.stores.files.copying import copy
@@ -23,10 +19,15 @@ from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
 from recollect.stores.files.transaction import Inside, Opened, Transaction
 from recollect.stores.files.writer import SOON
-from recollect.stores.folders import TRASH, Resume, empty_trash, merged, open_files, resumed, there
+from recollect.stores.paths import TRASH, empty_trash, open_files, there
 from recollect.stores.port import After, Before, By, Damage, Order, Place
+from recollect.stores.resident.cache import Copies
+from recollect.stores.scans import Resume, merged, resumed
 from recollect.stores.shelves import Thing
 from recollect.stores.write_timer import timer
+from recollect.values.errors import StoreError
+from recollect.values.filters import Filter
+from recollect.values.record import Record, new_id, utc_now
 
 if TYPE_CHECKING:
     from recollect.stores.files.resident import Resident

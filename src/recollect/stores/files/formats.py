@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from recollect.record import SCHEMA_VERSION, Address, Record
 from recollect.stores.fields import ADDRESS, FIELDS, REQUIRED
 from recollect.stores.files.lines import Changed, intact, sealed
 from recollect.stores.port import Place
+from recollect.values.record import SCHEMA_VERSION, Address, Record
 
 _encode = msgspec.json.Encoder().encode
 _ACCOUNT = 1_000_000_000

@@ -11,8 +11,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from recollect.errors import StoreError
-from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files import aside, config, files, indices
 from recollect.stores.files.book import Book
 from recollect.stores.files.fileset import FileSet
@@ -24,10 +22,12 @@ from recollect.stores.files.reader import tell
 from recollect.stores.files.session import COUNTED, Session
 from recollect.stores.files.snapshots import INDEX, METADATA
 from recollect.stores.files.transaction import Opened
-from recollect.stores.folders import check_apart, existing_or_coded, names_in, perhaps, there
+from recollect.stores.paths import check_apart, existing_or_coded, names_in, perhaps, there
 from recollect.stores.port import Place, Settings, Shortfall
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
 from recollect.stores.write_timer import timer
+from recollect.values.errors import StoreError
+from recollect.values.record import SCHEMA_VERSION, Record
 
 _SHARE = 4
 """A session so large that its index takes long to make is indexed less often: for a fifth of the time at most."""

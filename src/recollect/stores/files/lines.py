@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.record import EPOCH, Record
 from recollect.stores.fields import ADDRESS, FIELDS
 from recollect.stores.shelves import Thing
+from recollect.values.record import EPOCH, Record
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
 _encode = msgspec.json.Encoder().encode

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from recollect.errors import ConcurrencyError, StoreError
 from recollect.stores.files.files import problem, unread
+from recollect.values.errors import ConcurrencyError, StoreError
 
 _SIZE = 1024
 """The file never changes its size: that would make every fsync in the folder slower."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from recollect.errors import InputError
-from recollect.record import Record
 from recollect.stores.files.agent_file import AgentSettings
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import Config, Storage
@@ -14,8 +12,10 @@ from recollect.stores.files.fileset import FileSet
 from recollect.stores.files.folder import FileFolder, holds_something
 from recollect.stores.files.formats import NotebookFormat
 from recollect.stores.files.metrics import Meter
-from recollect.stores.folders import check_apart, existing_or_coded, names_in, perhaps
+from recollect.stores.paths import check_apart, existing_or_coded, names_in, perhaps
 from recollect.stores.port import Place, Settings, Shortfall
+from recollect.values.errors import InputError
+from recollect.values.record import Record
 
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
 

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from recollect.errors import StoreError
 from recollect.stores.files import files, snapshots
 from recollect.stores.files.audit_file import last_changes, undo_heads
 from recollect.stores.files.files import MISSING, AppendOnly, Identity
@@ -18,6 +17,7 @@ from recollect.stores.files.metrics import CORRUPTION, Meter
 from recollect.stores.files.snapshots import METADATA
 from recollect.stores.files.state import PENDING, UNREADABLE, Row, State, decode_vector
 from recollect.stores.port import Damage, Place
+from recollect.values.errors import StoreError
 
 _TRIES = 50
 _LAST_BYTES = 64

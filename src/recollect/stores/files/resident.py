@@ -8,14 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.filters import Filter
-from recollect.record import to_micros
-from recollect.stores.columns import Batch, Columns, Vectors, micros
 from recollect.stores.files.book import Book
 from recollect.stores.files.state import Row
 from recollect.stores.files.text import TextIndex, has_all, having, of_letters
-from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
+from recollect.stores.resident.columns import Batch, Columns, Vectors, micros
+from recollect.stores.resident.shortlist import resident_shortlist
+from recollect.stores.shortlist import Ask, Shortlist
 from recollect.text.query import TextQuery
+from recollect.values.filters import Filter
+from recollect.values.record import to_micros
 
 
 class _Copied(NamedTuple):

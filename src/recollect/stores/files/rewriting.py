@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from recollect.record import Record, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.files import audit_file, files
 from recollect.stores.files.aside import set_aside
@@ -19,6 +18,7 @@ from recollect.stores.files.lines import Change, Shelved, Vector, line
 from recollect.stores.files.metrics import COMPACTION
 from recollect.stores.files.state import PENDING, UNREADABLE, Row, decode_vector
 from recollect.stores.shelves import Thing
+from recollect.values.record import Record, new_id
 
 
 class _Known(NamedTuple):

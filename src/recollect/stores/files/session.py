@@ -14,9 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import ConflictError, CorruptionError, InputError, SizeLimitError, StoreError
 from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
-from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.files import aside, config, files, snapshots
 from recollect.stores.files.book import Book
 from recollect.stores.files.config import LEDGER_DECAY
@@ -27,6 +25,8 @@ from recollect.stores.files.indices import SessionPart
 from recollect.stores.files.reader import Parts, tell, tell_failure
 from recollect.stores.files.snapshots import INDEX, METADATA, SETTINGS
 from recollect.stores.sessions import Migration, SessionDecay, SessionMetadata
+from recollect.values.errors import ConflictError, CorruptionError, InputError, SizeLimitError, StoreError
+from recollect.values.record import SCHEMA_VERSION, Record
 
 COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
 """The files that decide what a session holds, and whose sizes its limit is about."""

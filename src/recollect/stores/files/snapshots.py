@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import SchemaError
 from recollect.policies.decay import Decay, hours_between
-from recollect.record import SCHEMA_VERSION, Record
 from recollect.stores.fields import FIELDS, REQUIRED
 from recollect.stores.files.files import AppendOnly
 from recollect.stores.files.fileset import FileSet
 from recollect.stores.files.state import Row, State
 from recollect.stores.sessions import SessionMetadata
+from recollect.values.errors import SchemaError
+from recollect.values.record import SCHEMA_VERSION, Record
 
 INDEX, METADATA, SETTINGS = "index.json", "metadata.json", "metadata.bak"
 VERSION = 1

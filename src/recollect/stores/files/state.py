@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect import validation
-from recollect.errors import SchemaError
-from recollect.record import SCHEMA_VERSION, Record, render
 from recollect.stores.files.files import Line
 from recollect.stores.files.fileset import CHANGES, SHELVES, TOMBSTONES, VECTORS
 from recollect.stores.files.formats import Format
 from recollect.stores.files.lines import Change, Shelved, Tombstone, Vector
 from recollect.stores.port import Damage, Place
 from recollect.stores.shelves import Thing
+from recollect.values import validation
+from recollect.values.errors import SchemaError
+from recollect.values.record import SCHEMA_VERSION, Record, render
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OverflowError, RecursionError)
 FOREVER = 1 << 62

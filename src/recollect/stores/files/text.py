@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from recollect.forking import in_sqlite
-from recollect.stores.fts import expression, word_pattern
+from recollect.runtime.forking import in_sqlite
+from recollect.stores.sqlite.match import match_entry, match_expression
 from recollect.text.query import LETTER, TextQuery
 from recollect.text.segment import fold, segment
 from recollect.text.speakers import HEAD
+from recollect.text.terms import word_pattern
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +73,7 @@ class TextIndex:
 
     def search(self, query: TextQuery) -> Iterator[str]:
         """Ids that may match. `having` tells which of them have the patterns."""
-        match = expression(query)
+        match = match_expression(query)
         if match:
             with in_sqlite:
                 rows = self._connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (match,)).fetchall()
@@ -105,13 +106,13 @@ class TextIndex:
         with in_sqlite:
             self._connection.close()
 
-    def postings(self, term: str) -> NDArray[np.int64]:
-        """The numbers of all that have the term."""
-        from recollect.stores.columns import joined
+    def postings(self, entry: str) -> NDArray[np.int64]:
+        """The numbers of all that have an entry of the index."""
+        from recollect.stores.resident.columns import joined
 
         sql = "SELECT group_concat(rowid) FROM words WHERE words MATCH ?"
         with in_sqlite:
-            ((keys,),) = self._connection.execute(sql, (term,)).fetchall()
+            ((keys,),) = self._connection.execute(sql, (match_entry(entry),)).fetchall()
         return joined(keys)
 
 

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from recollect.errors import RecollectError, StoreError
 from recollect.stores.files.book import Book
 from recollect.stores.files.changes import Changes
 from recollect.stores.files.fileset import AUDIT, VECTORS
@@ -15,6 +14,7 @@ from recollect.stores.files.staging import Mark
 from recollect.stores.files.writer import Writer
 from recollect.stores.port import Place, in_order
 from recollect.stores.scope import Scope, end_left
+from recollect.values.errors import RecollectError, StoreError
 
 
 class Opened:

@@ -14,7 +14,7 @@ from recollect.stores.files import files
 from recollect.stores.files.book import Book
 from recollect.stores.files.lines import named
 from recollect.stores.files.state import UNREADABLE
-from recollect.stores.folders import folder_name
+from recollect.stores.paths import folder_name
 from recollect.stores.port import Place
 
 _SHOWN = 5

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from recollect.errors import ConcurrencyError, ReadOnlyError, RecollectError, StoreError, UnsavedWarning
-from recollect.record import SCHEMA_VERSION, new_id
 from recollect.stores.audit import Entry
 from recollect.stores.files import audit_file, files, unsaved
 from recollect.stores.files.book import Book
@@ -26,6 +24,8 @@ from recollect.stores.files.staging import Mark, Staged
 from recollect.stores.files.state import FOREVER
 from recollect.stores.scope import Scope, let_go
 from recollect.stores.touches import Touched
+from recollect.values.errors import ConcurrencyError, ReadOnlyError, RecollectError, StoreError, UnsavedWarning
+from recollect.values.record import SCHEMA_VERSION, new_id
 
 _TRIES = 50
 

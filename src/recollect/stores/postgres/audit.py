@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import CorruptionError
-from recollect.record import Record, from_micros, to_micros
 from recollect.stores.audit import Entry, UndoSize, seal
 from recollect.stores.port import Before, Place
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import Statement, workspace_of
 from recollect.stores.postgres.work import Work
 from recollect.stores.shelves import Thing
+from recollect.values.errors import CorruptionError
+from recollect.values.record import Record, from_micros, to_micros
 
 _encode = msgspec.json.Encoder().encode
 _meta = msgspec.json.Decoder(dict[str, Any]).decode

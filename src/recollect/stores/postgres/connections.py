@@ -18,8 +18,9 @@ from functools import cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from recollect import forking, imports
-from recollect.errors import (
+from recollect.runtime import forking, imports
+from recollect.stores.scope import Scope
+from recollect.values.errors import (
     AccessError,
     ConcurrencyError,
     DiskFullError,
@@ -30,7 +31,6 @@ from recollect.errors import (
     StoreError,
     UnavailableError,
 )
-from recollect.stores.scope import Scope
 
 
 class Connection(Protocol):

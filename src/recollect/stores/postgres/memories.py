@@ -10,11 +10,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import ConflictError, NotFoundError, RecollectError
-from recollect.filters import Filter
-from recollect.record import Record, to_micros
 from recollect.stores.fields import FIELDS
-from recollect.stores.folders import merged
 from recollect.stores.integrity import log_damage
 from recollect.stores.port import After, By, Damage, Order, Place
 from recollect.stores.postgres import words
@@ -36,9 +32,13 @@ from recollect.stores.rows import (
     to_record,
     to_values,
 )
+from recollect.stores.scans import merged
 from recollect.stores.touches import Touched, Touches
 from recollect.text.speakers import HEAD
 from recollect.text.speakers import speaker as named_speaker
+from recollect.values.errors import ConflictError, NotFoundError, RecollectError
+from recollect.values.filters import Filter
+from recollect.values.record import Record, to_micros
 
 _PAGE = 500
 _AT_ONCE = 250

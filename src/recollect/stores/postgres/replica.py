@@ -12,10 +12,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from recollect import forking
-from recollect.errors import RecollectError
+from recollect.runtime import forking
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver
 from recollect.stores.postgres.statements import rows_of
+from recollect.values.errors import RecollectError
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.statements import Rows, Statement

@@ -13,18 +13,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.stores.block import Block, Seen
-from recollect.stores.fts import word_pattern
 from recollect.stores.port import Place
 from recollect.stores.postgres import words
+from recollect.stores.postgres.admin.nearest import nearest_sql, vectors_of
 from recollect.stores.postgres.memories import HERE, embedded_as, halves
-from recollect.stores.postgres.nearest import nearest_sql, vectors_of
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import Statement, place_of, workspace_of
+from recollect.stores.resident.snapshot import Block, Seen
 from recollect.stores.rows import condition
 from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
 from recollect.text.query import TextQuery
 from recollect.text.segment import fold
+from recollect.text.terms import word_pattern
 
 _TEXTS = 500
 """Texts in memory at a time while patterns are looked for."""

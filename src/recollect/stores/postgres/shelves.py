@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from recollect.errors import CorruptionError
 from recollect.stores.port import Place
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import workspace_of
 from recollect.stores.postgres.work import Work
 from recollect.stores.shelves import COLUMNS, PAGE, Thing, as_kept, from_row, paged, to_row
+from recollect.values.errors import CorruptionError
 
 _HERE = "FROM {s}.things WHERE tenant = %s AND workspace = %s"
 _FIND = f"SELECT {COLUMNS} {_HERE} AND shelf = %s AND key = ANY(%s)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from recollect.errors import StoreError
 from recollect.stores.port import Place
+from recollect.values.errors import StoreError
 
 Rows = list[tuple[Any, ...]]
 DURABLE = "SET LOCAL synchronous_commit = on"

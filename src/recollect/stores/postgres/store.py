@@ -7,25 +7,25 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from recollect import forking, imports
-from recollect.errors import InputError, StoreError
-from recollect.filters import Filter
-from recollect.record import Record
+from recollect.runtime import forking, imports
 from recollect.stores.audit import Entry, UndoSize
 from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.postgres.audit import AuditTable
 from recollect.stores.postgres.connections import PATIENCE, Location
 from recollect.stores.postgres.memories import Memories, tables
 from recollect.stores.postgres.replica import Replica
-from recollect.stores.postgres.servers import Servers
 from recollect.stores.postgres.sessions import Runner, Sessions
 from recollect.stores.postgres.shelves import ShelfTable
 from recollect.stores.postgres.statements import place_of, workspace_of
+from recollect.stores.postgres.tenants.servers import Servers
 from recollect.stores.postgres.work import Work, Writing
 from recollect.stores.scope import Scope
 from recollect.stores.shelves import Thing
 from recollect.stores.touches import Touched
 from recollect.stores.write_timer import timer
+from recollect.values.errors import InputError, StoreError
+from recollect.values.filters import Filter
+from recollect.values.record import Record
 
 if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
@@ -152,7 +152,7 @@ class Postgres:
         return self._sessions.away()
 
     def remarks(self) -> list[str]:
-        from recollect.stores.postgres.status import remarks
+        from recollect.stores.postgres.admin.status import remarks
 
         return remarks(self._sessions.facts)
 

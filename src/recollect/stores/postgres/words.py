@@ -15,10 +15,10 @@ from typing import Any
 
 import apsw
 
-from recollect.stores.fts import beginnings, phrase_terms, word_terms
 from recollect.stores.port import Place
 from recollect.text.query import TextQuery
 from recollect.text.segment import segment
+from recollect.text.terms import index_entries, pattern_beginnings, phrase_entries
 
 _PART = 8000
 """Tokens in one tsvector, which counts to 16,383. It may have a megabyte, too."""
@@ -87,17 +87,17 @@ def _quoted(token: str) -> str:
 
 def queries(place: Place, query: TextQuery) -> dict[str, str]:
     """The tsquery of each entry that the query's words stand for. One that can find nothing is left out."""
-    made = {entry: _one(place, entry) for entry in word_terms(query)}
+    made = {entry: _one(place, entry) for entry in index_entries(query)}
     return {entry: asked for entry, asked in made.items() if asked}
 
 
 def required(place: Place, query: TextQuery) -> list[str] | None:
     """A tsquery for each phrase and beginning of a pattern, all of which must be met; None if nothing can be."""
-    phrases = [_phrase(place, phrase_terms(text)) for text in query.phrases]
+    phrases = [_phrase(place, phrase_entries(text)) for text in query.phrases]
     asked = [phrase for phrase in phrases if phrase]
     if query.phrases and not asked and not query.patterns:
         return None
-    begins = [[_one(place, entry) for entry in beginnings(pattern)] for pattern in query.patterns]
+    begins = [[_one(place, entry) for entry in pattern_beginnings(pattern)] for pattern in query.patterns]
     return asked + [" | ".join(filter(None, some)) for some in begins if any(some)]
 
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recollect.errors import StoreError
 from recollect.stores.audit import GENESIS
 from recollect.stores.port import Place, in_order
 from recollect.stores.postgres.connections import Connection, driver, lost, translated
-from recollect.stores.postgres.placement import LOG, MOVES, FrozenError, Movement, What, encoded, lock_key, moved
 from recollect.stores.postgres.statements import DURABLE, Statement, literal, place_of, rows_of, whose, workspace_of
+from recollect.stores.postgres.tenants.placement import (
+    LOG,
+    MOVES,
+    FrozenError,
+    Movement,
+    What,
+    encoded,
+    lock_key,
+    moved,
+)
 from recollect.stores.scope import Scope
+from recollect.values.errors import StoreError
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.sessions import Runner, Sessions

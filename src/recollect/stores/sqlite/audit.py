@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from recollect.record import Record, from_micros, to_micros
 from recollect.stores.audit import GENESIS, Entry, UndoSize, seal
 from recollect.stores.port import Before
 from recollect.stores.rows import UNREADABLE
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.database import Database
 from recollect.stores.sqlite.opening import MovedError
+from recollect.values.record import Record, from_micros, to_micros
 
 _encode = msgspec.json.Encoder().encode
 _meta = msgspec.json.Decoder(dict[str, Any]).decode

@@ -13,13 +13,6 @@ from typing import Any
 
 import apsw
 
-from recollect.errors import (
-    ConcurrencyError,
-    CorruptionError,
-    ReadOnlyError,
-    RecollectError,
-    SchemaError,
-)
 from recollect.stores.scope import let_go
 from recollect.stores.sqlite.functions import FUNCTIONS
 from recollect.stores.sqlite.opening import (
@@ -37,6 +30,13 @@ from recollect.stores.sqlite.opening import (
     translate,
 )
 from recollect.stores.sqlite.turns import Alone
+from recollect.values.errors import (
+    ConcurrencyError,
+    CorruptionError,
+    ReadOnlyError,
+    RecollectError,
+    SchemaError,
+)
 
 _TAKEN_AWAY = (apsw.IOError, apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError)
 """What SQLite says of files that were moved away while it had them open; and of others."""

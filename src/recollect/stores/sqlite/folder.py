@@ -14,18 +14,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from recollect import forking, imports
-from recollect.errors import CorruptionError, StoreError
-from recollect.filters import Filter
-from recollect.record import Record, new_id
+from recollect.runtime import forking, imports
 from recollect.stores.audit import Entry, UndoSize
-from recollect.stores.copies import Copies
-from recollect.stores.folders import (
+from recollect.stores.paths import (
     TRASH,
     check_apart,
     empty_trash,
     folder_name,
-    merged,
     names_in,
     open_files,
     perhaps,
@@ -33,13 +28,18 @@ from recollect.stores.folders import (
     unreadable,
 )
 from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
+from recollect.stores.resident.cache import Copies
 from recollect.stores.rows import Edge, edges
+from recollect.stores.scans import merged
 from recollect.stores.scope import end_left
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create, moves
 from recollect.stores.sqlite.transaction import Writing
 from recollect.stores.write_timer import timer
+from recollect.values.errors import CorruptionError, StoreError
+from recollect.values.filters import Filter
+from recollect.values.record import Record, new_id
 
 if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist

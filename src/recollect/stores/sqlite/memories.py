@@ -9,9 +9,6 @@ from typing import Any
 
 import apsw
 
-from recollect.errors import ConflictError, CorruptionError, NotFoundError, StoreError
-from recollect.filters import Filter
-from recollect.record import Record, to_micros
 from recollect.stores.integrity import CHANGED, is_intact, log_damage
 from recollect.stores.port import By, Damage, Order, Place
 from recollect.stores.rows import GROUPS, ORDERS, UNREADABLE, Edge, behind, text_key, to_changes, to_record
@@ -22,6 +19,9 @@ from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, inde
 from recollect.stores.sqlite.shelves import ShelfTable
 from recollect.stores.sqlite.turns import Settling
 from recollect.stores.touches import Touched, Touches
+from recollect.values.errors import ConflictError, CorruptionError, NotFoundError, StoreError
+from recollect.values.filters import Filter
+from recollect.values.record import Record, to_micros
 
 _PAGE = 500
 SOME = 400

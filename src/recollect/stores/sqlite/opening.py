@@ -13,8 +13,10 @@ from typing import Any
 
 import apsw
 
-from recollect import forking
-from recollect.errors import (
+from recollect.runtime import forking
+from recollect.stores.rows import text_key
+from recollect.stores.scope import Scope
+from recollect.values.errors import (
     ConcurrencyError,
     ConflictError,
     CorruptionError,
@@ -23,9 +25,7 @@ from recollect.errors import (
     StoreError,
     UnreadableError,
 )
-from recollect.record import new_id
-from recollect.stores.rows import text_key
-from recollect.stores.scope import Scope
+from recollect.values.record import new_id
 
 BUSY_SECONDS = 10.0
 APPLICATION_ID = 0x7265636C  # "recl"

@@ -13,18 +13,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.filters import Filter
-from recollect.record import Address
-from recollect.stores.block import NEVER
-from recollect.stores.columns import Batch, Columns, Vectors, joined
-from recollect.stores.fts import expression, word_pattern
 from recollect.stores.port import Place
+from recollect.stores.resident.columns import Batch, Columns, Vectors, joined
+from recollect.stores.resident.shortlist import resident_shortlist
+from recollect.stores.resident.snapshot import NEVER
 from recollect.stores.rows import UNREADABLE
-from recollect.stores.shortlist import Ask, Shortlist, resident_shortlist
+from recollect.stores.shortlist import Ask, Shortlist
+from recollect.stores.sqlite.match import match_entry, match_expression
 from recollect.stores.sqlite.memories import SOME, Memories, marks
 from recollect.stores.sqlite.opening import MovedError
 from recollect.text.query import TextQuery
 from recollect.text.speakers import HEAD
+from recollect.text.terms import word_pattern
+from recollect.values.filters import Filter
+from recollect.values.record import Address
 
 # The text itself stays where it is: its beginning tells who speaks, and its length how much a neighbour may lend.
 _ROWS = f"""SELECT seq, id, created_at, coalesce(expires_at, {NEVER}), importance, archived_at IS NOT NULL,
@@ -205,8 +207,8 @@ class Resident:
 
     # Words
 
-    def _postings(self, term: str) -> NDArray[np.int64]:
-        ((keys,),) = self._rows(_POSTINGS, (term,)) or ((None,),)
+    def _postings(self, entry: str) -> NDArray[np.int64]:
+        ((keys,),) = self._rows(_POSTINGS, (match_entry(entry),)) or ((None,),)
         return joined(keys)
 
     def _required(self, query: TextQuery) -> NDArray[np.int64] | None:
@@ -214,7 +216,7 @@ class Resident:
             return None
         clause = "".join(" AND word_like(?, m.text)" for _ in query.patterns)
         patterns = [word_pattern(pattern) for pattern in query.patterns]
-        match = expression(TextQuery(phrases=query.phrases, patterns=query.patterns))
+        match = match_expression(TextQuery(phrases=query.phrases, patterns=query.patterns))
         if match:
             sql = f"""SELECT m.seq FROM memories_text t CROSS JOIN memories m ON m.seq = t.rowid
                 WHERE memories_text MATCH ?{clause} ORDER BY m.seq"""

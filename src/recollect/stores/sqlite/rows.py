@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from recollect.filters import Filter
-from recollect.record import Record
 from recollect.stores.rows import CHANGING, COLUMNS, Dialect, to_values
 from recollect.stores.rows import condition as condition_in
 from recollect.text.segment import segment
+from recollect.values.filters import Filter
+from recollect.values.record import Record
 
 SELECT = ", ".join(f"m.{name}" for name in COLUMNS)
 _MARKS = ", ".join("?" * (len(COLUMNS) + 2))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recollect.errors import StoreError
 from recollect.stores.port import Place, in_order
 from recollect.stores.scope import Scope
 from recollect.stores.sqlite.memories import Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError
+from recollect.values.errors import StoreError
 
 if TYPE_CHECKING:
     from recollect.stores.sqlite.folder import SqliteFolder

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from recollect.errors import RecollectError
 from recollect.stores.scope import Scope
+from recollect.values.errors import RecollectError
 
 if TYPE_CHECKING:
     from recollect.stores.sqlite.database import Database

@@ -1,0 +1,286 @@
+"""Conversations: each in a channel, active, then idle, then archived. What is for one only ends with it."""
+
+from __future__ import annotations
+
+import builtins
+import secrets
+import string
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.facets.channels import DEFAULT, Channels, keep_default
+from recollect.facets.conversations.persist import TURN, persist, placed, said
+from recollect.policies.secrets import screen
+from recollect.stores.port import Place, by_place
+from recollect.stores.shelves import Thing, names
+from recollect.text.fence import without
+from recollect.values import validation
+from recollect.values.errors import ConflictError, ConversationTransitionError, NotFoundError
+from recollect.values.record import Address, Record, Tier, new_id, parse_time
+from recollect.verbs.archive import memories_text
+from recollect.verbs.forget import REF_CODES
+from recollect.verbs.remember import remember
+from recollect.view import CONVERSATIONS as SHELF
+from recollect.view import View
+
+Status = Literal["active", "idle", "archived"]
+Speaker = Literal["user", "assistant"]
+_NEXT: dict[Status, tuple[Status, ...]] = {"active": ("idle", "archived"), "idle": ("archived",), "archived": ()}
+_LETTERS = string.digits + string.ascii_letters
+_REF_CODE = 11
+_LONGEST_TITLE = 200
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    id: str
+    """What `at(conversation=…)` takes."""
+    ref_code: str
+    """Eleven letters and digits that stand for it in a link."""
+    channel_id: str
+    channel: str
+    """The name of its channel."""
+    title: str
+    status: Status
+    started_at: datetime
+    ended_at: datetime | None = None
+    agent: str | None = None
+    account: str | None = None
+
+
+class Conversations:
+    """The conversations that a view sees: its own, and those that belong to no agent or account."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def start(self, title: str = "", *, channel: str | None = None) -> Conversation:
+        """A new one, active. In the view's channel, else in the one named, else in `general`.
+
+        Where the view is bound to a conversation, that is the one that is started.
+        """
+        view, place, address = self._view.as_one_change(), self._view.place, self._view.address
+        with view.refusing("conversations"):
+            view.screen_address()
+            if title:
+                title = validation.label(title, "title", _LONGEST_TITLE)
+                screen(view.preset.secrets, "title", title)
+        room = Channels(view).get(channel or address.channel or DEFAULT)
+        ident, now = address.conversation or new_id(), view.now()
+        body = {"title": title, "channel_id": room.id, "channel": room.name, "status": "active", "ended_at": None}
+        # Two users may call theirs the same: each has its own.
+        owner = ident, address.account, address.agent
+        key = msgspec.json.encode(owner).decode()
+        with view.store.transaction(place):
+            ref = next(code for code in _ref_codes() if not view.store.find(place, REF_CODES, [code]))
+            things = [
+                Thing(SHELF, key, {**body, "ref_code": ref}, *owner, created_at=now, changed_at=now),
+                Thing(REF_CODES, ref, _reference(ident, key, room.name), *owner, created_at=now, changed_at=now),
+            ]
+            if view.store.find(place, SHELF, [key]):
+                raise ConflictError(f"conversation {ident} was started already")
+            keep_default(view)
+            kept = [view.store.keep(place, thing, expect=0) for thing in things]
+            view.log(place, "conversation", "started a conversation", (), things, things_changed=names(things))
+        return _conversation(kept[0])
+
+    def get(self, id: str) -> Conversation:
+        """By its id or its ref code."""
+        return _conversation(self._thing(id))
+
+    def list(
+        self,
+        *,
+        status: Status | None = None,
+        channel: str | None = None,
+        contains: str = "",
+        limit: int = 100,
+        after: str | None = None,
+    ) -> builtins.list[Conversation]:
+        """The newest first, without those that are archived unless `status` says so. `after` is the last one's id."""
+        limit = validation.count(limit, "limit", high=10_000)
+        wanted: tuple[str, ...] = ("active", "idle")
+        if status is not None:
+            wanted = (validation.choice(status, "status", Status),)
+        room = None if channel is None else Channels(self._view).get(channel).id
+        folded = validation.query(contains).casefold()
+        behind = None if after is None else self._thing(after).key
+        found: builtins.list[Conversation] = []
+        for thing in self._view.store.shelf(self._view.place, SHELF, newest_first=True, after=behind):
+            known = _conversation(thing)
+            meant = known.status in wanted and room in (None, known.channel_id) and folded in known.title.casefold()
+            if meant and self._sees(thing):
+                found.append(known)
+            if len(found) == limit:
+                break
+        return found
+
+    def idle(self, id: str) -> Conversation:
+        """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
+        return self._become(id, "idle")
+
+    def archive(self, id: str) -> Conversation:
+        """Put one away, out of lists. One that is active ends first. Its scratchpad is kept."""
+        return self._become(id, "archived")
+
+    def say(self, id: str, role: Speaker, text: str) -> Record:
+        """Add a turn to one that is active. It is for that conversation only; what matters of it stays at its end."""
+        view, known = self._view, self.get(id)
+        inside = view.at(channel=known.channel, conversation=known.id)
+        with inside.refusing("say"):
+            said = {"content": without(validation.content(text)), "kind": TURN, "tier": "conversation"}
+            said["role"] = validation.choice(role, "role", Speaker)
+        for turn in remember(inside, [said], unless=lambda: self.get(known.id).status != "active"):
+            return turn
+        raise ConflictError(f"conversation {known.id} is {self.get(known.id).status}; nothing can be said in it")
+
+    def observe(
+        self,
+        content: str,
+        *,
+        kind: str = "fact",
+        importance: float | None = None,
+        tier: Tier | None = None,
+        tags: Iterable[str] | None = None,
+    ) -> Record:
+        """Keep something that was learnt while working. How far it is seen goes by its kind, unless `tier` says so.
+
+        It names the conversation that the view is bound to. What is known already is counted, and not stored again.
+        """
+        view = self._view
+        with view.refusing("observe"):
+            kind = validation.kind(kind)
+        given = {"content": content, "kind": kind, "importance": importance, "tags": tags, "tier": tier}
+        outside, items = placed(view, [{**given, "source": "observation"}], view.address.conversation)
+        return remember(outside, items, once=True)[0]
+
+    def _become(self, id: str, status: Status) -> Conversation:
+        view, known = self._view.as_one_change(), self.get(id)
+        _check(known, status)
+        persisted: set[str] = set()
+        while True:
+            with view.store.transaction(*_homes(view)):
+                thing = self._thing(known.ref_code)  # as it is now that nobody else can write there
+                _check(_conversation(thing), status)
+                turns = _its_own(said(_whole(view), known.id), known) if thing.body["status"] == "active" else []
+                new = [turn for turn in turns if turn.id not in persisted]
+                if not new:
+                    return _end(view, thing, status)
+            # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
+            for speaker, theirs in _by_speaker(new).items():
+                persist(_in(view, known, *speaker), known.id, theirs)
+            persisted.update(turn.id for turn in new)
+
+    def _thing(self, id: str) -> Thing:
+        view, given = self._view, validation.name(id, "conversation")
+        refs = view.store.find(view.place, REF_CODES, [given]) if len(given) == _REF_CODE else []
+        if refs:
+            things = view.store.find(view.place, SHELF, [refs[0].body["key"]])
+        else:
+            things = list(view.store.shelf(view.place, SHELF, parent=given))
+        own = view.address.account, view.address.agent
+        for thing in sorted(things, key=lambda thing: (thing.account, thing.agent) != own):
+            if self._sees(thing):
+                return thing
+        raise NotFoundError(f"there is no conversation {given} that this view can see")
+
+    def _sees(self, thing: Thing) -> bool:
+        return self._view.sees(thing) and self._view.address.conversation in (None, thing.parent)
+
+
+def _homes(view: View) -> builtins.list[Place]:
+    """Where memories of a conversation can be: its workspace, and what accounts share if there is any."""
+    stored = view.store.places(view.address.tenant)
+    return [place for place in view.places if place == view.place or place in stored]
+
+
+def _end(view: View, thing: Thing, status: Status) -> Conversation:
+    """In a transaction."""
+    place, now = view.place, view.now()
+    over = _of_it_alone(view, _conversation(thing)) if thing.body["status"] == "active" else []
+    groups = by_place(over)
+    for home, records in groups.items():
+        view.store.delete(home, [record.id for record in records], "the conversation has ended")
+        if home != place:  # an account's, which are in a place of their own
+            ids = [record.id for record in records]
+            view.log(home, "conversation", f"cleared {memories_text(len(ids))} of a conversation", records, deleted=ids)
+    cleared = groups.get(place, [])
+    body = {**thing.body, "status": status, "ended_at": thing.body["ended_at"] or now}
+    kept = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
+    message = f"a conversation is {status}" + (f"; cleared {memories_text(len(over))}" if over else "")
+    deleted = [record.id for record in cleared] or None
+    view.log(place, "conversation", message, cleared, [thing], deleted=deleted, things_changed=names([thing]))
+    return _conversation(kept)
+
+
+def _reference(conversation: str, key: str, channel: str) -> dict[str, str]:
+    """The body of a ref code."""
+    return {"conversation": conversation, "key": key, "channel": channel}
+
+
+def _by_speaker(turns: Iterable[Record]) -> dict[tuple[str | None, str | None], builtins.list[Record]]:
+    """What is one agent's own stays its own, whoever ends the conversation."""
+    groups: dict[tuple[str | None, str | None], builtins.list[Record]] = {}
+    for turn in turns:
+        groups.setdefault((turn.address.agent, turn.address.account), []).append(turn)
+    return groups
+
+
+def _in(view: View, known: Conversation, agent: str | None, account: str | None) -> View:
+    """Where what stays of a conversation belongs: to whom said it, in its channel."""
+    address = replace(view.address, channel=known.channel, agent=agent, account=account)
+    bound = view.bound - {"conversation", "agent", "account"}
+    return replace(view, address=address, bound=bound, acting=view)
+
+
+def _whole(view: View) -> View:
+    return replace(view, address=Address(view.address.tenant, view.address.workspace))
+
+
+def _check(known: Conversation, wanted: Status) -> None:
+    if wanted not in _NEXT[known.status]:
+        raise ConversationTransitionError(known.id, known.status, wanted, _NEXT[known.status])
+
+
+def _of_it_alone(view: View, known: Conversation) -> builtins.list[Record]:
+    """What ends with the conversation: its tier, and what has its lifetime in whatever tier, whoever wrote it."""
+    its_tier = _whole(view).where(state=None, tiers=("conversation",), conversation=known.id)
+    as_long = _whole(view).where(state=None, lifetimes=("conversation",), conversation=known.id)
+    records = {record.id: record for where in (its_tier, as_long) for record in view.store.scan(where)}
+    return _its_own(records.values(), known)
+
+
+def _its_own(records: Iterable[Record], known: Conversation) -> builtins.list[Record]:
+    """Without those of a conversation of the same name in another channel, or of another agent or account."""
+    return [
+        record
+        for record in records
+        if record.address.channel in (None, known.channel)
+        and known.agent in (None, record.address.agent or known.agent)
+        and known.account in (None, record.address.account or known.account)
+    ]
+
+
+def _ref_codes() -> Iterator[str]:
+    while True:
+        yield "".join(secrets.choice(_LETTERS) for _ in range(_REF_CODE))
+
+
+def _conversation(thing: Thing) -> Conversation:
+    body = thing.body
+    ended = body["ended_at"] and parse_time(body["ended_at"], "ended_at")
+    return Conversation(
+        thing.parent or thing.key,
+        body["ref_code"],
+        body["channel_id"],
+        body["channel"],
+        body["title"],
+        body["status"],
+        thing.created_at,
+        ended,
+        thing.agent,
+        thing.account,
+    )

@@ -1,0 +1,94 @@
+"""What stays of a conversation: the turns are read once more, and what matters of them becomes memories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from recollect.policies.extraction import Extracted, Said, extract
+from recollect.policies.importance import assess
+from recollect.text.words import stems
+from recollect.values.errors import InputError
+from recollect.values.record import MAX_SOURCES, Record, Tier
+from recollect.verbs.remember import remember
+from recollect.view import View
+
+TURN = "conversation"
+"""The kind of what was said, word for word."""
+
+
+def said(view: View, conversation: str) -> list[Record]:
+    """The turns of a conversation that this view sees, oldest first."""
+    roles = ("user", "assistant")
+    return list(view.scan(view.where(conversation=conversation, kinds=(TURN,), roles=roles)))
+
+
+def persist(view: View, conversation: str, turns: Sequence[Record]) -> list[Record]:
+    """Keep what matters of these turns. What is known already is counted, and not stored again."""
+    statements = read(view, [Said(turn.role or "user", turn.text) for turn in turns])
+    lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]
+    return keep(view, statements, conversation, lineage)
+
+
+def _sources(statement: Extracted, turns: Sequence[Record]) -> list[str]:
+    """The turn that a statement was taken from, and every other that has words of it which that turn has not."""
+    words = set(stems(statement.text)) - set(stems(turns[statement.turn].text))
+    others = [turn.id for turn in turns if words.intersection(stems(turn.text))]
+    return [turns[statement.turn].id, *others][:MAX_SOURCES]
+
+
+def read(view: View, turns: Sequence[Said]) -> list[Extracted]:
+    """By the view's model, if it has one, else by rules."""
+    if view.llm is None:
+        return extract(turns)
+    from recollect.models.llm.extracting import extracted
+
+    return extracted(view.llm, turns)
+
+
+def keep(
+    view: View, found: Sequence[Extracted], conversation: str | None, more: Sequence[dict[str, Any]] = ()
+) -> list[Record]:
+    """Outside the conversation, so that the same told in two of them is one memory. What is refused is left out.
+
+    `more` has further fields for each.
+    """
+    if not found:
+        return []
+    items = [_item(view, one) | (more[at] if more else {}) for at, one in enumerate(found)]
+    try:
+        return remember(*placed(view, items, conversation), once=True)
+    except InputError:
+        if len(items) == 1:
+            return []
+    kept: list[Record] = []
+    for at, one in enumerate(found):
+        kept += keep(view, [one], conversation, more[at : at + 1])
+    return kept
+
+
+def placed(view: View, items: Sequence[dict[str, Any]], conversation: str | None) -> tuple[View, list[dict[str, Any]]]:
+    """Outside the conversation, but naming it, and as far to be seen as the preset says of their kinds."""
+    tiers = view.preset.conversations.tiers
+    address = replace(view.address, conversation=None)
+    outside = replace(view, address=address, bound=view.bound - {"conversation"}, acting=view.acting or view)
+    named = [conversation] if conversation else None
+    return outside, [
+        item | {"tier": item.get("tier") or _tier(view, tiers.get(item["kind"])), "references": named} for item in items
+    ]
+
+
+def _tier(view: View, tier: Tier | None) -> Tier:
+    return "workspace" if tier is None or (tier == "channel" and view.address.channel is None) else tier
+
+
+def _item(view: View, one: Extracted) -> dict[str, Any]:
+    return {
+        "content": one.text,
+        "kind": one.kind,
+        "role": one.role,
+        "importance": max(one.importance, assess(one.text, view.preset.importance).score),
+        "source": view.preset.conversations.source,
+    }

@@ -1,0 +1,1 @@
+"""Attacks on tenants of a PostgreSQL server."""

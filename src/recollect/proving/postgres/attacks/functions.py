@@ -1,0 +1,114 @@
+"""The functions that run as the owner of the tables, and names put in the way of theirs."""
+
+from __future__ import annotations
+
+from recollect.proving.postgres.isolation import Attack
+
+_NOBODY = "SET LOCAL recollect.tenant = ''"
+
+
+def attacks() -> list[Attack]:
+    return [*_searching(), *_names()]
+
+
+def _searching() -> list[Attack]:
+    having = "SELECT * FROM {s}.having"
+    return [
+        Attack(
+            "words of another",
+            "the function that searches words was called for the victim, for nobody, and with no tenant said",
+            [
+                [f"{having}({{tenant}}, {{workspace}}, ARRAY[{{word}}])"],
+                [f"{having}(NULL, {{workspace}}, ARRAY[{{word}}])"],
+                [_NOBODY, f"{having}('', {{workspace}}, ARRAY[{{word}}])"],
+                ["RESET recollect.tenant", f"{having}({{tenant}}, {{workspace}}, ARRAY[{{word}}])"],
+            ],
+            "refused",
+        ),
+        Attack(
+            "the victim's words",
+            "the function was called for the attacker itself: for words as the victim has them, and for all there are",
+            [
+                [f"{having}({{me}}, {{workspace}}, ARRAY[{{word}}, {{word}}])"],
+                [
+                    f"SELECT h.seq FROM ({having}({{me}}, {{workspace}}, ARRAY['!nothing'])) h "
+                    "WHERE h.seq NOT IN (SELECT seq FROM {s}.memories)"  # the victim has more than the attacker
+                ],
+            ],
+            "nothing",
+            control=False,
+        ),
+        Attack(
+            "hostile words",
+            "the function was called with what is no query",
+            [
+                [f"{having}({{me}}, {{workspace}}, ARRAY[NULL])"],
+                [f"{having}({{me}}, {{workspace}}, NULL)"],
+                [f"{having}({{me}}, {{tenant}}, ARRAY[$$' | '$$ || {{tenant}}])"],
+            ],
+            control=False,
+        ),
+        Attack(
+            "the index of words",
+            "the words themselves were read",
+            [
+                ["SELECT words FROM {s}.search WHERE {others}"],
+                ["SELECT * FROM {s}.search WHERE {others}"],
+                ["SELECT count(*) FROM {s}.search WHERE {others} AND words @@ {word}"],
+                ["COPY (SELECT * FROM {s}.search WHERE {others}) TO STDOUT"],
+                ["SELECT word FROM ts_stat($$SELECT words FROM {s}.search WHERE {others}$$)"],
+            ],
+            "refused",
+        ),
+    ]
+
+
+def _names() -> list[Attack]:
+    shadows = [
+        "CREATE TEMP TABLE search (tenant text, workspace text, seq bigint, part integer, words tsvector)",
+        "CREATE FUNCTION pg_temp.current_setting(text, boolean) RETURNS text LANGUAGE sql AS $$ SELECT {tenant} $$",
+        "CREATE FUNCTION pg_temp.yes(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+        "CREATE FUNCTION pg_temp.yes(tsvector, tsquery) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+        "CREATE OPERATOR pg_temp.= (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_temp.yes)",
+        "CREATE OPERATOR pg_temp.@@ (LEFTARG = tsvector, RIGHTARG = tsquery, FUNCTION = pg_temp.yes)",
+        "SET LOCAL search_path = pg_temp, pg_catalog",
+    ]
+    having = "SELECT * FROM {s}.having"
+    return [
+        Attack(
+            "names that shadow",
+            "a table, functions and operators called as ours were put first on the search path, for a function's sake",
+            [
+                [*shadows, f"{having}({{tenant}}, {{workspace}}, ARRAY[{{word}}])"],
+                [*shadows, "SELECT {s}.drop_place({tenant}, {workspace})"],
+            ],
+            "refused",
+        ),
+        Attack(
+            "names that shadow a policy",
+            "the same, for the sake of what the policy and the function compare",
+            [
+                [*shadows, f"{having}({{me}}, {{workspace}}, ARRAY[{{word}}])"],
+                [*shadows, "SELECT * FROM {s}.contents WHERE {others}"],
+            ],
+            "nothing",
+            control=False,
+        ),
+        Attack(
+            "names in our schema",
+            "tables, functions and views were put into our schema, and the function that searches was replaced",
+            [
+                ["CREATE TABLE {s}.spy (t text)"],
+                ["CREATE VIEW {s}.spy AS SELECT * FROM {s}.contents"],
+                ["CREATE FUNCTION {s}.spy() RETURNS text LANGUAGE sql AS 'SELECT 1::text'"],
+                [
+                    "CREATE OR REPLACE FUNCTION {s}.having(of_tenant text, of_workspace text, queries text[]) "
+                    "RETURNS TABLE (number integer, seq bigint) LANGUAGE sql SECURITY DEFINER "
+                    "AS 'SELECT 1, seq FROM {s}.search'"
+                ],
+                ["ALTER FUNCTION {s}.having(text, text, text[]) SET search_path = pg_temp"],
+                ["ALTER FUNCTION {s}.having(text, text, text[]) RESET ALL"],
+            ],
+            "refused",
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""What concerns the process: logs, forks, and imports that wait."""

@@ -1,0 +1,1 @@
+"""From any store to any other."""

@@ -1,0 +1,1 @@
+"""Setting a server up, and looking at it."""

@@ -1,0 +1,285 @@
+"""The schema on a server: what is there, bringing it up to date, and the roles that keep tenants apart.
+
+Numbered migrations, each with its record in one transaction, under a lock: of ten processes that start at once one
+works and nine wait. A role that may not do it is told what somebody else has to run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from recollect.stores.postgres.connections import Connection, Location
+from recollect.values.errors import AccessError, SchemaError
+
+OWNER, APP, ADMIN = "recollect_owner", "recollect_app", "recollect_admin"
+_SCRIPTS = Path(__file__).parents[1] / "schema"
+_MIGRATIONS = tuple(sorted(_SCRIPTS.glob("[0-9]*.sql")))
+SCHEMA = len(_MIGRATIONS)
+_PARTITIONS = 16
+# Nobody is granted anything on a partition; whoever were, would still see the rows of one tenant only.
+_PART = """CREATE TABLE {schema}.vectors_{n} PARTITION OF {schema}.vectors
+    FOR VALUES WITH (MODULUS {all}, REMAINDER {n});
+ALTER TABLE {schema}.vectors_{n} ENABLE ROW LEVEL SECURITY;
+ALTER TABLE {schema}.vectors_{n} FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_tenant ON {schema}.vectors_{n}
+    USING (tenant = nullif(current_setting('recollect.tenant', true), ''))"""
+TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "audit", "undo", "things")
+"""Those that are always there. `places` comes first: the others are kept where it is."""
+MOVING = ("placements", "moves", "changes")
+"""Those that say which server a tenant is on, and hold nothing of it."""
+
+_FACTS = """SELECT current_setting('server_version_num')::int, current_user::text, r.rolsuper OR r.rolbypassrls,
+    r.rolsuper OR r.rolcreaterole, has_database_privilege(current_database(), 'CREATE'), current_database()::text,
+    (SELECT n.nspname::text FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+        JOIN pg_type t ON t.typnamespace = n.oid AND t.typname = 'halfvec' WHERE e.extname = 'vector'),
+    EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
+    EXISTS (SELECT FROM pg_extension WHERE extname = 'citus'),
+    (SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname = %(schema)s),
+    (SELECT pg_has_role(current_user, nspowner, 'MEMBER') FROM pg_namespace WHERE nspname = %(schema)s),
+    current_setting('row_security')::boolean,
+    to_regclass(%(migrations)s) IS NOT NULL, to_regclass(%(vectors)s) IS NOT NULL,
+    (SELECT array_agg(rolname::text) FROM pg_roles
+        WHERE rolname IN ('recollect_owner', 'recollect_app', 'recollect_admin')
+        AND pg_has_role(current_user, oid, 'MEMBER')),
+    (SELECT array_agg(rolname::text) FROM pg_roles
+        WHERE rolname IN ('recollect_owner', 'recollect_app', 'recollect_admin'))
+    FROM pg_roles r WHERE r.rolname = current_user"""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What there is, as the connecting role sees it."""
+
+    version: int
+    user: str
+    unbound: bool
+    """Whether row-level security does not hold for it."""
+    makes_roles: bool
+    creates: bool
+    database: str
+    extensions: str | None
+    """The schema that pgvector is in."""
+    vector_available: bool
+    citus: bool
+    owner: str | None
+    """Of our schema; None where there is none."""
+    owns: bool | None
+    """Whether it is that owner, or may act as it."""
+    row_security: bool
+    """Whether it is as it comes. Off, questions that row-level security would narrow are refused."""
+    begun: bool
+    vectors: bool
+    """Whether there is a table of them."""
+    member_of: tuple[str, ...]
+    roles: tuple[str, ...]
+    migrations: int = 0
+
+    @property
+    def role(self) -> str | None:
+        """What each transaction becomes, so that row-level security holds for it whoever connects."""
+        strong = self.unbound or self.owner == self.user or OWNER in self.member_of or ADMIN in self.member_of
+        return APP if strong and APP in self.member_of else None
+
+    @property
+    def may_upgrade(self) -> bool:
+        return self.creates if self.owner is None else bool(self.owns)
+
+    @property
+    def begin(self) -> list[str]:
+        """What every transaction begins with after its BEGIN."""
+        # Compiling a statement (JIT) takes seconds, and what is asked here takes milliseconds.
+        return ["SET LOCAL jit = off", *([] if self.row_security else ["SET LOCAL row_security = on"])]
+
+
+def facts(connection: Connection, schema: str) -> Facts:
+    names = {"schema": schema, "migrations": f"{schema}.migrations", "vectors": f"{schema}.vectors"}
+    try:
+        *plain, members, roles = connection.execute(_FACTS, names).fetchone()
+        seen = Facts(*plain, member_of=tuple(members or ()), roles=tuple(roles or ()))
+        if not seen.begun:
+            return seen
+        (done,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {schema}.migrations").fetchone()
+    except Exception as error:
+        if getattr(error, "sqlstate", None) == "42501":
+            user = connection.info.user
+            raise AccessError(
+                f"the role {user} may not use the schema {schema}: have an administrator run `GRANT {APP} TO {user}`, "
+                f"or `GRANT {OWNER} TO {user}` for who is to upgrade it"
+            ) from error
+        raise
+    return msgspec.structs.replace(seen, migrations=done)
+
+
+def ready(connection: Connection, location: Location) -> Facts:
+    """The facts of a server that can be worked with: brought up to date if this role may do that."""
+    seen = facts(connection, location.schema)
+    if seen.migrations > SCHEMA:
+        raise SchemaError(
+            f"{location.shown} has schema {seen.migrations}; this recollect knows up to {SCHEMA}. "
+            "Upgrade recollect; nothing was changed"
+        )
+    if seen.migrations == SCHEMA:
+        return seen
+    if not seen.may_upgrade:
+        what = f"has the older schema {seen.migrations}" if seen.begun else "has no recollect schema yet"
+        raise SchemaError(
+            f"{location.shown} {what}, and the role {seen.user} may not change that: have an administrator run "
+            "`recollect db upgrade`"
+        )
+    upgrade(connection, location)
+    return facts(connection, location.schema)
+
+
+def upgrade(connection: Connection, location: Location) -> list[str]:
+    """Bring the schema up to date. Returns what was done."""
+    schema, done = location.schema, list[str]()
+    seen = facts(connection, schema)
+    if seen.extensions is None and seen.vector_available and _may_extend(connection):
+        done.append("installed the extension vector")
+    done += _make_roles(connection, schema)
+    for number, script in enumerate(_MIGRATIONS, 1):
+        if _migrate(connection, location, number, script):
+            done.append(f"migration {script.stem}")
+    _add_vectors(connection, location)
+    if facts(connection, schema).vectors and not seen.vectors:
+        done.append("a table of vectors")
+    _grant(connection, location)
+    return done
+
+
+def _locked(connection: Connection, location: Location) -> Facts:
+    """Inside a transaction: nobody else changes the schema until it ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s), 7265)", (location.schema,))
+    return facts(connection, location.schema)
+
+
+def _may_extend(connection: Connection) -> bool:
+    """pgvector, if this role may install it. Without it recall is by words."""
+    try:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(7265, 1)")
+            # Named, because there may be nothing on the search path.
+            ((schema,),) = connection.execute("SELECT coalesce(current_schema(), 'public')").fetchall()
+            connection.execute(f'CREATE EXTENSION IF NOT EXISTS vector SCHEMA "{schema}"')
+    except Exception as error:
+        if getattr(error, "sqlstate", None) in ("42501", "0A000", "3F000", "58P01", "XX000"):
+            return False
+        raise
+    return True
+
+
+def _make_roles(connection: Connection, schema: str) -> list[str]:
+    seen = facts(connection, schema)
+    if not seen.makes_roles:
+        return []
+    made = [role for role in (OWNER, APP, ADMIN) if role not in seen.roles]
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(7265, 2)")
+        for statement in roles_sql(seen.user, seen.database, seen.citus):
+            connection.execute(statement)
+    return [f"the role {role}" for role in made]
+
+
+def roles_sql(user: str, database: str, citus: bool) -> list[str]:
+    """What an administrator runs where we may not: safe to run again."""
+    # On Citus the coordinator connects to the workers as the owner, so it must be able to log in there.
+    login = "LOGIN" if citus else "NOLOGIN"
+    made = [
+        f"""DO $$ BEGIN CREATE ROLE {role} {how} NOSUPERUSER NOBYPASSRLS;
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"""
+        for role, how in ((OWNER, login), (APP, "NOLOGIN"), (ADMIN, "NOLOGIN"))
+    ]
+    quoted = '"' + user.replace('"', '""') + '"'
+    database = '"' + database.replace('"', '""') + '"'
+    return [
+        *made,
+        f"GRANT CREATE ON DATABASE {database} TO {OWNER}",
+        *(f"GRANT {role} TO {quoted}" for role in (OWNER, APP, ADMIN)),
+    ]
+
+
+def _migrate(connection: Connection, location: Location, number: int, script: Path) -> bool:
+    schema = location.schema
+    with connection.transaction():
+        seen = _locked(connection, location)
+        if seen.migrations >= number:
+            return False
+        if seen.owner is None:
+            owner = OWNER if OWNER in seen.member_of else seen.user
+            connection.execute(f'CREATE SCHEMA {schema} AUTHORIZATION "{owner}"')
+        _as_owner(connection, facts(connection, schema))
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {schema}.migrations (number integer PRIMARY KEY, name text NOT NULL, "
+            "at timestamptz NOT NULL DEFAULT now())"
+        )
+        _run(connection, script.read_text(), schema=schema)
+        if seen.citus and number == 1:
+            _distribute(connection, schema, (*TABLES, *MOVING))
+        connection.execute(
+            f"INSERT INTO {schema}.migrations (number, name) VALUES (%s, %s)",
+            (number, script.stem),
+        )
+        if number == SCHEMA:  # with it, so that nobody finds an up-to-date schema that the application may not use
+            _add_vectors(connection, location)
+            _grant(connection, location)
+    return True
+
+
+def _as_owner(connection: Connection, seen: Facts) -> None:
+    if seen.owner != seen.user:
+        connection.execute(f'SET LOCAL ROLE "{seen.owner}"')
+
+
+def _run(connection: Connection, script: str, **names: str) -> None:
+    for name, value in names.items():
+        script = script.replace(f"{{{name}}}", value)
+    connection.execute(script)
+
+
+def _distribute(connection: Connection, schema: str, tables: tuple[str, ...]) -> None:
+    """On Citus: by tenant, all of a tenant on one worker."""
+    for table in tables:
+        with_whom = "default" if table == "places" else f"{schema}.places"
+        connection.execute(
+            "SELECT create_distributed_table(%s, 'tenant', colocate_with => %s)", (f"{schema}.{table}", with_whom)
+        )
+
+
+def _add_vectors(connection: Connection, location: Location) -> bool:
+    """A table to compare vectors in, also where pgvector came later than the memories: those are embedded anew."""
+    schema = location.schema
+    with connection.transaction():
+        seen = _locked(connection, location)
+        if seen.vectors or seen.extensions is None:
+            return False
+        _as_owner(connection, seen)
+        whole = "" if seen.citus else "PARTITION BY HASH (tenant)"
+        script = (_SCRIPTS / "vectors.sql").read_text()
+        _run(connection, script, schema=schema, extensions=f'"{seen.extensions}"', partitioned=whole)
+        if seen.citus:
+            _distribute(connection, schema, ("vectors",))
+        else:
+            for n in range(_PARTITIONS):
+                _run(connection, _PART, schema=schema, n=str(n), all=str(_PARTITIONS))
+        # Row-level security is off for a moment, for the owner alone and in this transaction: all are to be embedded.
+        _run(
+            connection,
+            """ALTER TABLE {schema}.memories NO FORCE ROW LEVEL SECURITY;
+            UPDATE {schema}.memories SET embedded = NULL WHERE embedded IS NOT NULL;
+            ALTER TABLE {schema}.memories FORCE ROW LEVEL SECURITY""",
+            schema=schema,
+        )
+    return True
+
+
+def _grant(connection: Connection, location: Location) -> None:
+    with connection.transaction():
+        seen = _locked(connection, location)
+        if not seen.may_upgrade or not {APP, ADMIN} <= set(seen.roles):
+            return
+        _as_owner(connection, seen)
+        script = (_SCRIPTS / "grants.sql").read_text()
+        if seen.vectors:
+            script += "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.vectors TO {app};\n"
+        _run(connection, script, schema=location.schema, app=APP, admin=ADMIN)

@@ -1,0 +1,1 @@
+"""Tenants on several servers."""

@@ -1,0 +1,263 @@
+"""The rows of one tenant on two servers: copied from one to the other, and compared.
+
+As JSON by the names of the columns, as the servers themselves write and read them. Nothing is renumbered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+
+from recollect.stores.postgres.connections import PATIENCE, Connection, driver, translated
+from recollect.stores.postgres.sessions import Sessions
+from recollect.stores.postgres.statements import DURABLE, Rows, whose
+from recollect.stores.postgres.tenants.placement import What
+from recollect.values.errors import AccessError
+
+_MOST_BYTES = 4_000_000
+"""Of rows in one statement."""
+# Both servers must write a value as the same text, whatever they are configured to.
+_ALIKE = "SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL statement_timeout = 0"
+_HASH = "('x' || left(encode(sha256(convert_to(row_to_json(t)::text, 'UTF8')), 'hex'), 16))::bit(64)::bigint"
+_PLACES = "tenant, workspace, memories, things, entries, sealed"
+"""Of a place; an index that its vectors have is not moved."""
+
+
+class Side:
+    """One tenant on one server, as the owner of the tables."""
+
+    def __init__(self, name: str, sessions: Sessions, tenant: str) -> None:
+        self.name = name
+        self.tenant = tenant
+        self.sessions = sessions
+        seen = sessions.facts
+        if not seen.may_upgrade:
+            raise AccessError(
+                f"{sessions.location.shown}: only the owner of the tables moves tenants, which the role {seen.user} is "
+                f"not: connect as {seen.owner}, or as a member of it"
+            )
+
+    @contextmanager
+    def transaction(self, level: str = "", patience: float = PATIENCE) -> Generator[Run]:
+        """Committed at the end, taken back on an error."""
+        seen = self.sessions.facts
+        begin = [f"BEGIN {level}", *seen.begin]
+        if seen.citus:
+            begin.append("SET LOCAL citus.propagate_set_commands = 'local'")
+        begin.append(whose(self.tenant))
+        if seen.owner != seen.user:
+            begin.append(f'SET LOCAL ROLE "{seen.owner}"')
+        begin += [_ALIKE, f"SET LOCAL lock_timeout = {max(1, int(patience * 1000))}"]
+        with self.sessions.connections.lent() as connection:
+            try:
+                connection.execute("; ".join(begin), prepare=False)
+                yield Run(self, connection)
+                if connection.execute("SHOW synchronous_commit").fetchone() == ("off",):
+                    connection.execute(DURABLE)
+                connection.execute("COMMIT", prepare=False)
+            except driver().Error as error:
+                raise translated(error, self.sessions.location) from error
+            finally:
+                if not connection.closed and connection.pgconn.transaction_status:
+                    connection.execute("ROLLBACK", prepare=False)
+
+
+class Run:
+    """Statements of one transaction."""
+
+    def __init__(self, side: Side, connection: Connection) -> None:
+        self.side = side
+        self._connection = connection
+
+    def __call__(self, sql: str, *values: Any) -> Any:
+        """The first value is the tenant."""
+        return self._connection.execute(self.side.sessions.sql(sql), (self.side.tenant, *values))
+
+    def named(self, sql: str, **values: Any) -> Any:
+        """One of the values is called `tenant`."""
+        return self._connection.execute(self.side.sessions.sql(sql), {"tenant": self.side.tenant, **values})
+
+    def rows(self, sql: str, *values: Any) -> Rows:
+        return self(sql, *values).fetchall()
+
+
+class Group(NamedTuple):
+    """Tables whose rows come and go together."""
+
+    what: What
+    tables: tuple[str, ...]
+    """The first one has a row for each key."""
+    key: tuple[str, ...]
+    """Behind the workspace."""
+
+
+Key = tuple[str, *tuple[Any, ...]]
+"""The workspace and what comes behind it."""
+
+
+def groups(side: Side) -> list[Group]:
+    vectors = ("vectors",) if side.sessions.facts.vectors else ()
+    return [
+        Group("memory", ("memories", "contents", "tags", "embeddings", "search", *vectors), ("seq",)),
+        Group("undo", ("undo",), ("seq",)),
+        Group("audit", ("audit",), ("seq",)),
+        Group("thing", ("things",), ("shelf", "key")),
+        Group("head", ("places",), ()),
+    ]
+
+
+def tables(side: Side) -> list[str]:
+    return [table for group in groups(side) for table in group.tables]
+
+
+def page(run: Run, group: Group, after: Key | None, size: int) -> list[Key]:
+    """The next keys in their order."""
+    names = ", ".join(("workspace", *group.key))
+    beyond = "" if after is None else f"AND ({names}) > ({', '.join(['%s'] * (1 + len(group.key)))})"
+    sql = f"SELECT {names} FROM {{s}}.{group.tables[0]} WHERE tenant = %s {beyond} ORDER BY {names} LIMIT {size}"
+    return run.rows(sql, *(after or ()))
+
+
+def copied(run: Run, group: Group, keys: Iterable[Key]) -> dict[str, list[str]]:
+    """The rows of some keys, by table."""
+    found: dict[str, list[str]] = {table: [] for table in group.tables}
+    for workspace, chosen in _by_workspace(keys).items():
+        clause, values = _these(group, chosen)
+        for table in group.tables:
+            sql = f"SELECT row_to_json(t)::text FROM ({_rows_of(table)} AND workspace = %s {clause}) t"
+            found[table] += [row for (row,) in run.rows(sql, workspace, *values)]
+    return found
+
+
+def write(run: Run, rows: Mapping[str, Sequence[str]]) -> None:
+    """A memory that was taken back while it was copied has the id of one that is not removed here yet.
+
+    It is passed over: both are in the log of changes, and follow.
+    """
+    for table, texts in rows.items():
+        sql = f"""INSERT INTO {{s}}.{table} SELECT x.* FROM (SELECT %s::text AS tenant) whose,
+            json_populate_recordset(NULL::{{s}}.{table}, %s::json) x
+            WHERE x.tenant = whose.tenant ON CONFLICT DO NOTHING"""
+        for some in _in_pieces(texts):
+            run(sql, some)
+
+
+def remove(run: Run, group: Group, keys: Iterable[Key]) -> None:
+    for workspace, chosen in _by_workspace(keys).items():
+        clause, values = _these(group, chosen)
+        for table in group.tables:
+            run(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s {clause}", workspace, *values)
+
+
+def remove_all(run: Run, workspace: str | None = None) -> None:
+    for table in tables(run.side):
+        if workspace is None:
+            run(f"DELETE FROM {{s}}.{table} WHERE tenant = %s")
+        else:
+            run(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s", workspace)
+
+
+def holds_something(run: Run) -> bool:
+    parts = [f"EXISTS (SELECT FROM {{s}}.{table} WHERE tenant = x.tenant)" for table in tables(run.side)]
+    ((found,),) = run.rows(f"SELECT {' OR '.join(parts)} FROM (SELECT %s::text AS tenant) x")
+    return found
+
+
+# Comparing
+
+Digest = dict[tuple[str, Key], tuple[int, int]]
+"""By table and key: how many rows there are, and the sum of their hashes."""
+
+
+def digest_of(run: Run, group: Group, keys: Iterable[Key]) -> Digest:
+    found: Digest = {}
+    for workspace, chosen in _by_workspace(keys).items():
+        clause, values = _these(group, chosen)
+        found |= _digest(run, group, f"AND workspace = %s {clause}", (workspace, *values))
+    return found
+
+
+def digest_between(run: Run, group: Group, after: Key | None, until: Key | None) -> Digest:
+    """Of all keys behind one and up to another."""
+    names = ", ".join(("workspace", *group.key))
+    clauses, values = list[str](), list[Any]()
+    for edge, way in ((after, ">"), (until, "<=")):
+        if edge is not None:
+            clauses.append(f"AND ({names}) {way} ({', '.join(['%s'] * len(edge))})")
+            values += edge
+    return _digest(run, group, " ".join(clauses), values)
+
+
+def _digest(run: Run, group: Group, clause: str, values: Sequence[Any]) -> Digest:
+    names = ", ".join(("workspace", *group.key))
+    found: Digest = {}
+    for table in group.tables:
+        sql = f"SELECT {names}, count(*), sum({_HASH}) FROM ({_rows_of(table)} {clause}) t GROUP BY {names}"
+        for *key, count, summed in run.rows(sql, *values):
+            found[table, tuple(key)] = count, int(summed)
+    return found
+
+
+def differing(one: Digest, other: Digest) -> set[Key]:
+    return {key for table, key in one.keys() | other.keys() if one.get((table, key)) != other.get((table, key))}
+
+
+def counts(run: Run) -> dict[str, int]:
+    names = tables(run.side)
+    parts = [f"(SELECT count(*) FROM {{s}}.{table} WHERE tenant = x.tenant)" for table in names]
+    (row,) = run.rows(f"SELECT {', '.join(parts)} FROM (SELECT %s::text AS tenant) x")
+    return dict(zip(names, row, strict=True))
+
+
+def sums(run: Run) -> dict[str, str]:
+    """A checksum of everything, by table."""
+    found: dict[str, str] = {}
+    for table in tables(run.side):
+        ((count, summed),) = run.rows(f"SELECT count(*), coalesce(sum({_HASH}), 0) FROM ({_rows_of(table)}) t")
+        found[table] = f"{count}:{int(summed) % (1 << 64):016x}"
+    return found
+
+
+# Inside
+
+
+def _rows_of(table: str) -> str:
+    return f"SELECT {_PLACES if table == 'places' else '*'} FROM {{s}}.{table} WHERE tenant = %s"
+
+
+def _by_workspace(keys: Iterable[Key]) -> dict[str, list[Sequence[Any]]]:
+    found: dict[str, list[Sequence[Any]]] = {}
+    for workspace, *key in keys:
+        found.setdefault(workspace, []).append(key)
+    return found
+
+
+def _these(group: Group, keys: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]:
+    """A condition for some keys of one workspace."""
+    if not group.key:
+        return "", []
+    if group.key == ("seq",):
+        return "AND seq = ANY(%s::bigint[])", [[seq for (seq,) in keys]]
+    columns = [list(column) for column in zip(*keys, strict=True)]
+    given = ", ".join(["%s::text[]"] * len(columns))
+    return f"AND ({', '.join(group.key)}) IN (SELECT * FROM unnest({given}))", columns
+
+
+def _in_pieces(texts: Sequence[str]) -> Iterator[str]:
+    piece, size = list[str](), 0
+    for text in texts:
+        if piece and size + len(text) > _MOST_BYTES:
+            yield f"[{','.join(piece)}]"
+            piece, size = [], 0
+        piece.append(text)
+        size += len(text)
+    if piece:
+        yield f"[{','.join(piece)}]"
+
+
+def key_of(workspace: str, key: str) -> Key:
+    """As the log of changes has it."""
+    return (workspace, *msgspec.json.decode(key))

@@ -1,0 +1,1 @@
+"""Copies in memory of what every recall looks at."""

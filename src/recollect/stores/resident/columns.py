@@ -1,0 +1,462 @@
+"""A resident copy of one place in columns: what filters and scores need of every memory, as arrays.
+
+A position stands for one memory, in the order in which they came. Removed ones keep theirs, except at the end.
+Columns change under the lock of their owner. What is handed out is a `Block`, which never changes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from recollect.stores.resident.snapshot import NEVER, Block, Seen
+from recollect.text.speakers import speaker
+from recollect.values.filters import ANY_OF, PRIVATE_KINDS, Filter
+from recollect.values.record import EPOCH, Address, Tier, to_micros
+
+_GROWTH = 1.125
+"""Copies are cheap beside vectors that nobody uses."""
+_FILTERS = 4
+"""Filters whose answers are kept. Most questions are put with the same few."""
+
+_ARRAYS: dict[str, Any] = {
+    "key": np.int64,
+    "created": np.int64,
+    "expires": np.int64,
+    "importance": np.float64,
+    "archived": np.bool_,
+    "superseded_by": np.int32,
+    "length": np.int32,
+    "who": np.int32,
+    "kind": np.int32,
+    "role": np.int32,
+    "source": np.int32,
+    "lifetime": np.int32,
+    "tags": np.int32,
+    "speaker": np.int32,
+    "named": np.int32,
+    "conversation": np.int32,
+    "before": np.int32,
+    "after": np.int32,
+    "alive": np.bool_,
+}
+
+
+class Batch(NamedTuple):
+    """Some memories, column by column. Times are in microseconds."""
+
+    key: Sequence[int]
+    ident: Sequence[str]
+    created: Sequence[int]
+    expires: Sequence[int]
+    """NEVER for most."""
+    importance: Sequence[float]
+    archived: Sequence[bool]
+    superseded_by: Sequence[str | None]
+    length: Sequence[int]
+    kind: Sequence[str]
+    role: Sequence[str | None]
+    source: Sequence[str | None]
+    lifetime: Sequence[str]
+    tags: Sequence[tuple[str, ...]]
+    head: Sequence[str]
+    """The beginnings of the texts."""
+    said_by: Sequence[Any]
+    """What the metadata says of the speaker."""
+    who: Sequence[tuple[Address, Tier]]
+
+
+class Codes:
+    """Small numbers for values that occur again and again."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._known: dict[Any, int] = {}
+
+    def __call__(self, value: Any) -> int:
+        code = self._known.get(value)
+        if code is None:
+            code = self._known[value] = len(self.values)
+            self.values.append(value)
+        return code
+
+    def many(self, values: Sequence[Any]) -> NDArray[np.int32]:
+        for value in dict.fromkeys(values):
+            self(value)
+        return np.fromiter(map(self._known.__getitem__, values), np.int32, len(values))
+
+    def table(self, wanted: Callable[[Any], bool]) -> NDArray[np.bool_]:
+        """For each code, whether its value is wanted."""
+        return np.fromiter((wanted(value) for value in self.values), np.bool_, len(self.values))
+
+
+class Ids(Sequence[str]):
+    """Strings end to end: a hundred thousand of them in a third of the memory that a list takes."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self._ends = array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(len(self))[at]]
+        at = range(len(self))[at]
+        return self._text[self._ends[at] : self._ends[at + 1]].decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[at] for at in range(len(self)))
+
+    def extend(self, idents: Iterable[str]) -> None:
+        for ident in idents:
+            self._text += ident.encode()
+            self._ends.append(len(self._text))
+
+    def cut(self, size: int) -> Ids:
+        """The first of them, as others that go on without changing these."""
+        first = Ids()
+        first._text, first._ends = self._text[: self._ends[size]], self._ends[: size + 1]
+        return first
+
+
+class Vectors:
+    """The vectors of one model, normalised. A memory without one has a row of zeros."""
+
+    def __init__(self, model: str, dimensions: int, size: int) -> None:
+        self.model = model
+        self.dimensions = dimensions
+        self.matrix: NDArray[np.float32] = np.zeros((max(size, 1), dimensions), np.float32)
+        self.has: NDArray[np.bool_] = np.zeros(max(size, 1), np.bool_)
+
+    def reserve(self, size: int) -> None:
+        if size > len(self.has):
+            wanted = max(size, int(len(self.has) * _GROWTH) + 64)
+            self.matrix, self.has = _grown(self.matrix, wanted), _grown(self.has, wanted)
+
+    def put(self, at: int, blob: bytes | None) -> None:
+        """A vector of another dimension is none of this model's."""
+        if blob is not None and len(blob) == 4 * self.dimensions:
+            self.fill(np.array([at]), [blob])
+        else:
+            self.clear(at)
+
+    def fill(self, positions: NDArray[np.int64], blobs: Sequence[bytes]) -> None:
+        """Vectors of this dimension."""
+        if not len(positions):
+            return
+        self.reserve(int(positions.max()) + 1)
+        block = np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), self.dimensions)
+        norms = np.sqrt(np.einsum("ij,ij->i", block, block))
+        norms[norms == 0.0] = 1.0
+        first, count = int(positions[0]), len(positions)
+        if int(positions[-1]) - first == count - 1 and bool((np.diff(positions) == 1).all()):
+            np.divide(block, norms[:, None], out=self.matrix[first : first + count])
+        else:
+            self.matrix[positions] = block / norms[:, None]
+        self.has[positions] = True
+
+    def clear(self, at: int) -> None:
+        self.reserve(at + 1)
+        self.has[at] = False
+        self.matrix[at] = 0.0
+
+
+class Columns:
+    def __init__(self) -> None:
+        self.size = 0
+        self.ids = Ids()
+        self.vectors: Vectors | None = None
+        self.who, self.kinds, self.roles, self.sources = Codes(), Codes(), Codes(), Codes()
+        self.lifetimes, self.tags, self.speakers, self.successors = Codes(), Codes(), Codes(), Codes()
+        self.successors(None)  # code 0: not superseded
+        self._data: dict[str, NDArray[Any]] = {name: np.zeros(64, kind) for name, kind in _ARRAYS.items()}
+        self._conversations: dict[str, int] = {}
+        """By name, its number: the position of its first memory when it began. So numbers grow in this order, all are
+        below the size, and with the end of the columns go the conversations that began there."""
+        self._last: NDArray[np.int32] = np.full(64, -1, np.int32)
+        """By conversation, the position of the last memory; -1 for none."""
+        self._names = Codes()
+        self._names(None)  # code 0: its text begins with no name
+        self._heard: dict[tuple[int, int, int], int] = {}
+        """How many turns of a conversation and an address begin with a name."""
+        self._lone: dict[tuple[int, int, int], int] = {}
+        """The position of the one turn that begins with a name, where it is one."""
+        self._seen: dict[Filter, Seen] = {}
+        self._block: Block | None = None
+        self._lent = 0
+        """The size of the largest block that shares these arrays."""
+
+    @property
+    def bytes(self) -> int:
+        vectors = self.vectors
+        shared = sum(column.nbytes for column in self._data.values()) + 48 * self.size
+        return shared + (vectors.matrix.nbytes if vectors is not None else 0)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """As far as it is filled."""
+        return self._data[name][: self.size]
+
+    @property
+    def last_key(self) -> int:
+        return int(self._data["key"][self.size - 1]) if self.size else 0
+
+    def position(self, key: int) -> int | None:
+        found = self.positions(np.array([key]))
+        return int(found[0]) if len(found) else None
+
+    def positions(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of those that are there."""
+        known = self.column("key")
+        if not len(known) or not len(keys):
+            return np.zeros(0, np.int64)
+        first, last = int(known[0]), int(known[-1])
+        if last - first == len(known) - 1:  # no number was left out
+            found: NDArray[np.int64] = keys[(keys >= first) & (keys <= last)] - first
+        else:
+            found = np.searchsorted(known, keys)  # keys grow with time, so positions are in the order of keys
+            inside = found < len(known)
+            found, keys = found[inside], keys[inside]
+            found = found[known[found] == keys]
+        return found[self._data["alive"][found]]
+
+    def extend(self, batch: Batch) -> None:
+        """Add memories. Their keys grow, and are higher than any before."""
+        count = len(batch.key)
+        if not count:
+            return
+        start, self.size = self.size, self.size + count
+        if self.size > len(self._data["key"]):
+            wanted = max(self.size, int(start * _GROWTH) + 64)
+            self._data = {name: _grown(column, wanted) for name, column in self._data.items()}
+        if self.vectors is not None:
+            self.vectors.reserve(self.size)
+        self._changed()
+        self.ids.extend(batch.ident)
+        data, new = self._data, slice(start, self.size)
+        for name in ("key", "created", "length"):
+            data[name][new] = getattr(batch, name)
+        data["alive"][new] = True
+        for name, codes in (("who", self.who), ("kind", self.kinds), ("role", self.roles), ("source", self.sources)):
+            data[name][new] = codes.many(getattr(batch, name))
+        talks = enumerate((address.conversation for address, _ in batch.who), start)
+        groups = np.fromiter((self._group(talk, at) for at, talk in talks), np.int32, count)
+        data["conversation"][new] = groups
+        self._link(start, groups)
+        data["speaker"][new] = self.speakers.many([role or "" for role in batch.role])
+        data["named"][new] = 0
+        self._listen(start, batch)
+        self._take_in(new, batch)
+
+    def restate(self, batch: Batch) -> None:
+        """Take in what may have changed of memories that are there, in the order of their keys."""
+        if len(batch.key):
+            self._take_in(self.positions(np.array(batch.key, np.int64)), batch)
+
+    def _take_in(self, positions: slice | NDArray[np.int64], batch: Batch) -> None:
+        data = self._data
+        for name in ("expires", "importance", "archived"):
+            data[name][positions] = getattr(batch, name)
+        data["superseded_by"][positions] = self.successors.many(batch.superseded_by)
+        data["lifetime"][positions] = self.lifetimes.many(batch.lifetime)
+        data["tags"][positions] = self.tags.many(batch.tags)
+        self._changed()
+
+    def _group(self, conversation: str | None, at: int) -> int:
+        """The number of a conversation. A memory outside any has one of its own."""
+        return at if conversation is None else self._conversations.setdefault(conversation, at)
+
+    def _link(self, start: int, groups: NDArray[np.int32]) -> None:
+        """Who comes before and after whom in each conversation."""
+        if self.size > len(self._last):
+            grown = np.full(len(self._data["key"]), -1, np.int32)
+            grown[: len(self._last)] = self._last
+            self._last = grown
+        order = np.argsort(groups, kind="stable")
+        told, at = groups[order], order + start
+        same = told[1:] == told[:-1]
+        begins, ends = np.append(True, ~same), np.append(~same, True)
+        before = np.append(-1, at[:-1])
+        before[begins] = self._last[told[begins]]
+        after = np.append(at[1:], -1)
+        after[ends] = -1
+        self._data["before"][at], self._data["after"][at] = before, after
+        linked = begins & (before >= 0)
+        self._data["after"][before[linked]] = at[linked]
+        self._last[told[ends]] = at[ends]
+
+    def _listen(self, start: int, batch: Batch) -> None:
+        """Who said it. A name before a colon is a speaker's once a second turn of the conversation begins with it.
+
+        Turns that not everyone sees prove nothing to others: each address counts its own.
+        """
+        speakers, column = self.speakers, self._data["speaker"]
+        for at, (head, given) in enumerate(zip(batch.head, batch.said_by, strict=True), start):
+            if isinstance(given, str):
+                if told := " ".join(given.lower().split()):
+                    column[at] = speakers(told)
+            elif (": " in head or "：" in head) and (name := speaker(head)):
+                self._data["named"][at] = self._names(name)
+                heard = self._name(at)
+                turns = self._heard[heard] = self._heard.get(heard, 0) + 1
+                if turns == 1:
+                    self._lone[heard] = at
+                    continue
+                column[at] = speakers(name)
+                if turns == 2:
+                    column[self._lone.pop(heard)] = column[at]
+
+    def _name(self, at: int) -> tuple[int, int, int]:
+        """The name that a text begins with, and the conversation and address in which others may prove it."""
+        return int(self._data["named"][at]), int(self._data["conversation"][at]), int(self._data["who"][at])
+
+    def _unheard(self, at: int) -> None:
+        """A turn has gone. If it leaves one that begins with the same name, nothing proves that name any more."""
+        heard = self._name(at)
+        turns = self._heard[heard] = self._heard[heard] - 1
+        if turns == 0:
+            del self._heard[heard], self._lone[heard]
+        elif turns == 1:
+            name, talk, who = heard
+            same = (self.column("named") == name) & (self.column("conversation") == talk) & (self.column("who") == who)
+            left = self._lone[heard] = int(np.flatnonzero(same & self.column("alive"))[0])
+            self._data["speaker"][left] = self.speakers(self.roles.values[int(self._data["role"][left])] or "")
+
+    def remove(self, key: int) -> None:
+        at = self.position(key)
+        if at is None:
+            return
+        data = self._data
+        before, after, group = int(data["before"][at]), int(data["after"][at]), int(data["conversation"][at])
+        if before >= 0:
+            data["after"][before] = after
+        if after >= 0:
+            data["before"][after] = before
+        if self._last[group] == at:
+            self._last[group] = before
+        data["alive"][at] = False
+        if data["named"][at]:
+            self._unheard(at)
+        data["before"][at] = data["after"][at] = -1  # the end may be cut off, and nothing may point past it
+        if self.vectors is not None:
+            self.vectors.clear(at)
+        while self.size and not data["alive"][self.size - 1]:  # SQLite gives the highest number once more
+            self.size -= 1
+        while self._conversations and next(reversed(self._conversations.values())) >= self.size:
+            self._conversations.popitem()
+        if self.size < self._lent:  # the end will be written again, and blocks that were handed out still show it
+            self._data = {name: column.copy() for name, column in data.items()}
+            self._lent = 0
+        if self.size < len(self.ids):
+            self.ids = self.ids.cut(self.size)
+        self._changed()
+
+    def remove_from(self, key: int) -> None:
+        """All from that one on."""
+        for last in self.column("key")[::-1].tolist():
+            if last < key:
+                break
+            self.remove(last)
+
+    def missing(self, dimensions: int, most: int) -> list[str]:
+        """Ids of living memories without a vector of so many dimensions, the newest first."""
+        lacking = self.column("alive") & (self.column("superseded_by") == 0)
+        vectors = self.vectors
+        if vectors is not None and vectors.dimensions == dimensions:
+            vectors.reserve(self.size)
+            lacking &= ~vectors.has[: self.size]
+        return [self.ids[at] for at in np.flatnonzero(lacking)[::-1][:most].tolist()]
+
+    def _changed(self) -> None:
+        self._seen.clear()
+        self._block = None
+
+    def block(self) -> Block:
+        if self._block is None:
+            # Some are only ever added to; where the end is cut off, the columns go on with copies. The others change
+            # in place when a memory comes or goes.
+            created, length, talk = (self.column(name) for name in ("created", "length", "conversation"))
+            before, after, who = (self.column(name).copy() for name in ("before", "after", "speaker"))
+            self._block = Block(self.ids, created, length, talk, before, after, who, self.speakers.values)
+            self._lent = max(self._lent, self.size)
+        return self._block
+
+    def seen(self, where: Filter) -> Seen:
+        """Which positions a filter sees. It is kept until a memory changes, comes, goes or expires."""
+        now, key = to_micros(where.now), replace(where, now=EPOCH)
+        seen = self._seen.pop(key, None)
+        if seen is None or not seen.holds(now):
+            mask, expires = self.mask(where), self.column("expires")
+            mask.flags.writeable = False
+            since = int(expires[expires <= now].max(initial=-NEVER))
+            seen = Seen(self.block(), mask, since, int(expires[expires > now].min(initial=NEVER)))
+        self._seen[key] = seen
+        while len(self._seen) > _FILTERS:
+            del self._seen[next(iter(self._seen))]
+        return seen
+
+    def mask(self, where: Filter) -> NDArray[np.bool_]:
+        """Which positions a filter sees: what `Filter.matches` says of each."""
+        mask = self.column("alive") & self.who.table(lambda who: where.allows(*who))[self.column("who")]
+        archived, superseded = self.column("archived"), self.column("superseded_by") != 0
+        expired = self.column("expires") <= to_micros(where.now)
+        if where.state == "live":
+            mask &= ~(archived | superseded | expired)
+        elif where.state == "expired":
+            mask &= expired & ~(archived | superseded)
+        elif where.state == "archived":
+            mask &= archived & ~superseded
+        elif where.state == "superseded":
+            mask &= superseded
+        if where.hides_private:
+            owned = self.who.table(lambda who: who[0].agent is not None)[self.column("who")]
+            mask &= ~(owned & self.kinds.table(PRIVATE_KINDS.__contains__)[self.column("kind")])
+        for condition, name in ANY_OF.items():
+            if wanted := frozenset(getattr(where, condition)):
+                mask &= self._codes[name].table(wanted.__contains__)[self.column(name)]
+        if where.tags or where.any_tags or where.without_tags:
+            mask &= self.tags.table(where.has_tags)[self.column("tags")]
+        if where.since is not None:
+            mask &= self.column("created") >= to_micros(where.since)
+        if where.until is not None:
+            mask &= self.column("created") < to_micros(where.until)
+        if where.min_importance is not None:
+            mask &= self.column("importance") >= where.min_importance
+        return mask
+
+    @property
+    def _codes(self) -> dict[str, Codes]:
+        return {
+            "kind": self.kinds,
+            "role": self.roles,
+            "source": self.sources,
+            "lifetime": self.lifetimes,
+            "superseded_by": self.successors,
+        }
+
+
+def micros(when: datetime | None) -> int:
+    """When something expires, as the columns have it."""
+    return NEVER if when is None else to_micros(when)
+
+
+def _grown(column: NDArray[Any], size: int) -> NDArray[Any]:
+    grown = np.zeros((size, *column.shape[1:]), column.dtype)
+    grown[: len(column)] = column
+    return grown
+
+
+def joined(keys: str | None) -> NDArray[np.int64]:
+    """From SQLite's group_concat of numbers."""
+    return np.fromstring(keys, np.int64, sep=",") if keys else np.zeros(0, np.int64)

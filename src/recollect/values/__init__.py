@@ -1,0 +1,1 @@
+"""Values that everything shares."""

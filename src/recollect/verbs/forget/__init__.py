@@ -1,0 +1,422 @@
+"""The verb forget, and the receipt for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.stores.audit import GENESIS, Entry
+from recollect.stores.port import Checked, Place, by_place
+from recollect.stores.shelves import Thing, names
+from recollect.text.times import point
+from recollect.values import validation
+from recollect.values.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
+from recollect.values.filters import Filter, belongs_to
+from recollect.values.record import Record, new_id
+from recollect.verbs.archive import checked_reason, memories_text, reread
+from recollect.verbs.forget.lineage import Erasure, plan_erasure
+from recollect.verbs.remember.quota import relieve
+from recollect.verbs.revise import ancestors
+from recollect.view import CONVERSATIONS, View
+
+REF_CODES = "ref_codes"
+"""The shelf of what conversations are called in links."""
+_TRIES = 50
+Talk = tuple[str, str]
+"""A conversation, and the channel that it is in."""
+_IN_MEMORY = "the disk refuses it; if this process ends before it is saved, what was on the disk may be back"
+_EMPTIED: dict[str, dict[str, Any]] = {"channels": {"description": ""}}
+"""Shelves of what stays when its author goes, and what a person may have written there."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What was forgotten. `ids` include the earlier versions of what was named."""
+
+    at: datetime
+    count: int
+    ids: tuple[str, ...]
+    reason: str | None
+    erased: bool
+    """Whether it is gone from the disk for good. If not, `undo` can bring it back until `compact`."""
+    entries: tuple[str, ...]
+    """The ids of the audit entries; `undo` takes them."""
+    note: str | None = None
+    sources: tuple[str, ...] = ()
+    """Erased with them: what they were derived from and was no longer live, such as the turns of an ended talk."""
+    remaining: tuple[str, ...] = ()
+    """Live memories that they were derived from, or that were derived from them. They are not erased."""
+    unreached: tuple[str, ...] = ()
+    """What else may hold traces, and is not in the reach of this call."""
+
+
+class Forget(msgspec.Struct, frozen=True):
+    """What to forget: everything this view sees that meets all the conditions given."""
+
+    id: str | Sequence[str] | None = None
+    tag: str | None = None
+    since: datetime | str | None = None
+    until: datetime | str | None = None
+    conversation: str | None = None
+    workspace: str | None = None
+    agent: str | None = None
+    account: str | None = None
+    shared: bool = False
+    """Whether an agent or account that forgets by conditions means what is shared, too."""
+    reason: str | None = None
+    erase: bool = False
+
+    @property
+    def whole_owner(self) -> bool:
+        """Whether everything of an agent or account is meant, and not only some of its memories."""
+        narrower = self.tag, self.since, self.until, self.conversation
+        return (self.agent is not None or self.account is not None) and not any(narrower)
+
+
+class Selection(msgspec.Struct):
+    """What is to go, place by place."""
+
+    records: dict[Place, list[Record]]
+    things: dict[Place, list[Thing]]
+    erasure: Erasure | None = None
+
+    @property
+    def every(self) -> list[Record]:
+        return [record for group in self.records.values() for record in group]
+
+    @property
+    def places(self) -> set[Place]:
+        more = self.erasure.places if self.erasure else ()
+        return {*self.records, *self.things, *more}
+
+
+def forget(view: View, wish: Forget) -> Receipt:
+    with view.refusing("forget"):
+        reason = None if wish.reason is None else checked_reason(view, wish.reason)
+        if wish.workspace is not None:
+            return _forget_workspace(view, wish, reason)
+        if wish.conversation is not None:
+            wish = replace(wish, conversation=_meant(view, validation.name(wish.conversation, "conversation")))
+        selected = _select(view, wish)
+    for _ in range(_TRIES):
+        places = selected.places
+        with view.store.transaction(*places):
+            selected = _select(view, wish, places)  # as it is now that nobody else can write there
+            if not selected.places <= places:
+                continue
+            entries = _delete(view, selected, wish, reason)
+        break
+    else:
+        raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
+    view.memos.clear()  # this process keeps no copy either
+    note = scrub(view, _with_traces(view, wish, places)) if wish.erase else None
+    if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
+        note = f"not saved yet: {_IN_MEMORY}"
+    relieve(view, selected.records)
+    return _receipt(view, wish, reason, selected, entries, note)
+
+
+def _with_traces(view: View, wish: Forget, places: set[Place]) -> set[Place]:
+    """Also where nothing was found: a process may have been killed before it had removed the last traces, or what was
+    derived may have been in another place, and have been taken back by undo."""
+    if view.on_disk is None:
+        return places
+    scope = {place for one in _scope(view, wish) for place in one.places}
+    return places | set(filter(view.store.written, scope))
+
+
+def _receipt(
+    view: View, wish: Forget, reason: str | None, selected: Selection, entries: Sequence[Entry], note: str | None
+) -> Receipt:
+    ids = [ident for entry in entries for ident in entry.meta["deleted"]]
+    erased, erasure = wish.erase and note is None, selected.erasure
+    audited = tuple(entry.id for entry in entries)
+    if erasure is None:
+        return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note)
+    sources = tuple(sorted(erasure.sources))
+    ids = [ident for ident in dict.fromkeys([*ids, *sorted(erasure.deleted)]) if ident not in erasure.sources]
+    rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, wish)
+    return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note, *rest)
+
+
+def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
+    """What a person should know of who is to be erased whole."""
+    if not wish.whole_owner:
+        return ()
+    parts = ["copies made with backup, copy or export before now"]
+    if wish.agent is not None:
+        parts.append("the agent's name in the audit log, as who made its changes")
+    if wish.account is not None:
+        parts.append("memories and workflows that belong to no account, or to another one, and speak of this person")
+        parts.append("sessions of a ledger that were made for this person: see `recollect sessions list`")
+        parts.append("logins and keys of a server that are bound to the account: see `recollect people` and `keys`")
+    if "workspace" in view.bound:
+        parts.append("other workspaces: this view is bound to one")
+    if isinstance(view.store, Checked) and any(map(view.store.damage, view.places)):
+        parts.append("damaged memories of which nobody can tell whose they are: see `recollect verify`")
+    return tuple(parts)
+
+
+def _meant(view: View, conversation: str) -> str:
+    """The id of a conversation that is named by its ref code."""
+    for ref in filter(view.sees, view.store.find(view.place, REF_CODES, [conversation])):
+        return ref.body["conversation"]
+    return conversation
+
+
+def _conditions(view: View, wish: Forget) -> dict[str, Any]:
+    conditions: dict[str, Any] = {}
+    if wish.tag is not None:
+        conditions["tags"] = (view.tag_rule(wish.tag, "tag"),)
+    for field in ("since", "until"):
+        if (value := getattr(wish, field)) is not None:
+            conditions[field] = point(value, field, view.now())
+    if wish.conversation is not None:
+        conditions["conversation"] = wish.conversation
+    for owner in ("agent", "account"):
+        if (name := getattr(wish, owner)) is not None:
+            conditions[owner] = validation.name(name, owner)
+            bound = getattr(view.address, owner)
+            if bound not in (None, name):
+                raise AccessError(f"{owner}: this view is bound to {bound} and cannot forget for another {owner}")
+    return conditions
+
+
+def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Selection:
+    """`open_places` are looked in whether or not there is something to be seen."""
+    conditions = _conditions(view, wish)
+    if wish.agent is not None and not view.sees_private:
+        raise AccessError("agent: only a key that is bound to the agent, or an admin, forgets all of it")
+    if wish.shared and not view.forgets_shared:
+        raise AccessError("shared: needs the role admin; without it, what is your own is forgotten")
+    if wish.id is not None:
+        if conditions:
+            raise InputError("id", "cannot be combined with other conditions")
+        wanted = validation.memory_ids(wish.id)
+        records = view.get(wanted, damaged=True) if wish.erase else view.find(wanted, damaged=True)
+        selected = _grouped(view, records, {})
+        if wish.erase:
+            missing = set(wanted) - {record.id for record in records}
+            selected.erasure = plan_erasure(view, selected.every, missing, open_places)
+        return selected
+    if not conditions:
+        choices = "tag, since, until, conversation, agent, account or workspace"
+        raise InputError("id", f"or {choices} must be given: what shall be forgotten?")
+    views = _scope(view, wish)
+    filters = [one.where(state=None, **conditions) for one in views]
+    own = _own(view, wish)
+    things, thing_matches = _things(view, views, wish), _thing_matcher(view, wish)
+    talks = _conversations(view, views, things, thing_matches) if wish.whole_owner else set[Talk]()
+    choices = [(where, own) for where in filters]
+    if talks:  # what was said in a person's own conversations is that person's, whoever wrote it down
+        said = {"state": None, "tiers": ("conversation",)}
+        is_said, thing_matches = _said_in(talks, wish), _or_of(talks, thing_matches)
+        choices += [(one.where(**said, conversation=talk), is_said) for one in views for talk, _ in talks]
+        things = _things(view, views, wish, thing_matches)
+    found = [record for where, chosen in choices for record in view.store.scan(where) if chosen(record)]
+    selected = _grouped(view, found, things)
+    if selected.places and len(views) > 1:  # so that undo finds it from here, whatever workspaces it was in
+        selected.records.setdefault(next(filter(view.store.written, view.places), view.places[1]), [])
+    if wish.erase:
+        places = {*open_places, *selected.things, *(place for one in views for place in one.places)}
+        matchers = _matching(choices), thing_matches
+        selected.erasure = plan_erasure(view, selected.every, (), places, *matchers)
+    return selected
+
+
+def _own(view: View, wish: Forget) -> Callable[[Record], bool]:
+    """By conditions, a view forgets what is its own. What it shares with others it forgets only where that is said."""
+    address = view.address
+    return lambda record: wish.shared or belongs_to(address, record.address.account, record.address.agent)
+
+
+def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Callable[[Record], bool]:
+    asks = [(where.meets(), chosen) for where, chosen in choices]
+    return lambda record: any(chosen(record) and ask(record) for ask, chosen in asks)
+
+
+def _grouped(view: View, records: Sequence[Record], things: dict[Place, list[Thing]]) -> Selection:
+    """With the earlier versions of each."""
+    every = {(Place.of(record), record.id): record for record in [*records, *ancestors(view, records)]}
+    return Selection(by_place(list(every.values())), things)
+
+
+def _scope(view: View, wish: Forget) -> list[View]:
+    """This view; for all that belongs to an agent or account one of every workspace, unless it is bound to one."""
+    if not wish.whole_owner or "workspace" in view.bound:
+        return [view]
+    others = [name for name in view.workspaces() if name != view.address.workspace]
+    return [view, *(replace(view, address=replace(view.address, workspace=name)) for name in others)]
+
+
+def _conversations(
+    view: View,
+    views: Sequence[View],
+    things: dict[Place, list[Thing]],
+    thing_matches: Callable[[Thing], bool],
+) -> set[Talk]:
+    """Those that belong to whom everything is forgotten of, also where they were forgotten before."""
+    undone = (thing for one in views for _, before in view.store.undos(one.place) for thing in before.things)
+    every = [*(thing for group in things.values() for thing in group), *filter(thing_matches, undone)]
+    talks = {_talk(thing) for thing in every if thing.shelf == CONVERSATIONS and thing.parent is not None}
+    stored = (thing for one in views for thing in view.store.shelf(one.place, CONVERSATIONS))
+    # Two people may call theirs the same: what belongs to nobody there is then nobody's.
+    return talks - {_talk(thing) for thing in stored if not thing_matches(thing)}
+
+
+def _talk(thing: Thing) -> Talk:
+    return thing.parent or "", thing.body["channel"]
+
+
+def _said_in(talks: set[Talk], wish: Forget) -> Callable[[Record], bool]:
+    """Whether something was said in one of these conversations, and belongs to nobody else."""
+
+    def is_said(record: Record) -> bool:
+        address = record.address
+        # What a person says in an agent's conversation is the person's; what an agent answers in a person's is too.
+        owned = address.account in (None, wish.account) and (wish.agent is None or address.agent in (None, wish.agent))
+        rooms = {room for talk, room in talks if talk == address.conversation}
+        return owned and record.tier == "conversation" and bool(rooms) and address.channel in (None, *rooms)
+
+    return is_said
+
+
+def _or_of(talks: set[Talk], matches: Callable[[Thing], bool]) -> Callable[[Thing], bool]:
+    def is_note(thing: Thing) -> bool:
+        rooms = {room for talk, room in talks if talk == thing.parent}
+        return bool(rooms) and thing.body.get("channel") in (None, *rooms) and not (thing.account or thing.agent)
+
+    return lambda thing: matches(thing) or is_note(thing)
+
+
+def _things(
+    view: View, views: Sequence[View], wish: Forget, matches: Callable[[Thing], bool] | None = None
+) -> dict[Place, list[Thing]]:
+    """What is on the shelves and goes with it: all of a conversation, or all of an agent or account."""
+    if wish.conversation is not None and not any((wish.tag, wish.since, wish.until)):
+        seen = view.sees_conversation(wish.conversation)
+        things = list(view.store.shelf(view.place, parent=wish.conversation)) if seen else []
+        matches = _thing_matcher(view, wish)
+        things = [thing for thing in things if matches(thing)]
+        return {view.place: things} if things else {}
+    if not wish.whole_owner:
+        return {}
+    matches = matches or _thing_matcher(view, wish)
+    places = dict.fromkeys(place for one in views for place in one.places)
+    if view.whole and "workspace" not in view.bound:
+        places |= dict.fromkeys(place for place in view.store.places(view.address.tenant) if not place.hidden)
+    owned = {place: [thing for thing in view.store.shelf(place) if matches(thing)] for place in places}
+    return {place: things for place, things in owned.items() if things}
+
+
+def _thing_matcher(view: View, wish: Forget) -> Callable[[Thing], bool]:
+    """Whether something on a shelf belongs to what is forgotten."""
+
+    def matches(thing: Thing) -> bool:
+        if wish.conversation is not None:
+            own = view.sees(thing) and belongs_to(view.address, thing.account, thing.agent)
+            return own and thing.parent == wish.conversation
+        if not wish.whole_owner or not belongs_to(view.address, thing.account, thing.agent):
+            return False
+        about = thing.key if (thing.account, thing.agent) == (None, None) else thing.agent  # such as what it may search
+        return wish.account in (None, thing.account) and wish.agent in (None, thing.agent, about)
+
+    return matches
+
+
+def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -> list[Entry]:
+    """In a transaction over all places of the selection."""
+    groups = {place: selected.records.get(place, []) for place in sorted(selected.places, key=repr)}
+    if len(groups) > 1:
+        view = replace(view, change=view.change or new_id())
+    if wish.account is not None and wish.erase:  # the reason must not name whose data is gone
+        view = replace(view, address=replace(view.address, account=None), acting=view)
+    entries: list[Entry] = []
+    everything = {record.id for group in groups.values() for record in group}
+    for place, group in groups.items():
+        things, erasure = selected.things.get(place, []), selected.erasure
+        more = erasure.rows.get(place, []) if erasure else []
+        records = reread(view, place, list({record.id: record for record in [*group, *more]}.values()))
+        ids = [record.id for record in records]
+        message = f"forgot {memories_text(len(ids))}"
+        if ids:
+            view.store.delete(place, ids, reason or "")
+        for thing in things:
+            _remove(view, place, thing)
+        if erasure is None:
+            entries.append(
+                view.log(place, "forget", message, records, things, reason, deleted=ids, things_changed=names(things))
+            )
+            continue
+        view.store.forget_before(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
+        view.forget_texts(place, {*everything, *erasure.deleted, *erasure.sources})
+        changed = names(things)
+        entries.append(
+            view.log(place, "erase", message, reason=reason, final=True, deleted=ids, things_changed=changed)
+        )
+    return entries
+
+
+def _remove(view: View, place: Place, thing: Thing) -> None:
+    if thing.shelf in _EMPTIED:  # others go on using it
+        emptied = replace(thing, body=thing.body | _EMPTIED[thing.shelf], account=None, agent=None)
+        view.store.keep(place, emptied)
+    else:
+        view.store.remove(place, thing.shelf, [thing.key])
+
+
+def scrub(view: View, places: Iterable[Place]) -> str | None:
+    """Leave no trace of what was deleted. Returns what keeps it from being so, if something does."""
+    if not (places := list(places)):
+        return None
+    if view.on_disk is None:
+        return "it is deleted; the server's disk, log and backups hold traces of it until their space is used again"
+    try:
+        for place in places:
+            view.on_disk.scrub(place)
+    except ConcurrencyError:
+        return "another process still reads older data; run compact to remove the last traces from the disk"
+    except StoreError as error:
+        if any(map(view.on_disk.unsaved, places)):
+            done, then = f"it is forgotten in this process only: {_IN_MEMORY}", "Then forget it again with erase"
+        else:
+            done = "it is forgotten, which undo cannot take back, but not erased from the disk yet"
+            then = "Then run compact, which removes the last traces"
+        error.args = (f"{done}: {error}. {then}",)
+        raise
+    return None
+
+
+def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
+    """The folder goes as a whole. What stays is one line in the tenant's audit log."""
+    workspace = view.address.workspace or ""
+    if wish.workspace != workspace:
+        raise AccessError(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
+    if not view.whole:
+        raise AccessError("workspace: only a view of the whole workspace can forget it, not one bound inside it")
+    if not view.sees_private:
+        raise AccessError("workspace: needs the role admin, because agents' journals go with it")
+    if wish.id or wish.tag or wish.since or wish.until or wish.conversation or wish.agent or wish.account:
+        raise InputError("workspace", "cannot be combined with other conditions")
+    where = view.where(state=None, tiers=("workspace", "channel", "conversation"))
+    memories = view.store.count(where).get((), 0)
+    head = next(view.store.entries(view.place, newest_first=True, limit=1), None)
+    account = Place(view.address.tenant, None)
+    with view.store.transaction(account):
+        entry = view.log(
+            account,
+            "forget_workspace",
+            f"forgot the workspace {workspace}",
+            reason=reason,
+            final=True,
+            workspace=workspace,
+            memories=memories,
+            audit_entries=head.seq if head else 0,
+            audit_head=head.hash if head else GENESIS,
+        )
+    view.store.drop(view.place)
+    view.memos.clear()
+    return Receipt(view.now(), memories, (), reason, True, (entry.id,))
