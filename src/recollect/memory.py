@@ -34,12 +34,25 @@ from recollect.stores.sessions import Clocked
 from recollect.values import validation
 from recollect.values.errors import InputError
 from recollect.values.record import Address, Lifetime, Record, Role, State, Tier, parse_time, utc_now
-from recollect.verbs import archive, backup, deduplicate, diagnose, export, forget, remember, revise, undo
+from recollect.verbs import (
+    archive,
+    backup,
+    deduplicate,
+    diagnose,
+    export,
+    forget,
+    import_,
+    remember,
+    restore,
+    revise,
+    undo,
+)
 from recollect.verbs.backup import Backup
 from recollect.verbs.deduplicate import Duplicates
 from recollect.verbs.diagnose import Diagnosis, Health, StoreStats
-from recollect.verbs.export import Imported, Progress, Target
+from recollect.verbs.export import Progress, Target
 from recollect.verbs.forget import Forget, Receipt
+from recollect.verbs.import_ import Imported
 from recollect.view import Conditions, View
 
 if TYPE_CHECKING:
@@ -516,7 +529,7 @@ class Memory:
 
     def restore(self, ids: str | Sequence[str]) -> builtins.list[Record]:
         """Recall archived memories again."""
-        return archive.restore(self._view, ids)
+        return restore.restore(self._view, ids)
 
     def ids_like(self, part: str, *, limit: int = 10) -> builtins.list[str]:
         """Ids of memories, in whatever state, that begin or end with `part`; the one that is equal to it first."""
@@ -604,7 +617,7 @@ class Memory:
 
     def import_(self, source: Target, *, progress: Progress | None = None) -> Imported:
         """Read an export back, ids, times and states as they were. What is there already is left alone."""
-        return export.load(self._view, source, progress)
+        return import_.import_(self._view, source, progress)
 
     def backup(self, target: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None) -> Backup:
         """Copy the whole store into a new folder while others go on writing. Complete and verified, or not there."""

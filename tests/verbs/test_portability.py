@@ -12,7 +12,7 @@ import pytest
 from support.stores import DATABASES, located
 
 from recollect import AccessError, ConflictError, InputError, Memory, Record, SecretError
-from recollect.verbs.export import Imported
+from recollect.verbs.import_ import Imported
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -20,7 +20,8 @@ from recollect.remote.client import Client
 from recollect.remote.operations import FACETS, OPERATIONS, facet, function, signature
 from recollect.values.errors import AccessError, InputError, StoreError, UnavailableError
 from recollect.values.record import Address, Record, UnsavedRecord, utc_now
-from recollect.verbs.export import Imported, Progress, Target, read_from, written_to
+from recollect.verbs.export import Progress, Target, written_to
+from recollect.verbs.import_ import Imported, read_from
 from recollect.view import View
 
 _KEY = "RECOLLECT_KEY"

@@ -18,7 +18,7 @@ from recollect.server.idempotency import HEADER
 from recollect.server.router import EXPORT, IMPORT, ROUTES, Route
 from recollect.tools import Tool
 from recollect.values.record import Address
-from recollect.verbs.export import Imported
+from recollect.verbs.import_ import Imported
 
 _NAME = {"type": "string", "minLength": 1, "maxLength": 192, "pattern": "^[A-Za-z0-9._~%-]+$"}
 """A name in a header: percent-encoded."""

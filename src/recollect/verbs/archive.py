@@ -1,9 +1,8 @@
-"""The verbs archive and restore: out of recall, but kept."""
+"""The verb archive: out of recall, but kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -19,14 +18,20 @@ def archive(
     view: View, records: Sequence[Record], action: str, message: str, reason: str | None = None
 ) -> list[Record]:
     """`action` says why: archive, decay, early or quota."""
-    return _archived(view, records, view.now(), action, message, reason)
-
-
-def _archived(
-    view: View, records: Sequence[Record], at: datetime | None, action: str, message: str, reason: str | None = None
-) -> list[Record]:
-    changed: dict[str, Record] = {}
     now = view.now()
+    return change_each(view, records, lambda record: replace(record, archived_at=now), action, message, reason)
+
+
+def change_each(
+    view: View,
+    records: Sequence[Record],
+    change: Callable[[Record], Record],
+    action: str,
+    message: str,
+    reason: str | None = None,
+) -> list[Record]:
+    """Change fields of records in all their places, as one change of the audit log."""
+    changed: dict[str, Record] = {}
     groups = by_place(records)
     if not groups:
         return []
@@ -34,18 +39,12 @@ def _archived(
     with view.store.transaction(*groups):
         for place, group in groups.items():
             before = reread(view, place, group)
-            after = [replace(record, archived_at=at) if at is not None else _back(record, now) for record in before]
+            after = [change(record) for record in before]
             view.store.update(place, after)
             ids = [record.id for record in before]
             view.log(place, action, message, before, reason=reason, part_of=whole, changed=ids)
             changed.update((record.id, record) for record in after)
     return [changed[record.id] for record in records if record.id in changed]
-
-
-def _back(record: Record, now: datetime) -> Record:
-    """A restored memory. Restoring counts as a retrieval, or the next maintenance would find it faded as before."""
-    count, accessed = record.access_count + 1, max(record.accessed_at, now)
-    return replace(record, archived_at=None, access_count=count, accessed_at=accessed)
 
 
 def reread(view: View, place: Place, records: Sequence[Record]) -> list[Record]:
@@ -69,15 +68,6 @@ def checked_reason(view: View, reason: str) -> str:
     reason = validation.label(reason, "reason", 200)
     screen(view.preset.secrets, "reason", reason)
     return reason
-
-
-def restore(view: View, ids: str | Sequence[str]) -> list[Record]:
-    with view.refusing("restore"):
-        records = view.find(ids)
-        for record in records:
-            if record.archived_at is None:
-                raise ConflictError(f"memory {record.id} is not archived")
-    return _archived(view, records, None, "restore", f"restored {memories_text(len(records))}")
 
 
 def memories_text(number: int) -> str:

@@ -1,35 +1,28 @@
-"""Export and import: one JSON document, one memory a line, read and written as a stream."""
+"""Export: one JSON document, one memory a line, written as a stream."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC
-from itertools import islice
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
-from recollect.policies.secrets import screen, screen_name
 from recollect.stores.audit import TEXTS
 from recollect.stores.integrity import CHANGED, is_intact, log_damage
-from recollect.stores.port import Place, by_place
-from recollect.stores.shelves import Thing, names
-from recollect.values import validation
-from recollect.values.errors import AccessError, ConflictError, InputError, shown
+from recollect.stores.port import Place
+from recollect.stores.shelves import Thing
+from recollect.values.errors import InputError
 from recollect.values.filters import belongs_to
-from recollect.values.record import SCHEMA_VERSION, Record, new_id, render, unpack
-from recollect.verbs.archive import memories_text
-from recollect.verbs.remember.quota import keep_quota
+from recollect.values.record import SCHEMA_VERSION, Record, new_id
 from recollect.view import View
 
 Target = str | os.PathLike[str] | IO[bytes]
 Progress = Callable[[int], object]
 
 T = TypeVar("T")
-_FORMAT = "recollect"
+FORMAT = "recollect"
 _BATCH = 1000
 _encode = msgspec.json.Encoder().encode
 _record = msgspec.json.Decoder(Record).decode
@@ -39,28 +32,6 @@ _DAMAGED = b'],"damaged":'
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class Imported(msgspec.Struct, frozen=True):
-    added: int
-    unchanged: int
-    """Were there already, exactly the same."""
-    damaged: tuple[str, ...] = ()
-    """Ids of memories that the export has left out, because they were damaged."""
-
-
-class _Header(msgspec.Struct):
-    format: str
-    schema_version: int
-    memories: list[msgspec.Raw] = []
-    things: list[msgspec.Raw] = []
-    damaged: list[str] = []
-
-
-class _LeftOut(NamedTuple):
-    """Memories that an export does not have, because they were damaged."""
-
-    ids: list[str]
-
-
 def export(view: View, target: Target, progress: Progress | None = None) -> int:
     """Everything the view can see, in every state. A file is complete or not there at all.
 
@@ -68,7 +39,7 @@ def export(view: View, target: Target, progress: Progress | None = None) -> int:
     """
     damaged: list[str] = []
     with written_to(target) as out:
-        head = {"format": _FORMAT, "schema_version": SCHEMA_VERSION, "exported_at": view.now()}
+        head = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "exported_at": view.now()}
         out.write(_encode(head)[:-1] + b',"memories":[')
         count = 0
         for record in view.store.scan(view.where(state=None)):
@@ -119,245 +90,3 @@ def written_to(target: Target) -> Generator[IO[bytes]]:
     finally:
         with suppress(FileNotFoundError, ValueError):
             os.unlink(part)
-
-
-def load(view: View, source: Target, progress: Progress | None = None) -> Imported:
-    """Read everything once to check it, then once more to store it as one change."""
-    with view.refusing("import"), read_from(source) as stream:
-        view.screen_address()
-        places, ids, successors, damaged = {view.place}, set[str](), dict[str, int](), list[str]()
-        for number, item in enumerate(_items(stream), 1):
-            if isinstance(item, _LeftOut):
-                damaged = validation.memory_ids(item.ids)
-            elif isinstance(item, Record):
-                _check(view, item, number)
-                places.add(Place.of(_here(view, item)))
-                ids.add(item.id)
-                if item.superseded_by is not None:
-                    successors[item.superseded_by] = number
-            else:
-                _check_thing(view, item, number)
-        lost = set(damaged) - {record.id for record in view.get(damaged, damaged=True)} if damaged else set[str]()
-        for ident in successors.keys() - ids - lost:  # else an import could write the history of what is here already
-            raise InputError("source", f"memory {successors[ident]}: superseded_by {ident} is not in the export")
-        stream.seek(0)
-        with view.store.transaction(*places):
-            imported = replace(_store(view, stream, progress), damaged=tuple(damaged))
-    if imported.added:
-        keep_quota(view, imported.added)
-        view.new_in(*places)
-    return imported
-
-
-def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported:
-    """In a transaction."""
-    created: dict[Place, list[str]] = {}
-    kept: dict[Place, list[Thing]] = {}
-    count = added = 0
-    items = _items(stream)
-    while batch := list(islice(items, _BATCH)):
-        records = [_here(view, item) for item in batch if isinstance(item, Record)]
-        for place, group in by_place(_new(view, records)).items():
-            created.setdefault(place, []).extend(record.id for record in view.store.put(place, group))
-            added += len(group)
-        for thing in (item for item in batch if isinstance(item, Thing)):
-            if not view.store.find(view.place, thing.shelf, [thing.key]):
-                view.store.keep(view.place, thing)
-                kept.setdefault(view.place, []).append(replace(thing, version=0))
-        count += len(records)
-        if progress:
-            progress(count)
-    changed = list(dict.fromkeys([*created, *kept]))
-    whole = new_id() if len(changed) > 1 else None
-    for place in changed:
-        ids, things = created.get(place, []), kept.get(place, [])
-        message = f"imported {memories_text(len(ids))}"
-        view.log(place, "import", message, (), things, part_of=whole, created=ids, things_changed=names(things))
-    return Imported(added, count - added)
-
-
-@contextmanager
-def read_from(source: Target) -> Generator[IO[bytes]]:
-    if isinstance(source, str | os.PathLike):
-        try:
-            stream = open(source, "rb")  # noqa: SIM115
-        except FileNotFoundError:
-            raise InputError("source", f"there is no file {os.fspath(source)}") from None
-        except (OSError, ValueError) as error:
-            problem = error.strerror if isinstance(error, OSError) else error
-            raise InputError("source", f"{os.fspath(source)!r} cannot be read: {problem}") from None
-        with stream:
-            yield stream
-        return
-    import tempfile
-
-    with tempfile.SpooledTemporaryFile(max_size=1 << 24) as stream:
-        while chunk := source.read(1 << 20):
-            stream.write(chunk)
-        stream.seek(0)
-        yield stream  # pyright: ignore[reportReturnType]
-
-
-def _items(stream: IO[bytes]) -> Iterator[Record | Thing | _LeftOut]:
-    """Line by line as exported; a document that was laid out otherwise is read as a whole."""
-    head = stream.readline()
-    if head.rstrip().endswith(b'"memories":['):
-        _check_header(head.rstrip() + b"]}")
-        decode: Callable[[bytes], Record | Thing] = _record
-        for number, line in enumerate(stream, 2):
-            line = line.strip()
-            if line == b"]}":
-                return
-            if line == b'],"things":[':
-                decode = _thing
-                continue
-            if line.startswith(_DAMAGED):
-                yield _LeftOut(_decoded(_names, line.removeprefix(_DAMAGED).removesuffix(b"}"), f"line {number}"))
-                return
-            yield _decoded(decode, line.removesuffix(b","), f"line {number}")
-        raise InputError("source", "ends in the middle: the export is not complete")
-    stream.seek(0)
-    document = _check_header(stream.read())
-    for number, raw in enumerate(document.memories, 1):
-        yield _decoded(_record, raw, f"memory {number}")
-    for number, raw in enumerate(document.things, 1):
-        yield _decoded(_thing, raw, f"thing {number}")
-    if document.damaged:
-        yield _LeftOut(document.damaged)
-
-
-def _check_header(document: bytes) -> _Header:
-    try:
-        header = msgspec.json.decode(document, type=_Header)
-    except _UNREADABLE as error:
-        raise InputError("source", f"is not an export of recollect: {error}") from None
-    if header.format != _FORMAT:
-        raise InputError("source", f"is not an export of recollect: its format is {header.format[:40]!r}")
-    if header.schema_version > SCHEMA_VERSION:
-        raise InputError(
-            "source",
-            f"has schema version {header.schema_version}; this recollect knows up to {SCHEMA_VERSION}: upgrade it",
-        )
-    return header
-
-
-def _decoded(decode: Callable[[bytes], T], line: Any, where: str) -> T:
-    try:
-        return decode(line)
-    except _UNREADABLE as error:
-        raise InputError("source", f"{where}: {error}") from None
-
-
-def _here(view: View, record: Record) -> Record:
-    """At the view's tenant and workspace, whatever they were called where the export was made."""
-    workspace = None if record.tier == "account" else view.address.workspace
-    return replace(record, address=replace(record.address, tenant=view.address.tenant, workspace=workspace))
-
-
-def _check(view: View, record: Record, number: int) -> None:
-    where, rules = f"memory {number}", view.preset.secrets
-    screen(rules, "content", record.text)
-    screen(rules, "metadata", render(record.metadata))
-    for field in ("tags", "references", "derived_from"):
-        screen(rules, field, " ".join(getattr(record, field)))
-    for field in ("source", "embedding_model"):
-        screen(rules, field, getattr(record, field) or "")
-    screen_name(rules, "kind", record.kind)
-    for part in ("account", "channel", "conversation", "agent"):
-        screen_name(rules, part, getattr(record.address, part) or "")
-    try:
-        _check_fields(record)
-    except InputError as error:
-        raise InputError("source", f"{where}: {error}") from None
-    if record.digest() != record.checksum:
-        raise InputError("source", f"{where} ({record.id}) does not match its checksum: the file was changed")
-    most, tags = view.preset.remember.max_chars, view.preset.remember.max_tags
-    if most is not None and len(record.text) > most:
-        raise InputError("source", f"{where}: {len(record.text):,} characters is over the limit of {most:,}")
-    if tags is not None and len(record.tags) > tags:
-        raise InputError("source", f"{where}: {len(record.tags)} tags are over the limit of {tags}")
-    if not view.sees_memory(_here(view, record)):
-        raise AccessError(f"source: {where} belongs to another agent, account, channel or conversation than this view")
-
-
-_SHELVES: dict[str, set[str]] = {
-    "cases": {"question"},
-    "channels": {"id", "workspace", "name", "description"},
-    "conversations": {"title", "channel_id", "channel", "status", "ended_at", "ref_code"},
-    "jobs": set(),
-    "ref_codes": {"conversation", "key"},
-    "reviews": {"told"},
-    "scratchpad": {"key", "value"},
-}
-"""What an import may put on which shelf: the fields that whoever reads it needs."""
-
-
-def _check_thing(view: View, thing: Thing, number: int) -> None:
-    where = f"thing {number}"
-    screen(view.preset.secrets, "body", render({thing.key: thing.body}))
-    for field in ("shelf", "parent", "account", "agent"):
-        screen_name(view.preset.secrets, field, getattr(thing, field) or "")
-    needed = _SHELVES.get(thing.shelf)
-    if needed is None or not needed <= thing.body.keys():
-        what = f"needs {', '.join(sorted(needed))}" if needed else "is not a shelf of an export"
-        raise InputError("source", f"{where}: {shown(thing.shelf, repr(thing.shelf[:40]))} {what}")
-    try:
-        validation.kind(thing.shelf, "shelf")
-        validation.query(thing.key, "key")
-        validation.metadata(thing.body, "body", validation.MAX_CONTENT_BYTES)
-        for part in ("parent", "account", "agent"):
-            if (name := getattr(thing, part)) is not None:
-                validation.name(name, part)
-    except InputError as error:
-        raise InputError("source", f"{where}: {error}") from None
-    if not (belongs_to(view.address, thing.account, thing.agent) and view.sees(thing)):
-        raise AccessError(f"source: {where} belongs to another agent, account or channel than this view")
-
-
-def _check_fields(record: Record) -> None:
-    """What the types allow, but `remember` would not."""
-    validation.memory_id(record.id)
-    validation.kind(record.kind)
-    validation.importance(record.importance)
-    validation.content(record.content)
-    validation.metadata(record.metadata)
-    validation.tags(record.tags)
-    validation.references(record.references)
-    validation.sources(record.derived_from)
-    validation.count(record.access_count, "access_count", 0, 1 << 53)
-    validation.count(record.schema_version, "schema_version", 1, SCHEMA_VERSION)
-    for part in ("account", "channel", "conversation", "agent"):
-        if (name := getattr(record.address, part)) is not None:
-            validation.name(name, part)
-    for field in ("source", "embedding_model"):
-        if (label := getattr(record, field)) is not None:
-            validation.label(label, field)
-    for field in ("created_at", "accessed_at", "expires_at", "archived_at"):
-        if (time := getattr(record, field)) is not None and time.tzinfo is not UTC:
-            raise InputError(field, "must be in UTC, as it was exported")
-    if record.superseded_by is not None:
-        validation.memory_id(record.superseded_by, "superseded_by")
-    if record.embedding is not None:
-        if len(record.embedding) % 4:
-            raise InputError("embedding", "is not a list of float32 values")
-        validation.embedding(unpack(record.embedding))
-
-
-def _new(view: View, batch: list[Record]) -> list[Record]:
-    """Those that are not there yet. The same id with something else in it is a ConflictError."""
-    there = {record.id: record for record in view.get([record.id for record in batch], damaged=True)} if batch else {}
-    for record in batch:
-        twin = there.get(record.id)
-        if twin is not None and twin.checksum != record.checksum:
-            raise ConflictError(f"memory {record.id} exists with other content; nothing of it was changed")
-        if twin is not None and not is_intact(twin):
-            raise ConflictError(f"memory {record.id} is here, but damaged; forget it and import again")
-    new = [record for record in batch if record.id not in there]
-    for record in new:
-        for part in view.bound.intersection(("account", "agent")):
-            if getattr(record.address, part) != getattr(view.address, part):
-                raise AccessError(
-                    f"source: {record.id} is shared, and this view is bound to the {part} "
-                    f"{getattr(view.address, part)}; whoever owns the workspace can import it"
-                )
-    return new
