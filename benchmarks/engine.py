@@ -20,7 +20,7 @@ import apsw
 from corpus import questions, sentences
 
 from recollect import Memory
-from recollect.stores.fts import expression
+from recollect.stores.sqlite.match import match_expression as expression
 from recollect.text.reading import read
 from recollect.text.segment import segment
 from recollect.values.record import new_id, pack

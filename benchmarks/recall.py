@@ -27,8 +27,8 @@ from corpus import answered, sentences  # noqa: E402
 
 from recollect import Memory  # noqa: E402
 from recollect.stores import open_store  # noqa: E402
-from recollect.stores.fts import expression  # noqa: E402
 from recollect.stores.port import Place  # noqa: E402
+from recollect.stores.sqlite.match import match_expression as expression  # noqa: E402
 from recollect.text.reading import read  # noqa: E402
 from recollect.values.filters import Filter  # noqa: E402
 from recollect.values.record import Address, utc_now  # noqa: E402

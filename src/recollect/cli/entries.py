@@ -17,7 +17,7 @@ from recollect.cli.target import Target, scoped
 from recollect.text import short_ids
 from recollect.values.errors import InputError, NotFoundError, RecollectError
 from recollect.values.record import utc_now
-from recollect.verbs.remember.draft import draft
+from recollect.verbs.remember.draft import draft_record
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
@@ -108,7 +108,7 @@ def _try(memory: Memory, session: str, entry: dict[str, Any]) -> None:
     try:
         if not entry.keys() <= _FIELDS or entry["type"] not in TYPES:
             raise InputError("entry", "is not one")
-        draft(item, memory.address, memory.preset, utc_now())
+        draft_record(item, memory.address, memory.preset, utc_now())
     except RecollectError:
         memory.sessions.add_many(session, [entry])
 

@@ -15,7 +15,7 @@ import msgspec
 from recollect.cli.progress import progress
 from recollect.values.errors import InputError, RecollectError
 from recollect.values.record import utc_now
-from recollect.verbs.remember.draft import draft
+from recollect.verbs.remember.draft import draft_record
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
@@ -137,6 +137,6 @@ def check_all(items: Sequence[Item], check: Callable[[dict[str, Any]], object]) 
 
 def _try(memory: Memory, fields: Mapping[str, Any]) -> None:
     try:
-        draft(fields, memory.address, memory.preset, utc_now())
+        draft_record(fields, memory.address, memory.preset, utc_now())
     except RecollectError:
         memory.remember_many([fields])  # refused once more, by the memory itself, so that it is in the audit log

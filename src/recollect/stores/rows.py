@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,9 @@ from recollect.stores.fields import FIELDS, Field
 from recollect.stores.port import After, By, Order, Place
 from recollect.values.filters import ANY_OF, PRIVATE_KINDS, SAME, WALLED, Filter
 from recollect.values.record import Address, Record, from_micros, to_micros
+
+if TYPE_CHECKING:
+    from recollect.stores.tables.engine import Dialect
 
 COLUMNS = [*(field.sql for field in FIELDS), "text", "data"]
 """Of a memory, in the order of `to_values` and `to_record`."""
@@ -119,17 +122,6 @@ def _to_record(place, row):
 def text_key(text: str) -> int:
     """The number that a text is found by, the same in every process."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
-
-
-class Dialect(NamedTuple):
-    """In what the SQL of stores differs."""
-
-    mark: str
-    """What stands for a value."""
-    tag: str
-    """The condition that a memory has a tag, or one below it."""
-    tag_values: Callable[[str], tuple[str, ...]]
-    """What the condition is given for a tag."""
 
 
 def condition(where: Filter, dialect: Dialect) -> tuple[str, list[Any]]:

@@ -7,9 +7,8 @@ audit entry.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -17,8 +16,7 @@ import msgspec
 from recollect.values.errors import ConflictError
 from recollect.values.record import EPOCH, from_micros, to_micros
 
-PAGE = 500
-COLUMNS = "shelf, key, body, parent, account, agent, version, created_at, changed_at"
+COLUMNS = ("shelf", "key", "body", "parent", "account", "agent", "version", "created_at", "changed_at")
 """Of a thing in a table, in the order of `to_row` and `from_row`."""
 _encode = msgspec.json.Encoder().encode
 _body = msgspec.json.Decoder(dict[str, Any]).decode
@@ -66,29 +64,6 @@ def to_row(thing: Thing) -> tuple[Any, ...]:
 def from_row(row: Sequence[Any]) -> Thing:
     shelf, key, body, parent, account, agent, version, created, changed = row
     return Thing(shelf, key, _body(body), parent, account, agent, version, from_micros(created), from_micros(changed))
-
-
-def paged(
-    page: Callable[[int], Sequence[Sequence[Any]]],
-    thing: Callable[[Sequence[Any]], Thing],
-    edge: int,
-    contains: str,
-    limit: int | None,
-) -> Iterator[Thing]:
-    """Things of a table, page by page, so that no transaction stays open while the caller works.
-
-    `page` gives the next rows behind a number, which stands last in each.
-    """
-    folded = contains.casefold()
-
-    def matching(edge: int) -> Iterator[Thing]:
-        while rows := page(edge):
-            yield from (kept for row in rows if (kept := thing(row[:-1])).contains(folded))
-            if len(rows) < PAGE:
-                return
-            edge = rows[-1][-1]
-
-    return islice(matching(edge), limit)
 
 
 def names(things: Iterable[Thing]) -> list[str] | None:

@@ -12,7 +12,7 @@ from recollect.stores.port import Place
 from recollect.values.errors import ConflictError, InputError
 from recollect.values.filters import PRIVATE_KINDS
 from recollect.values.record import Record
-from recollect.verbs.remember.draft import draft, signed
+from recollect.verbs.remember.draft import draft_record, signed
 from recollect.view import View
 
 _TOGETHER = 500
@@ -69,7 +69,7 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         raise InputError("content", "or another field must be given: there is nothing to revise")
     if "content" not in given and "embedding" not in given:
         inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
-    new = draft(inherited | given, old.address, view.preset, now)
+    new = draft_record(inherited | given, old.address, view.preset, now)
     return signed(replace(new, address=old.address), view.address.agent)
 
 

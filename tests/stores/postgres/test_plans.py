@@ -16,8 +16,9 @@ from recollect import Memory
 from recollect.stores import open_store
 from recollect.stores.port import Place
 from recollect.stores.postgres.admin.setup import TABLES
-from recollect.stores.postgres.statements import Statement, whose
+from recollect.stores.postgres.statements import whose
 from recollect.stores.postgres.store import Postgres
+from recollect.stores.tables.engine import Statement
 
 pytestmark = pytest.mark.clause("ATL-18")
 

@@ -15,14 +15,14 @@ from recollect.stores.integrity import log_damage
 from recollect.stores.port import After, By, Damage, Order, Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.sessions import Runner
-from recollect.stores.postgres.statements import Rows, Statement, rows_of, workspace_of
+from recollect.stores.postgres.statements import rows_of, workspace_of
+from recollect.stores.postgres.tables import DIALECT
 from recollect.stores.postgres.work import Work
 from recollect.stores.rows import (
     COLUMNS,
     GROUPS,
     ORDERS,
     UNREADABLE,
-    Dialect,
     Edge,
     behind,
     condition,
@@ -33,6 +33,7 @@ from recollect.stores.rows import (
     to_values,
 )
 from recollect.stores.scans import merged
+from recollect.stores.tables.engine import Rows, Statement
 from recollect.stores.touches import Touched, Touches
 from recollect.text.speakers import HEAD
 from recollect.text.speakers import speaker as named_speaker
@@ -78,17 +79,6 @@ _CHANGED = [field.sql for field in FIELDS if field.changes]
 _CHANGED_HERE = [name for name in _CHANGED if name not in _BESIDE]
 _CHANGED_BESIDE = [name for name in _CHANGED if name in _BESIDE]
 _GIVEN = [*_CHANGED, "id"]
-_TAG = """EXISTS (SELECT 1 FROM {s}.tags t WHERE t.tenant = m.tenant AND t.workspace = m.workspace AND t.tag = ?
-    AND t.seq = m.seq)"""
-
-
-def _as_it_is(tag: str) -> tuple[str]:
-    return (tag,)
-
-
-HERE = Dialect("%s", _TAG, _as_it_is)
-
-
 _GROUPS: dict[By, str] = {
     **GROUPS,
     "speaker": "m.speaker",
@@ -281,7 +271,7 @@ class Memories:
         self, place: Place, where: Filter, order: Order, edge: Edge | None, limit: int | None, whole: bool
     ) -> Iterator[Record]:
         """Page by page, so that no transaction stays open while the caller works."""
-        clause, values = condition(where, HERE)
+        clause, values = condition(where, DIALECT)
         key, beyond, way = ORDERS[order]
         fields = key.replace("m.", "").split(", ")
         columns = f"{_SELECT}, e.vector, e.model" if whole else f"{_LEAN}, NULL::bytea, NULL"
@@ -300,7 +290,7 @@ class Memories:
             left = left and left - len(page)
 
     def count(self, where: Filter, by: Sequence[By]) -> dict[tuple[str, ...], int]:
-        clause, values = condition(where, HERE)
+        clause, values = condition(where, DIALECT)
         fields = [_GROUPS[field].format(now=to_micros(where.now)) for field in by]
         grouped = f" GROUP BY {', '.join(str(n + 1) for n in range(len(fields)))}" if fields else ""
         columns = "".join(f"{field}, " for field in fields)

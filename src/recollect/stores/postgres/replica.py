@@ -18,7 +18,7 @@ from recollect.stores.postgres.statements import rows_of
 from recollect.values.errors import RecollectError
 
 if TYPE_CHECKING:
-    from recollect.stores.postgres.statements import Rows, Statement
+    from recollect.stores.tables.engine import Rows, Statement
 
 _REACHED = "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %s::pg_lsn"
 _PATIENCE = 0.05

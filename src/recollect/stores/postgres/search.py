@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from recollect.stores.port import Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.admin.nearest import nearest_sql, vectors_of
-from recollect.stores.postgres.memories import HERE, embedded_as, halves
+from recollect.stores.postgres.memories import embedded_as, halves
 from recollect.stores.postgres.sessions import Runner
-from recollect.stores.postgres.statements import Statement, place_of, workspace_of
+from recollect.stores.postgres.statements import place_of, workspace_of
+from recollect.stores.postgres.tables import DIALECT
 from recollect.stores.resident.snapshot import Block, Seen
 from recollect.stores.rows import condition
 from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
+from recollect.stores.tables.engine import Statement
 from recollect.text.query import TextQuery
 from recollect.text.segment import fold
 from recollect.text.terms import word_pattern
@@ -184,7 +186,7 @@ def _parts(
     sessions: Runner, place: Place, ask: Ask, required: Sequence[int] | None
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """What statements are put together from, and their values."""
-    clause, given = condition(ask.where, HERE)
+    clause, given = condition(ask.where, DIALECT)
     values: dict[str, Any] = {"tenant": place.tenant, "workspace": workspace_of(place), "each": ask.each}
     for number, value in enumerate(given):
         clause = clause.replace("%s", f"%(c{number})s", 1)

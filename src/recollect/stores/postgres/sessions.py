@@ -16,10 +16,11 @@ from recollect.stores.port import Place
 from recollect.stores.postgres.admin.setup import ADMIN, Facts, ready
 from recollect.stores.postgres.connections import PATIENCE, Connection, Connections, Location, driver, lost, translated
 from recollect.stores.postgres.replica import Replica
-from recollect.stores.postgres.statements import Rows, Statement, rows_of, whose, workspace_of
+from recollect.stores.postgres.statements import rows_of, whose, workspace_of
 from recollect.stores.postgres.tenants.placement import AWAY, HOME, MOVES, FrozenError, moved
 from recollect.stores.postgres.work import Work, Writing
 from recollect.stores.scope import end_left
+from recollect.stores.tables.engine import Rows, Statement
 from recollect.values.errors import AccessError, MovedError, RecollectError, StoreError, UnavailableError
 
 T = TypeVar("T")

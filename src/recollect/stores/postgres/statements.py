@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from recollect.stores.port import Place
+from recollect.stores.tables.engine import Rows
 from recollect.values.errors import StoreError
 
-Rows = list[tuple[Any, ...]]
 DURABLE = "SET LOCAL synchronous_commit = on"
 """Only where it is off: everything else is as durable, or more."""
-
-
-class Statement(NamedTuple):
-    sql: str
-    """With `{s}` for the name of our schema, and `{v}` for that of pgvector."""
-    values: Any = ()
-    prepare: bool | None = None
-    """False for one whose plan depends on the values; else it is prepared when it comes often."""
 
 
 def answers(cursor: Any) -> bool:

@@ -8,19 +8,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.runtime import forking, imports
-from recollect.stores.audit import Entry, UndoSize
-from recollect.stores.port import After, Before, By, Damage, Order, Place
-from recollect.stores.postgres.audit import AuditTable
+from recollect.stores.port import After, By, Damage, Order, Place
 from recollect.stores.postgres.connections import PATIENCE, Location
 from recollect.stores.postgres.memories import Memories, tables
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.sessions import Runner, Sessions
-from recollect.stores.postgres.shelves import ShelfTable
 from recollect.stores.postgres.statements import place_of, workspace_of
+from recollect.stores.postgres.tables import PostgresTables
 from recollect.stores.postgres.tenants.servers import Servers
 from recollect.stores.postgres.work import Work, Writing
 from recollect.stores.scope import Scope
-from recollect.stores.shelves import Thing
+from recollect.stores.tables.audit import AuditTable
+from recollect.stores.tables.shelves import ShelfTable
 from recollect.stores.touches import Touched
 from recollect.stores.write_timer import timer
 from recollect.values.errors import InputError, StoreError
@@ -33,10 +32,11 @@ if TYPE_CHECKING:
 _SOON = 0.25
 _IDENTITY = """SELECT extract(epoch FROM pg_postmaster_start_time())::text, oid::text FROM pg_database
     WHERE datname = current_database()"""
+_WRITTEN = "SELECT entries FROM {s}.places WHERE tenant = %s AND workspace = %s"
 _USED = "memories > 0 OR things > 0 OR entries > 0"
 
 
-class Postgres:
+class Postgres(AuditTable, ShelfTable):
     """One server. Any number of processes and threads may share it; nothing of it is kept in memory."""
 
     def __init__(self, location: str, replica_url: str | None = None, servers: Mapping[str, str] | None = None) -> None:
@@ -44,8 +44,7 @@ class Postgres:
         self._home = Sessions(Location.of(f"postgresql:{location}" if location.startswith("//") else location), replica)
         self._sessions: Runner = self._home if servers is None else Servers(self._home, _others(servers))
         self._memories = Memories(self._sessions)
-        self._audit = AuditTable(self._sessions)
-        self._shelves = ShelfTable(self._sessions)
+        self.tables = PostgresTables(self._sessions)
         forking.watch(self)
 
     def after_fork(self) -> None:
@@ -159,66 +158,14 @@ class Postgres:
     def damage(self, place: Place) -> list[Damage]:
         return self._memories.damage(place)
 
-    # The audit log
-
-    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
-        with self._writing(place, steps=1) as work:
-            return self._audit.append(work, place, entry, before, things)
-
-    def entries(
-        self,
-        place: Place,
-        *,
-        contains: Sequence[str] = (),
-        about: str = "",
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> Iterator[Entry]:
-        return self._audit.entries(place, contains, about, newest_first, limit)
-
     def written(self, place: Place) -> int:
-        return self._audit.written(place)
-
-    def before(self, place: Place, seq: int) -> Before | None:
-        return self._audit.before(place, seq)
-
-    def undo_sizes(self, place: Place) -> list[UndoSize]:
-        return self._audit.undo_sizes(place)
-
-    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
-        return self._audit.undos(place)
-
-    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
-        if place not in self.places(place.tenant):
-            return 0
-        with self._writing(place) as work:
-            return self._audit.forget_before(work, place, seqs)
-
-    # Shelves
-
-    def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
-        with self._writing(place, steps=1) as work:
-            return self._shelves.keep(work, place, thing, expect, exact)
-
-    def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
-        return self._shelves.find(place, shelf, keys)
-
-    def shelf(
-        self,
-        place: Place,
-        shelf: str | None = None,
-        *,
-        parent: str | None = None,
-        contains: str = "",
-        newest_first: bool = False,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> Iterator[Thing]:
-        return self._shelves.shelf(place, shelf, parent, contains, newest_first, after, limit)
-
-    def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
-        with self._writing(place, steps=1) as work:
-            return self._shelves.remove(work, place, shelf, keys)
+        work = self._sessions.work
+        if work is not None and place in work.heads:
+            return work.heads[place].entries
+        if work is not None and place.workspace is None and place.tenant in work.shared:
+            return work.shared[place.tenant]
+        rows = self._sessions.rows(place.tenant, _WRITTEN, (place.tenant, workspace_of(place)))
+        return rows[0][0] if rows else 0
 
     def close(self) -> None:
         self._memories.settle_all()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from recollect.stores.audit import GENESIS
 from recollect.stores.port import Place, in_order
 from recollect.stores.postgres.connections import Connection, driver, lost, translated
-from recollect.stores.postgres.statements import DURABLE, Statement, literal, place_of, rows_of, whose, workspace_of
+from recollect.stores.postgres.statements import DURABLE, literal, place_of, rows_of, whose, workspace_of
 from recollect.stores.postgres.tenants.placement import (
     LOG,
     MOVES,
@@ -20,6 +20,7 @@ from recollect.stores.postgres.tenants.placement import (
     moved,
 )
 from recollect.stores.scope import Scope
+from recollect.stores.tables.engine import Statement
 from recollect.values.errors import StoreError
 
 if TYPE_CHECKING:

@@ -7,15 +7,14 @@ import threading
 import time
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.runtime import forking, imports
-from recollect.stores.audit import Entry, UndoSize
+from recollect.stores.audit import GENESIS, Entry
 from recollect.stores.paths import (
     TRASH,
     check_apart,
@@ -27,15 +26,18 @@ from recollect.stores.paths import (
     there,
     unreadable,
 )
-from recollect.stores.port import NO_SETTINGS, After, Before, By, Damage, Order, Place, Settings
+from recollect.stores.port import NO_SETTINGS, After, By, Damage, Order, Place, Settings
 from recollect.stores.resident.cache import Copies
 from recollect.stores.rows import Edge, edges
 from recollect.stores.scans import merged
 from recollect.stores.scope import end_left
-from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.memories import SOON, Memories
-from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError, create, moves
+from recollect.stores.sqlite.opening import ADVICE, BUSY_SECONDS, MovedError, create, moves
+from recollect.stores.sqlite.rows import DIALECT
 from recollect.stores.sqlite.transaction import Writing
+from recollect.stores.tables.audit import AuditTable
+from recollect.stores.tables.engine import Rows, Statement, What
+from recollect.stores.tables.shelves import ShelfTable
 from recollect.stores.write_timer import timer
 from recollect.values.errors import CorruptionError, StoreError
 from recollect.values.filters import Filter
@@ -45,13 +47,16 @@ if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
     from recollect.stores.sqlite.resident import Resident
 
+_WRITTEN = "SELECT seq FROM sqlite_sequence WHERE name = 'audit'"
+# Not the last entry's number: where that one was removed, its place stays empty and is missed.
+_LAST = f"SELECT coalesce(({_WRITTEN}), 0), coalesce((SELECT hash FROM audit ORDER BY seq DESC LIMIT 1), '{GENESIS}')"
 _FILES_EACH = 8
 """That one place keeps open: two for each connection, and one that they share."""
 _TRIES = 100
 """How often a read begins anew."""
 
 
-class SqliteFolder:
+class SqliteFolder(AuditTable, ShelfTable):
     """Isolation by files: `root/<tenant>/account.db` and `root/<tenant>/workspaces/<workspace>/memory.db`.
 
     Any number of processes and threads may share the folder. A file is opened when it is first used.
@@ -59,6 +64,7 @@ class SqliteFolder:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root).absolute()
+        self.tables = self
         self._forget_handles()
         forking.watch(self)
 
@@ -304,85 +310,42 @@ class SqliteFolder:
         self.discard(place, handle)
         empty_trash(folder.parent)
 
-    # The audit log
+    # The audit log and the shelves are in `stores/tables`, over these.
 
-    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
-        with Writing(self, (place,), 1) as handle:
-            return handle.audit.append(entry, before, things)
+    dialect = DIALECT
 
-    def entries(
+    def rows(self, place: Place, sql: str, values: Sequence[Any] = ()) -> Rows:
+        return self._read(place, lambda handle: handle.rows(sql, values), [])
+
+    def writing(self, place: Place) -> Writing:
+        return Writing(self, (place,), 1)
+
+    def run(
         self,
         place: Place,
-        *,
-        contains: Sequence[str] = (),
-        about: str = "",
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> Iterator[Entry]:
-        return self._listed(place, lambda handle: handle.audit.entries(contains, about, newest_first, limit))
+        statements: Sequence[Statement],
+        what: What,
+        keys: Iterable[Sequence[Any]],
+        wait: bool = True,
+    ) -> list[Rows]:
+        execute = self.inside()[place].writer.execute
+        return [execute(statement.sql, statement.values).fetchall() for statement in statements]
 
-    def _listed(self, place: Place, begin: Callable[[Memories], Iterator[_T]]) -> Iterator[_T]:
-        """One by one. Where the file was closed for others meanwhile, those that were given are passed over."""
-        given = 0
-        for _ in range(_TRIES):
-            handle = self._existing(place)
-            if handle is None:
-                return
-            try:
-                for item in islice(begin(handle), given, None):
-                    given += 1
-                    yield item
-                return
-            except MovedError:
-                continue
+    def last_entry(self, place: Place) -> tuple[int, str]:
+        return self.inside()[place].writer.execute(_LAST).fetchone() or (0, GENESIS)
+
+    def appended(self, place: Place, entry: Entry) -> None:
+        """The table itself tells."""
+
+    def next_item(self, place: Place) -> None:
+        """The table counts by itself."""
+
+    def unreadable(self, place: Place, what: str, error: Exception) -> CorruptionError:
+        return CorruptionError(f"{self._path(place)} is damaged: {what} cannot be read ({error}). {ADVICE}")
 
     def written(self, place: Place) -> int:
-        return self._read(place, lambda handle: handle.audit.written(), 0)
-
-    def before(self, place: Place, seq: int) -> Before | None:
-        return self._read(place, lambda handle: handle.audit.before(seq), None)
-
-    def undo_sizes(self, place: Place) -> list[UndoSize]:
-        return self._read(place, lambda handle: handle.audit.undo_sizes(), [])
-
-    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
-        return iter(self._read(place, lambda handle: handle.audit.undos(), []))
-
-    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
-        if not self._existing(place):
-            return 0
-        with Writing(self, (place,)) as handle:
-            return handle.audit.forget_before(seqs)
-
-    # Shelves
-
-    def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
-        with Writing(self, (place,), 1) as handle:
-            return handle.shelves.keep(thing, expect, exact)
-
-    def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
-        return self._read(place, lambda handle: handle.shelves.find(shelf, keys), [])
-
-    def shelf(
-        self,
-        place: Place,
-        shelf: str | None = None,
-        *,
-        parent: str | None = None,
-        contains: str = "",
-        newest_first: bool = False,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> Iterator[Thing]:
-        return self._listed(
-            place, lambda handle: handle.shelves.shelf(shelf, parent, contains, newest_first, after, limit)
-        )
-
-    def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
-        if not self._existing(place):
-            return 0
-        with Writing(self, (place,), 1) as handle:
-            return handle.shelves.remove(shelf, keys)
+        rows = self.rows(place, _WRITTEN)
+        return rows[0][0] if rows else 0
 
     # On disk
 

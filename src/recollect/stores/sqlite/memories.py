@@ -12,11 +12,9 @@ import apsw
 from recollect.stores.integrity import CHANGED, is_intact, log_damage
 from recollect.stores.port import By, Damage, Order, Place
 from recollect.stores.rows import GROUPS, ORDERS, UNREADABLE, Edge, behind, text_key, to_changes, to_record
-from recollect.stores.sqlite.audit import AuditTable
 from recollect.stores.sqlite.database import Database
 from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_row
-from recollect.stores.sqlite.shelves import ShelfTable
 from recollect.stores.sqlite.turns import Settling
 from recollect.stores.touches import Touched, Touches
 from recollect.values.errors import ConflictError, CorruptionError, NotFoundError, StoreError
@@ -60,8 +58,6 @@ class Memories(Database):
     def __init__(self, path: str, place: Place) -> None:
         self.place = place
         self.touches = Touches()
-        self.audit = AuditTable(self)
-        self.shelves = ShelfTable(self)
         self._written: Mapping[str, Touched] = {}
         super().__init__(path)
 

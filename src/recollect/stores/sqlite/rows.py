@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 
-from recollect.stores.rows import CHANGING, COLUMNS, Dialect, to_values
+from recollect.stores.port import Place
+from recollect.stores.rows import CHANGING, COLUMNS, to_values
 from recollect.stores.rows import condition as condition_in
+from recollect.stores.tables.engine import Dialect
 from recollect.text.segment import segment
 from recollect.values.filters import Filter
 from recollect.values.record import Record
@@ -43,10 +45,25 @@ def _spellings(tag: str) -> tuple[str, str]:
     return exact, f"{exact[:-1]}."
 
 
+def _nothing(place: Place) -> tuple[()]:
+    """The place is the file."""
+    return ()
+
+
 # A tag is found in its JSON list as text, quotes included: exact, or as the parent of a longer one.
-_HERE = Dialect("?", "(instr(coalesce(m.tags, ''), ?) OR instr(coalesce(m.tags, ''), ?))", _spellings)
+DIALECT = Dialect(
+    mark="?",
+    prefix="",
+    here="TRUE",
+    here_columns=(),
+    here_values=_nothing,
+    tag="(instr(coalesce(m.tags, ''), ?) OR instr(coalesce(m.tags, ''), ?))",
+    tag_values=_spellings,
+    meta_has="instr(meta, ?)",
+    message_has="fold_has(message, ?)",
+)
 
 
 def condition(where: Filter) -> tuple[str, list[Any]]:
     """The filter as SQL. The place is the file."""
-    return condition_in(where, _HERE)
+    return condition_in(where, DIALECT)

@@ -12,7 +12,7 @@ from recollect.values import validation
 from recollect.values.errors import AccessError, InputError, SizeLimitError
 from recollect.values.record import Record, new_id
 from recollect.verbs.remember import repeats
-from recollect.verbs.remember.draft import draft, signed, stored_at
+from recollect.verbs.remember.draft import draft_record, signed, stored_at
 from recollect.verbs.remember.quota import keep_quota, make_room, relieve
 from recollect.view import View
 
@@ -35,7 +35,7 @@ def remember(
         view.screen_address()
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
         given = [_fields(item) for item in items]
-        records = [signed(draft(fields, address, preset, now), view.address.agent) for fields in given]
+        records = [signed(draft_record(fields, address, preset, now), view.address.agent) for fields in given]
         for record in records:
             view.check_private(record.kind, record.address.agent)
         quota = view.quota  # read before anything is stored: a setting in a file may be wrong, and refuses this then

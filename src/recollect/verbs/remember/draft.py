@@ -45,7 +45,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def draft(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime) -> Record:
+def draft_record(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime) -> Record:
     """A record ready to be stored at the view's address, from the arguments of `remember`. Changes nothing."""
     rules = preset.remember
     _screen_names(fields, preset)

@@ -25,11 +25,12 @@ import msgspec
 from recollect.stores.audit import Entry
 from recollect.stores.port import Place
 from recollect.stores.postgres.admin.nearest import not_moved
-from recollect.stores.postgres.audit import AuditTable
+from recollect.stores.postgres.tables import PostgresTables
 from recollect.stores.postgres.tenants import transfer
 from recollect.stores.postgres.tenants.placement import HOME, PLACEMENT, Placement, lock_key
 from recollect.stores.postgres.tenants.servers import Servers
 from recollect.stores.postgres.tenants.transfer import Group, Key, Run, Side
+from recollect.stores.tables.audit import AuditTable
 from recollect.values.errors import ConcurrencyError, CorruptionError, InputError, NotFoundError, StoreError
 from recollect.values.record import new_id, to_micros, utc_now
 
@@ -465,7 +466,7 @@ class Mover:
         with sessions.writing([place]) as work:
             there = "SELECT FROM {s}.audit WHERE tenant = %s AND workspace = '' AND id = %s"
             if not work.execute(there, (self.tenant, self._move)).rowcount:
-                AuditTable(sessions).append(work, place, entry, (), ())
+                AuditTable(PostgresTables(sessions)).append(place, entry)
 
 
 def _unlike(tenant: str, tables: Iterable[str]) -> CorruptionError:

@@ -17,7 +17,6 @@ from recollect.stores.port import Place
 from recollect.stores.postgres.admin.setup import Facts
 from recollect.stores.postgres.connections import PATIENCE
 from recollect.stores.postgres.sessions import Sessions
-from recollect.stores.postgres.statements import Rows, Statement
 from recollect.stores.postgres.tenants.placement import (
     HOME,
     MOVES,
@@ -28,6 +27,7 @@ from recollect.stores.postgres.tenants.placement import (
     moved,
 )
 from recollect.stores.postgres.work import POSITION, Work, Writing
+from recollect.stores.tables.engine import Rows, Statement
 from recollect.values.errors import AccessError, InputError, MovedError, StoreError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")

@@ -13,8 +13,9 @@ import msgspec
 
 from recollect.stores.postgres.connections import PATIENCE, Connection, driver, translated
 from recollect.stores.postgres.sessions import Sessions
-from recollect.stores.postgres.statements import DURABLE, Rows, whose
+from recollect.stores.postgres.statements import DURABLE, whose
 from recollect.stores.postgres.tenants.placement import What
+from recollect.stores.tables.engine import Rows
 from recollect.values.errors import AccessError
 
 _MOST_BYTES = 4_000_000

@@ -1,0 +1,100 @@
+"""The tables of one server, for the code that all stores of tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from recollect.stores.audit import Entry
+from recollect.stores.port import Place
+from recollect.stores.postgres.sessions import Runner
+from recollect.stores.postgres.statements import rows_of, workspace_of
+from recollect.stores.postgres.work import Work, Writing
+from recollect.stores.tables.engine import Dialect, Rows, Statement, What
+from recollect.values.errors import CorruptionError
+
+_TAG = """EXISTS (SELECT 1 FROM {s}.tags t WHERE t.tenant = m.tenant AND t.workspace = m.workspace AND t.tag = ?
+    AND t.seq = m.seq)"""
+
+
+def _where(place: Place) -> tuple[str, str]:
+    return place.tenant, workspace_of(place)
+
+
+def _tag_values(tag: str) -> tuple[str]:
+    return (tag,)
+
+
+def _without_nul(text: str) -> str:
+    """No column of text takes NUL."""
+    return text.replace("\x01", "\x011").replace("\0", "\x010") if "\0" in text or "\x01" in text else text
+
+
+def _with_nul(text: str) -> str:
+    return text.replace("\x010", "\0").replace("\x011", "\x01") if "\x01" in text else text
+
+
+DIALECT = Dialect(
+    mark="%s",
+    prefix="{s}.",
+    here="tenant = %s AND workspace = %s",
+    here_columns=("tenant", "workspace"),
+    here_values=_where,
+    tag=_TAG,
+    tag_values=_tag_values,
+    meta_has="strpos(meta, ?) > 0",
+    message_has="strpos(folded, ?) > 0",
+    to_text=_without_nul,
+    from_text=_with_nul,
+    more_of_entry=("folded",),
+    more_of_undo=("at",),
+)
+
+
+class PostgresTables:
+    dialect = DIALECT
+
+    def __init__(self, sessions: Runner) -> None:
+        self._sessions = sessions
+
+    def rows(self, place: Place, sql: str, values: Sequence[Any] = ()) -> Rows:
+        return self._sessions.rows(place.tenant, sql, values)
+
+    def writing(self, place: Place) -> Writing:
+        return self._sessions.writing((place,), steps=1)
+
+    def run(
+        self,
+        place: Place,
+        statements: Sequence[Statement],
+        what: What,
+        keys: Iterable[Sequence[Any]],
+        wait: bool = True,
+    ) -> list[Rows]:
+        self._work.changed(place, what, keys)
+        if wait:
+            return [rows_of(cursor) for cursor in self._work.run(statements)]
+        self._work.later(statements)
+        return []
+
+    @property
+    def _work(self) -> Work:
+        work = self._sessions.work
+        assert work is not None
+        return work
+
+    def last_entry(self, place: Place) -> tuple[int, str]:
+        head = self._work.heads[place]
+        return head.entries, head.sealed
+
+    def appended(self, place: Place, entry: Entry) -> None:
+        work = self._work
+        work.heads[place] = work.heads[place]._replace(entries=entry.seq, sealed=entry.hash)
+
+    def next_item(self, place: Place) -> int:
+        work = self._work
+        work.heads[place] = work.heads[place]._replace(things=work.heads[place].things + 1)
+        return work.heads[place].things
+
+    def unreadable(self, place: Place, what: str, error: Exception) -> CorruptionError:
+        return CorruptionError(f"{place}: {what} cannot be read ({error})")

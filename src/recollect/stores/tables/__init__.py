@@ -1,0 +1,1 @@
+"""The port in SQL, once for every store of tables."""
