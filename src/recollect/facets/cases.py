@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import Thing
 from recollect.values import validation
 from recollect.values.errors import InputError
 from recollect.view import View
@@ -58,42 +59,32 @@ class Cases:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._shelf = Shelf(view, SHELF, _case, action="case")
 
     def save(self, question: str, *, ids: Sequence[str] = (), texts: Sequence[str] = (), limit: int = 10) -> Case:
         """Keep a case, in place of the one with the same question."""
-        view, place = self._view, self._view.place
+        view, address = self._view, self._view.address
         with view.refusing("cases"):
             view.screen_address()
             case = checked(Case(question, tuple(ids), tuple(texts), limit, view.now()))
             for field, said in (("question", case.question), ("texts", " ".join(case.texts))):
                 screen(view.preset.secrets, field, said)
-        address, now = view.address, view.now()
         room = {} if address.channel is None else {"channel": address.channel}
         path = msgspec.json.encode((address.account, address.agent, case.key, *room.values())).decode()
         body = msgspec.to_builtins(case) | room
-        thing = Thing(SHELF, path, body, None, address.account, address.agent, created_at=now, changed_at=now)
-        with view.store.transaction(place):
-            before = view.store.find(place, SHELF, [path]) or [thing]
-            view.store.keep(place, thing)
-            view.log(place, "case", "saved a case", (), before, things_changed=names(before))
+        self._shelf.save("saved a case", self._shelf.thing(path, body, None, address.account, address.agent))
         return case
 
     def list(self) -> builtins.list[Case]:
         """In the order in which they were first saved."""
-        return [_case(thing) for thing in self._things()]
+        return self._shelf.list()
 
     def remove(self, question: str) -> int:
         """The case with this question. Returns how many there were."""
-        view, place = self._view, self._view.place
-        with view.store.transaction(place):
-            things = [thing for thing in self._things() if thing.body["question"] == question.strip()]
-            if things:
-                view.store.remove(place, SHELF, [thing.key for thing in things])
-                view.log(place, "case", "removed a case", (), things, things_changed=names(things))
+        with self._shelf.transaction():
+            things = [thing for thing in self._shelf.things() if thing.body["question"] == question.strip()]
+            self._shelf.remove("removed a case", things)
         return len(things)
-
-    def _things(self) -> builtins.list[Thing]:
-        return list(filter(self._view.sees, self._view.store.shelf(self._view.place, SHELF)))
 
 
 def _case(thing: Thing) -> Case:

@@ -8,8 +8,9 @@ from datetime import datetime
 
 import msgspec
 
+from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen, screen_name
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import Thing
 from recollect.values import validation
 from recollect.values.errors import ConflictError, NotFoundError
 from recollect.values.record import new_id
@@ -38,7 +39,7 @@ class Channels:
 
     def create(self, name: str, description: str = "") -> Channel:
         """ConflictError where there is one of that name."""
-        view, place = self._view, self._view.place
+        view = self._view
         with view.refusing("channels"):
             view.screen_address()
             screen_name(view.preset.secrets, "channel", str(name))
@@ -46,12 +47,13 @@ class Channels:
             if description:
                 description = validation.label(description, "description", _LONGEST_DESCRIPTION)
                 screen(view.preset.secrets, "description", description)
-        with view.store.transaction(place):
-            if name == DEFAULT or view.store.find(place, SHELF, [name]):
+        together = view.as_one_change()
+        shelf = _shelf(together)
+        with shelf.transaction():
+            if name == DEFAULT or shelf.stored(name):
                 raise ConflictError(f"there is a channel {name} already")
-            together = view.as_one_change()
             keep_default(together)
-            return _keep(together, name, new_id(), description)
+            return _save(together, name, new_id(), description)
 
     def list(self) -> builtins.list[Channel]:
         """All of them, the default first."""
@@ -72,22 +74,23 @@ class Channels:
 
 def keep_default(view: View) -> None:
     """Write it, where it is not yet. Called in a transaction."""
-    if not view.store.find(view.place, SHELF, [DEFAULT]):
-        _keep(view, DEFAULT, _default_id(view), "")
+    if not _shelf(view).stored(DEFAULT):
+        _save(view, DEFAULT, _default_id(view), "")
 
 
-def _keep(view: View, name: str, ident: str, description: str) -> Channel:
-    thing = _thing(view, name, ident, description)
-    kept = view.store.keep(view.place, thing, expect=0)
-    view.log(view.place, "channel", "made a channel", (), [thing], things_changed=names([thing]))
-    return _channel(kept)
+def _shelf(view: View) -> Shelf[Channel]:
+    return Shelf(view, SHELF, _channel, action="channel")
+
+
+def _save(view: View, name: str, ident: str, description: str) -> Channel:
+    (stored,) = _shelf(view).save("made a channel", _thing(view, name, ident, description), expect=0)
+    return _channel(stored)
 
 
 def _thing(view: View, name: str, ident: str, description: str) -> Thing:
-    now, workspace = view.now(), view.address.workspace
-    body = {"id": ident, "workspace": workspace, "name": name, "description": description}
+    body = {"id": ident, "workspace": view.address.workspace, "name": name, "description": description}
     author = (view.address.account, view.address.agent) if description else (None, None)
-    return Thing(SHELF, name, body, None, *author, created_at=now, changed_at=now)
+    return _shelf(view).thing(name, body, None, *author)
 
 
 def _default_id(view: View) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import Thing
 from recollect.values import validation
 from recollect.values.errors import InputError, NotFoundError
 from recollect.values.filters import belongs_to
@@ -44,6 +45,7 @@ class Scratchpad:
         if view.address.conversation is None or view.address.workspace is None:
             raise InputError("conversation", 'must be chosen first: memory.at(conversation="…").scratchpad')
         self._view = view
+        self._shelf = Shelf(view, SHELF, _note, action="scratchpad")
         conversation, own = view.address.conversation, (view.address.account, view.address.agent)
         started = list(view.store.shelf(view.place, CONVERSATIONS, parent=conversation))
         started.sort(key=lambda thing: (thing.account, thing.agent) != own)
@@ -63,12 +65,8 @@ class Scratchpad:
             if most is not None and len(text) > most:
                 raise InputError("value", f"{len(text):,} characters is over the limit of {most:,}")
             screen(view.preset.secrets, "value", text)  # a password may be one only under its name
-        note, place = self._thing(key, value), view.place
-        with view.store.transaction(place):
-            before = view.store.find(place, SHELF, [note.key]) or [note]
-            kept = view.store.keep(place, note)
-            view.log(place, "scratchpad", "wrote to the scratchpad", (), before, things_changed=names(before))
-        return _note(kept)
+        (stored,) = self._shelf.save("wrote to the scratchpad", self._thing(key, value))
+        return _note(stored)
 
     def read(self, key: str) -> Any:
         """NotFoundError where nothing is written under the key."""
@@ -94,21 +92,17 @@ class Scratchpad:
         From a view of an agent or account everything is what is its own. Under a key it is that too, and the note of
         the whole conversation only where there is no own.
         """
-        view, place = self._view, self._view.place
-        with view.refusing("scratchpad"):
+        with self._view.refusing("scratchpad"):
             wanted = None if key is None else _key(key)
-        with view.store.transaction(place):
+        with self._shelf.transaction():
             things = self._clearable(wanted)
-            if things:
-                view.store.remove(place, SHELF, [thing.key for thing in things])
-                view.log(place, "scratchpad", "cleared the scratchpad", (), things, things_changed=names(things))
+            self._shelf.remove("cleared the scratchpad", things)
         return len(things)
 
-    def _sees(self, thing: Thing) -> bool:
+    def _is_of_this(self, thing: Thing) -> bool:
         """Notes of another channel's conversation of the same name are not this one's."""
         channel = self._view.address.channel
-        of_none = "channel" in thing.body or channel is None or self._rooms <= {channel}
-        return of_none and self._view.sees(thing)
+        return "channel" in thing.body or channel is None or self._rooms <= {channel}
 
     def _clearable(self, key: str | None) -> builtins.list[Thing]:
         seen, address = self._things(key), self._view.address
@@ -116,11 +110,11 @@ class Scratchpad:
         return own if own or key is None else seen
 
     def _thing(self, key: str, value: Any) -> Thing:
-        address, now = self._view.address, self._view.now()
+        address = self._view.address
         owner = address.conversation, address.account, address.agent
         path = msgspec.json.encode((*owner, key, *filter(None, [self._channel]))).decode()
         body = {"key": key, "value": value} | ({"channel": self._channel} if self._channel else {})
-        return Thing(SHELF, path, body, *owner, created_at=now, changed_at=now)
+        return self._shelf.thing(path, body, *owner)
 
     def _things(self, key: str | None = None) -> builtins.list[Thing]:
         """Notes that this view sees, its own first, then those written last."""
@@ -128,8 +122,8 @@ class Scratchpad:
         owner = address.account, address.agent
         seen = [
             thing
-            for thing in self._view.store.shelf(self._view.place, SHELF, parent=address.conversation)
-            if key in (None, thing.body["key"]) and self._sees(thing)
+            for thing in self._shelf.things(parent=address.conversation)
+            if key in (None, thing.body["key"]) and self._is_of_this(thing)
         ]
         seen.sort(key=lambda thing: thing.changed_at, reverse=True)
         return sorted(seen, key=lambda thing: (thing.account, thing.agent) != owner)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
+from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen, screen_name
 from recollect.recall.sources import Found
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import Thing
 from recollect.text.reading import read
 from recollect.values import validation
 from recollect.values.errors import AccessError, ConflictError, InputError, NotFoundError
@@ -95,6 +96,7 @@ class Workflows:
     def __init__(self, view: View) -> None:
         self._view = view
         self._place = Place(view.address.tenant, None)
+        self._shelf = Shelf(view, WORKFLOW, _workflow, action="workflow", place=self._place)
 
     # Working
 
@@ -103,12 +105,9 @@ class Workflows:
         with view.refusing("workflow"):
             view.screen_address()
             body = {"name": self._name(name, "name"), "goal": self._text(goal, "goal"), "status": "running"}
-        now, address = view.now(), view.address
-        thing = Thing(WORKFLOW, new_id(), body, None, address.account, address.agent, created_at=now, changed_at=now)
-        with view.store.transaction(self._place):
-            kept = view.store.keep(self._place, thing, expect=0)
-            self._log("started a workflow", [thing], workflow=kept.key)
-        return _workflow(kept)
+        thing = self._shelf.thing(new_id(), body, None, view.address.account, view.address.agent)
+        (stored,) = self._shelf.save("started a workflow", thing, expect=0, workflow=thing.key)
+        return _workflow(stored)
 
     def step(self, workflow: str, name: str) -> Step:
         """Begin a step of a running workflow."""
@@ -124,9 +123,8 @@ class Workflows:
             owner = parent.key, parent.account, parent.agent
             body = {"name": label, "workflow": parent.body["name"], "status": "running"}
             step = Thing(STEP, new_id(), body, *owner, created_at=now, changed_at=now)
-            kept = view.store.keep(self._place, step, expect=0)
-            self._log("began a step", [step], workflow=parent.key, step=kept.key)
-        return _step(kept)
+            (stored,) = self._shelf.save("began a step", step, expect=0, workflow=parent.key, step=step.key)
+        return _step(stored)
 
     def complete(self, step: str, *, output: Any = None) -> Step:
         """End a step with what came out of it: any JSON, which can be searched from now on."""
@@ -145,7 +143,7 @@ class Workflows:
                 owner, at = (kept.parent, kept.account, kept.agent), kept.changed_at
                 changed.append(Thing(OUTPUT, ident, body, *owner, created_at=at, changed_at=at))
                 view.store.keep(self._place, changed[-1], expect=0)
-            self._log("completed a step", changed, workflow=kept.parent, step=ident)
+            self._shelf.log("completed a step", changed, workflow=kept.parent, step=ident)
         return _step(kept, value)
 
     def fail(self, step: str, *, error: str) -> Step:
@@ -155,7 +153,7 @@ class Workflows:
         self._thing(STEP, ident)
         with self._view.store.transaction(self._place):
             before, kept = self._end(STEP, ident, "failed", error=why)
-            self._log("a step failed", [before], workflow=kept.parent, step=ident)
+            self._shelf.log("a step failed", [before], workflow=kept.parent, step=ident)
         return _step(kept)
 
     def finish(self, workflow: str, *, error: str | None = None) -> Workflow:
@@ -170,7 +168,7 @@ class Workflows:
                 if step.body["status"] == "running":
                     raise ConflictError(f"workflow {ident} has a step that is running: {step.key}")
             before, kept = self._end(WORKFLOW, ident, "finished" if why is None else "failed", error=why)
-            self._log("ended a workflow", [before], workflow=ident)
+            self._shelf.log("ended a workflow", [before], workflow=ident)
         return _workflow(kept)
 
     def remove(self, workflow: str, *, reason: str | None = None) -> Receipt:
@@ -263,10 +261,6 @@ class Workflows:
         if not may_see(self._view.address, thing.account, thing.agent):
             raise AccessError(f"workflow: {thing.key} is another agent's, which this view only reads")
         return thing
-
-    def _log(self, message: str, before: Sequence[Thing], **meta: Any) -> None:
-        """In a transaction. Something new stands in `before` with version 0."""
-        self._view.log(self._place, "workflow", message, (), before, things_changed=names(before), **meta)
 
     def _end(self, shelf: str, ident: str, status: str, **more: Any) -> tuple[Thing, Thing]:
         """How it was and how it is now. In a transaction; the version makes sure that it is still as it was found."""

@@ -8,9 +8,10 @@ from datetime import datetime
 
 import msgspec
 
+from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen
 from recollect.stores.audit import Entry
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import Thing
 from recollect.values import validation
 from recollect.values.errors import InputError
 from recollect.view import View
@@ -38,10 +39,11 @@ class Reviews:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._shelf = Shelf(view, SHELF, _rejected, action="review")
 
     def reject(self, suggestions: Iterable[tuple[str, str]]) -> Entry | None:
         """Not again, each a key and words. Returns the audit entry by which that is taken back."""
-        view, place = self._view, self._view.place
+        view = self._view
         with view.refusing("reviews"):
             view.screen_address()
             wanted = {validation.label(key, "key", _LONGEST_KEY): told[:_LONGEST] for key, told in suggestions}
@@ -49,31 +51,25 @@ class Reviews:
                 raise InputError("key", "choose at least one suggestion first")
             for key, told in wanted.items():
                 screen(view.preset.secrets, "key", f"{key} {told}")
-        now = view.now()
-        things = [Thing(SHELF, k, {"told": told}, created_at=now, changed_at=now) for k, told in wanted.items()]
-        with view.store.transaction(place):
-            there = {thing.key for thing in view.store.find(place, SHELF, list(wanted))}
-            new = [thing for thing in things if thing.key not in there]
-            for thing in new:
-                view.store.keep(place, thing)
+        with self._shelf.transaction():
+            stored = {thing.key for thing in self._shelf.stored(*wanted)}
+            new = [self._shelf.thing(key, {"told": told}) for key, told in wanted.items() if key not in stored]
             number = "1 suggestion" if len(new) == 1 else f"{len(new):,} suggestions"
-            return (
-                view.log(place, "review", f"turned down {number}", (), new, things_changed=names(new)) if new else None
-            )
+            for thing in new:
+                view.store.keep(view.place, thing)
+            return self._shelf.log(f"turned down {number}", new) if new else None
 
     def accept_again(self, key: str) -> Entry | None:
         """Show it again."""
-        view, place = self._view, self._view.place
-        with view.refusing("reviews"):
+        with self._view.refusing("reviews"):
             key = validation.label(key, "key", _LONGEST_KEY)
-        with view.store.transaction(place):
-            things = view.store.find(place, SHELF, [key])
-            if not things:
-                return None
-            view.store.remove(place, SHELF, [key])
-            return view.log(place, "review", "shows 1 suggestion again", (), things, things_changed=names(things))
+        with self._shelf.transaction():
+            return self._shelf.remove("shows 1 suggestion again", self._shelf.stored(key))
 
     def list(self) -> builtins.list[Rejected]:
         """The latest first."""
-        things = self._view.store.shelf(self._view.place, SHELF, newest_first=True)
-        return [Rejected(thing.key, thing.body["told"], thing.changed_at) for thing in things]
+        return self._shelf.list(newest_first=True)
+
+
+def _rejected(thing: Thing) -> Rejected:
+    return Rejected(thing.key, thing.body["told"], thing.changed_at)

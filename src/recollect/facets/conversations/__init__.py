@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from recollect.facets.channels import DEFAULT, Channels, keep_default
 from recollect.facets.conversations.persist import TURN, persist, placed, said
+from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
@@ -83,9 +84,8 @@ class Conversations:
             if view.store.find(place, SHELF, [key]):
                 raise ConflictError(f"conversation {ident} was started already")
             keep_default(view)
-            kept = [view.store.keep(place, thing, expect=0) for thing in things]
-            view.log(place, "conversation", "started a conversation", (), things, things_changed=names(things))
-        return _conversation(kept[0])
+            stored, _ = _shelf(view).save("started a conversation", *things, expect=0)
+        return _conversation(stored)
 
     def get(self, id: str) -> Conversation:
         """By its id or its ref code."""
@@ -109,7 +109,7 @@ class Conversations:
         folded = validation.query(contains).casefold()
         behind = None if after is None else self._thing(after).key
         found: builtins.list[Conversation] = []
-        for thing in self._view.store.shelf(self._view.place, SHELF, newest_first=True, after=behind):
+        for thing in _shelf(self._view).things(newest_first=True, after=behind):
             known = _conversation(thing)
             meant = known.status in wanted and room in (None, known.channel_id) and folded in known.title.casefold()
             if meant and self._sees(thing):
@@ -189,6 +189,10 @@ class Conversations:
 
     def _sees(self, thing: Thing) -> bool:
         return self._view.sees(thing) and self._view.address.conversation in (None, thing.parent)
+
+
+def _shelf(view: View) -> Shelf[Conversation]:
+    return Shelf(view, SHELF, _conversation, action="conversation")
 
 
 def _homes(view: View) -> builtins.list[Place]:

@@ -1,0 +1,84 @@
+"""A shelf as a view sees and changes it: every change is one audit entry, and can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Generic, TypeVar
+
+from recollect.stores.audit import Entry
+from recollect.stores.port import Place
+from recollect.stores.shelves import Thing, names
+from recollect.view import View
+
+T = TypeVar("T")
+
+
+class Shelf(Generic[T]):
+    """The things of one kind in one place, by key. `read` makes of a thing what callers are given."""
+
+    def __init__(self, view: View, name: str, read: Callable[[Thing], T], *, action: str, place: Place | None = None):
+        self.name, self.read = name, read
+        self.place = view.place if place is None else place
+        self._view, self._action = view, action
+
+    def transaction(self) -> AbstractContextManager[object]:
+        return self._view.store.transaction(self.place)
+
+    def sees(self, thing: Thing) -> bool:
+        return self._view.sees(thing)
+
+    def things(
+        self, *, parent: str | None = None, newest_first: bool = False, after: str | None = None
+    ) -> Iterator[Thing]:
+        """Those that the view sees, in the order in which they were first stored."""
+        stored = self._view.store.shelf(self.place, self.name, parent=parent, newest_first=newest_first, after=after)
+        return filter(self.sees, stored)
+
+    def stored(self, *keys: str) -> list[Thing]:
+        """Those that are stored, whether the view sees them or not: a key that another has is taken."""
+        return self._view.store.find(self.place, self.name, keys)
+
+    def list(self, *, parent: str | None = None, newest_first: bool = False) -> list[T]:
+        return [self.read(thing) for thing in self.things(parent=parent, newest_first=newest_first)]
+
+    def thing(
+        self,
+        key: str,
+        body: dict[str, Any],
+        parent: str | None = None,
+        account: str | None = None,
+        agent: str | None = None,
+    ) -> Thing:
+        """A new one."""
+        now = self._view.now()
+        return Thing(self.name, key, body, parent, account, agent, created_at=now, changed_at=now)
+
+    def save(self, message: str, *things: Thing, expect: int | None = None, **meta: Any) -> list[Thing]:
+        """Store things, in place of those under their keys, as one change. With `expect` that version must be there.
+
+        They may be of several shelves of the place.
+        """
+        store, place = self._view.store, self.place
+        with store.transaction(place):
+            before = [*map(self._before, things)]
+            stored = [store.keep(place, thing, expect=expect) for thing in things]
+            self.log(message, before, **meta)
+        return stored
+
+    def _before(self, thing: Thing) -> Thing:
+        """What is under the key now. In place of nothing the new one stands, with version 0."""
+        there = self._view.store.find(self.place, thing.shelf, [thing.key])
+        return there[0] if there else thing
+
+    def remove(self, message: str, things: Sequence[Thing], **meta: Any) -> Entry | None:
+        """Remove things as one change. Nothing is logged where there is nothing to remove."""
+        if not things:
+            return None
+        with self.transaction():
+            self._view.store.remove(self.place, self.name, [thing.key for thing in things])
+            return self.log(message, things, **meta)
+
+    def log(self, message: str, before: Sequence[Thing], **meta: Any) -> Entry:
+        """In a transaction: an entry with what it takes to undo it."""
+        return self._view.log(self.place, self._action, message, (), before, things_changed=names(before), **meta)
