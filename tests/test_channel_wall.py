@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.stores import STORES, located
 
-from recollect import AccessError, Memory, NotFoundError, presets
+from recollect import AccessError, ConflictError, Memory, NotFoundError, presets
 
 pytestmark = pytest.mark.clause("INK-24", "INK-12")
 WORD = "saffron"
@@ -170,3 +170,49 @@ def test_forgetting_a_conversation_leaves_one_of_the_same_name_in_another_channe
     road.forget(conversation="today", erase=True)
     assert kitchen.scratchpad.read("where") == "u1"
     assert [talk.channel for talk in memory.conversations.list()] == ["cooking"]
+
+
+@pytest.mark.parametrize("erase", [False, True])
+@pytest.mark.parametrize("bound", ["channel", "conversation"])
+def test_everything_of_a_person_is_everything_inside_the_wall(memory: Memory, erase: bool, bound: str) -> None:
+    kitchen = memory.at(account="ann", agent="gaia", channel="cooking")
+    talk = kitchen.conversations.start("dinner")
+    kitchen.conversations.say(talk.id, "user", f"{WORD} please")
+    kitchen.at(conversation=talk.id).scratchpad.write("spice", WORD)
+    kitchen.cases.save(f"where is the {WORD}?", texts=["cupboard"])
+    memory.at(account="ann").cases.save(f"who likes {WORD}?", texts=["Ann"])
+    memory.at(workspace="other", account="ann", agent="gaia").remember(f"Ann likes {WORD}")
+    before = [(record.id, record.content) for view in (memory, memory.at(workspace="other")) for record in view.list()]
+    road = memory.at(channel="travel")
+    outside = road if bound == "channel" else road.at(conversation="another")
+    for whose in ({"account": "ann"}, {"agent": "gaia"}):
+        assert outside.forget(**whose, erase=erase).count == 0
+    now = [(record.id, record.content) for view in (memory, memory.at(workspace="other")) for record in view.list()]
+    assert now == before
+    assert [known.id for known in memory.conversations.list()] == [talk.id]
+    assert memory.at(channel="cooking", conversation=talk.id, account="ann", agent="gaia").scratchpad.read("spice")
+    assert len(memory.cases.list()) == 2
+    assert kitchen.forget(account="ann", erase=erase).count == 1
+    assert (memory.list(), memory.conversations.list()) == ([], [])
+    assert [case.question for case in memory.cases.list()] == [f"who likes {WORD}?"]
+
+
+def test_each_channel_has_a_conversation_of_the_same_name(memory: Memory) -> None:
+    talks = [
+        memory.at(channel=channel, conversation="today").conversations.start(channel)
+        for channel in ("cooking", "travel")
+    ]
+    assert [talk.id for talk in talks] == ["today", "today"]
+    for talk in talks:
+        view = memory.at(channel=talk.channel)
+        assert [known.title for known in view.conversations.list()] == [talk.channel]
+        assert view.conversations.get("today").title == talk.channel
+        assert memory.conversations.get(talk.ref_code).title == talk.channel
+        with pytest.raises(ConflictError):
+            view.at(conversation="today").conversations.start("again")
+
+
+def test_a_view_of_a_channel_is_not_told_of_others_by_making_one(memory: Memory) -> None:
+    for name in ("cooking", "unheard of"):
+        with pytest.raises(AccessError, match="bound to travel"):
+            memory.at(channel="travel").channels.create(name)

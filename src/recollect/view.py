@@ -26,7 +26,7 @@ from recollect.stores.shelves import Thing
 from recollect.text.times import point
 from recollect.values import validation
 from recollect.values.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
-from recollect.values.filters import PRIVATE_KINDS, Filter, is_private, may_see, visible
+from recollect.values.filters import PRIVATE_KINDS, Filter, belongs_to, is_private, may_see, visible
 from recollect.values.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 
 if TYPE_CHECKING:
@@ -301,6 +301,10 @@ class View(msgspec.Struct, frozen=True):
         in_channel = channel is None or room in (None, channel)
         return in_channel and may_see(self.address, thing.account, thing.agent)
 
+    def owns(self, record: Record) -> bool:
+        """Whether a memory is this view's own to forget by conditions, and not shared with others."""
+        return belongs_to(self.address, record.address.account, record.address.agent)
+
     def sees_conversation(self, conversation: str) -> bool:
         """Whether it is in this view's channel. One that was never started is in none."""
         rooms = {thing.body["channel"] for thing in self.store.shelf(self.place, CONVERSATIONS, parent=conversation)}
@@ -381,7 +385,7 @@ class View(msgspec.Struct, frozen=True):
         found: dict[str, Any] = {}
         if marks := (self.acting or self).marks(ident):
             found["by"] = marks
-        if place.workspace is None and (here := (self.acting or self).workspace_mark(ident)):
+        if (place.workspace is None or place.reserved) and (here := (self.acting or self).workspace_mark(ident)):
             found["from"] = here
         account = Place(place.tenant, None)
         with suppress(StoreError):  # of a place that is none of this change

@@ -430,3 +430,19 @@ def test_what_session_calls_return_has_the_documents_names(tmp_path: Path) -> No
         assert (hit.memory.type, hit.memory.timestamp, hit.memory.session_id) == ("finding", made, session.id)
         assert hit.decay_factor == pytest.approx(0.5)
         assert json.loads(memory.sessions.export(session.id))["metadata"] == {"page": 7}
+
+
+@pytest.mark.clause("JRN-11")
+@pytest.mark.parametrize("owner", [{"agent": "bot"}, {"account": "ann"}])
+def test_entries_of_others_are_not_deleted_by_topic_or_time(tmp_path: Path, owner: dict[str, str]) -> None:
+    with Memory(f"ledger:{tmp_path}/m") as memory:
+        memory.sessions.create("ann", session_id="s1")
+        session = memory.at(workspace="s1")
+        shared = session.remember("shared by all", tags=["tea"])
+        others = session.at(agent="other", account="bob").remember("of another", tags=["tea"])
+        own = session.at(**owner).remember("my own", tags=["tea"])
+        assert session.at(**owner).sessions.delete_by_topic("s1", "tea") == 1
+        own_again = session.at(**owner).remember("my own again", tags=["tea"])
+        assert session.at(**owner).sessions.delete_by_time_range("s1", "2000-01-01", "2100-01-01") == 1
+        assert {record.id for record in session.list()} == {shared.id, others.id}
+        assert {own.id, own_again.id}.isdisjoint({shared.id, others.id})

@@ -262,3 +262,17 @@ def test_random_changes_are_undone_one_by_one(memory: Memory, clock: Clock, seed
             chance.setstate(again)
             operations[name](memory, chance)
     assert all(log.ok for log in memory.audit.verify())
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_view_of_a_workspace_does_not_undo_the_owners_documents(kind: str, tmp_path: Path) -> None:
+    with Memory(located(kind, tmp_path / "m")) as memory:
+        shop = memory.at(workspace="shop")
+        note = shop.remember("of the shop")
+        document = memory.knowledge.add("# Prices\n\nTea costs 3 euros.", title="Prices")
+        shop.undo()
+        assert [known.id for known in memory.knowledge.list()] == [document.id]
+        assert shop.list() == []
+        memory.undo()
+        assert memory.knowledge.list() == []
+        assert note.id not in {record.id for record in shop.list()}

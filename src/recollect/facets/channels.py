@@ -12,7 +12,7 @@ from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen, screen_name
 from recollect.stores.shelves import Thing
 from recollect.values import validation
-from recollect.values.errors import ConflictError, NotFoundError
+from recollect.values.errors import AccessError, ConflictError, NotFoundError
 from recollect.values.record import new_id
 from recollect.view import View
 
@@ -47,6 +47,8 @@ class Channels:
             if description:
                 description = validation.label(description, "description", _LONGEST_DESCRIPTION)
                 screen(view.preset.secrets, "description", description)
+        if "channel" in view.bound and name != view.address.channel:
+            raise AccessError(f"channel: this view is bound to {view.address.channel} and makes no other")
         together = view.as_one_change()
         shelf = _shelf(together)
         with shelf.transaction():

@@ -210,7 +210,7 @@ class Sessions:
         """Of the session itself: what accounts share with other sessions is not its own to delete."""
         view = self._at(session_id)
         own = view.where(state=None, tiers=("workspace", "channel", "conversation"), **conditions)
-        ids = [record.id for record in view.store.scan(own, whole=False)]
+        ids = [record.id for record in view.store.scan(own, whole=False) if view.owns(record)]
         return forget(view, Forget(id=ids, reason=reason)).count if ids else 0
 
     def delete_by_time_range(

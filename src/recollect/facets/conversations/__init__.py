@@ -72,16 +72,16 @@ class Conversations:
         room = Channels(view).get(channel or address.channel or DEFAULT)
         ident, now = address.conversation or new_id(), view.now()
         body = {"title": title, "channel_id": room.id, "channel": room.name, "status": "active", "ended_at": None}
-        # Two users may call theirs the same: each has its own.
+        # Two users may call theirs the same, and so may two channels: each has its own.
         owner = ident, address.account, address.agent
-        key = msgspec.json.encode(owner).decode()
+        key = msgspec.json.encode((*owner, room.name)).decode()
         with view.store.transaction(place):
             ref = next(code for code in _ref_codes() if not view.store.find(place, REF_CODES, [code]))
             things = [
                 Thing(SHELF, key, {**body, "ref_code": ref}, *owner, created_at=now, changed_at=now),
                 Thing(REF_CODES, ref, _reference(ident, key, room.name), *owner, created_at=now, changed_at=now),
             ]
-            if view.store.find(place, SHELF, [key]):
+            if any(_is_started(thing, owner, room.name) for thing in view.store.shelf(place, SHELF, parent=ident)):
                 raise ConflictError(f"conversation {ident} was started already")
             keep_default(view)
             stored, _ = _shelf(view).save("started a conversation", *things, expect=0)
@@ -189,6 +189,10 @@ class Conversations:
 
     def _sees(self, thing: Thing) -> bool:
         return self._view.sees(thing) and self._view.address.conversation in (None, thing.parent)
+
+
+def _is_started(thing: Thing, owner: tuple[str, str | None, str | None], channel: str) -> bool:
+    return (thing.parent, thing.account, thing.agent, thing.body["channel"]) == (*owner, channel)
 
 
 def _shelf(view: View) -> Shelf[Conversation]:

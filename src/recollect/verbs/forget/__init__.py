@@ -21,7 +21,7 @@ from recollect.verbs.archive import checked_reason, memories_text, reread
 from recollect.verbs.forget.lineage import Erasure, plan_erasure
 from recollect.verbs.remember.quota import relieve
 from recollect.verbs.revise import ancestors
-from recollect.view import CONVERSATIONS, View
+from recollect.view import CHANNELS, CONVERSATIONS, View
 
 REF_CODES = "ref_codes"
 """The shelf of what conversations are called in links."""
@@ -51,6 +51,9 @@ class Receipt(msgspec.Struct, frozen=True):
     """Live memories that they were derived from, or that were derived from them. They are not erased."""
     unreached: tuple[str, ...] = ()
     """What else may hold traces, and is not in the reach of this call."""
+
+
+_ROOMS = frozenset(("channel", "conversation"))
 
 
 class Forget(msgspec.Struct, frozen=True):
@@ -155,6 +158,8 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
         parts.append("logins and keys of a server that are bound to the account: see `recollect people` and `keys`")
     if "workspace" in view.bound:
         parts.append("other workspaces: this view is bound to one")
+    elif rooms := view.bound & _ROOMS:
+        parts.append(f"everything outside the {min(rooms)} that this view is bound to, and other workspaces")
     if isinstance(view.store, Checked) and any(map(view.store.damage, view.places)):
         parts.append("damaged memories of which nobody can tell whose they are: see `recollect verify`")
     return tuple(parts)
@@ -229,8 +234,7 @@ def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Sele
 
 def _own(view: View, wish: Forget) -> Callable[[Record], bool]:
     """By conditions, a view forgets what is its own. What it shares with others it forgets only where that is said."""
-    address = view.address
-    return lambda record: wish.shared or belongs_to(address, record.address.account, record.address.agent)
+    return lambda record: wish.shared or view.owns(record)
 
 
 def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Callable[[Record], bool]:
@@ -245,8 +249,8 @@ def _grouped(view: View, records: Sequence[Record], things: dict[Place, list[Thi
 
 
 def _scope(view: View, wish: Forget) -> list[View]:
-    """This view; for all that belongs to an agent or account one of every workspace, unless it is bound to one."""
-    if not wish.whole_owner or "workspace" in view.bound:
+    """This view; for all that belongs to an agent or account one of every workspace, unless it is bound inside one."""
+    if not wish.whole_owner or view.bound & {"workspace", *_ROOMS}:
         return [view]
     others = [name for name in view.workspaces() if name != view.address.workspace]
     return [view, *(replace(view, address=replace(view.address, workspace=name)) for name in others)]
@@ -321,10 +325,21 @@ def _thing_matcher(view: View, wish: Forget) -> Callable[[Thing], bool]:
             return own and thing.parent == wish.conversation
         if not wish.whole_owner or not belongs_to(view.address, thing.account, thing.agent):
             return False
+        if view.bound & _ROOMS and not _in_room(view, thing):
+            return False
         about = thing.key if (thing.account, thing.agent) == (None, None) else thing.agent  # such as what it may search
         return wish.account in (None, thing.account) and wish.agent in (None, thing.agent, about)
 
     return matches
+
+
+def _in_room(view: View, thing: Thing) -> bool:
+    """Whether something on a shelf is inside the channel or conversation that a view is bound to."""
+    address = view.address
+    channel, inside = thing.body.get("channel"), view.sees(thing)
+    if thing.shelf == CHANNELS or (channel is None and thing.parent is None):
+        return False  # it is the workspace's, or of no channel
+    return inside and address.channel in (None, channel) and address.conversation in (None, thing.parent)
 
 
 def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -> list[Entry]:
