@@ -80,6 +80,54 @@ def test_an_emoji_alone_is_found(tmp_path: Path, kind: str, preset: str | None) 
 
 
 @EACH
+def test_a_phrase_of_symbols_is_looked_for_in_the_texts(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
+        memory.remember_many(["sushi 🍣 often in the office", "the office of Porto", "rice 🍣 at home"])
+        assert texts(memory.recall('of* "🍣"', min_relevance=0.0)) == ["sushi 🍣 often in the office"]
+        assert sorted(texts(memory.recall('"🍣"', min_relevance=0.0))) == [
+            "rice 🍣 at home",
+            "sushi 🍣 often in the office",
+        ]
+        assert texts(memory.recall('rice "!!"')) == ["rice 🍣 at home"]
+
+
+@pytest.mark.clause("AEG-15")
+@EACH
+@pytest.mark.parametrize("preset", ["aegis", "ledger"])
+def test_equal_hits_are_in_the_order_of_storing(tmp_path: Path, kind: str, preset: str) -> None:
+    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    with Memory(located(kind, tmp_path / "m"), preset=preset, embedder="none", clock=clock) as memory:
+        stored = [memory.remember(f"saffron n{number}x", again=True).content for number in range(12)]
+        assert texts(memory.recall("saffron", limit=20, min_relevance=0.0)) == stored
+        for asked in ({"text": "saffron"}, {"text": "saffron", "sort_by": "importance"}, {}):
+            assert texts(memory.query(asked)) == stored
+
+
+@EACH
+def test_why_not_counts_what_would_be_recalled(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
+        for _ in range(5):
+            memory.remember("saffron rice and saffron", again=True)
+        last = memory.remember("saffron in the long cupboard of the kitchen behind the window")
+        absence = memory.recall("saffron rice", limit=1, why_not=last.id).absence
+        everything = [hit.memory.id for hit in memory.recall("saffron rice", limit=50, min_relevance=0.0)]
+        assert absence is not None
+        assert absence.rank == everything.index(last.id) + 1 == 2
+
+
+@EACH
+def test_why_not_names_the_candidates_where_a_preset_ranks_some_only(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), preset="atlas", embedder="none") as memory:
+        for number in range(12):
+            memory.remember(f"saffron n{number}", importance=0.1, again=True)
+        longer = memory.remember("saffron with many other words in a long sentence here", importance=1.0)
+        hits = memory.recall("saffron", limit=3, why_not=longer.id)
+        assert longer.id not in {hit.memory.id for hit in hits}
+        assert hits.absence is not None
+        assert hits.absence.reason == "it is not among the 10 best by words or by meaning, which are ranked"
+
+
+@EACH
 def test_why_not_ranks_as_the_recall_that_it_explains(tmp_path: Path, kind: str) -> None:
     with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
         memory.remember("eine Versicherung")

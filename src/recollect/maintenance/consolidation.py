@@ -13,7 +13,7 @@ from recollect.maintenance.guard import guard
 from recollect.maintenance.steps import Plan, Step, scope
 from recollect.policies.decay import Decay, strength
 from recollect.policies.maintenance import Consolidation
-from recollect.values.record import Record
+from recollect.values.record import Record, storing_order
 
 
 def plan(records: Sequence[Record], rules: Consolidation, decay: Decay, now: datetime, *, merging: bool = True) -> Plan:
@@ -53,7 +53,7 @@ def _over_cap(records: Sequence[Record], relevance: dict[str, float], cap: int) 
     steps: list[Step] = []
     for members in scopes.values():
         if len(members) > cap:
-            members.sort(key=lambda record: (relevance[record.id], record.created_at, record.id))
+            members.sort(key=lambda record: (relevance[record.id], record.created_at, storing_order(record.id)))
             why = f"among the least relevant of {len(members):,}, and {cap:,} may stay"
             steps += [Step(record.id, "archive", why) for record in members[: len(members) - cap]]
     return steps

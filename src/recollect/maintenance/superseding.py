@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from recollect.maintenance.steps import Plan, Step
 from recollect.text.words import NEGATION, stem
-from recollect.values.record import Record
+from recollect.values.record import Record, storing_order
 
 _LONGEST = 16
 """Words. Longer statements say more than one thing."""
@@ -105,7 +105,7 @@ def plan(records: Sequence[Record]) -> Plan:
     for members in groups.values():
         if not 1 < len(members) <= _CROWDED:
             continue
-        members.sort(key=lambda record: (record.created_at, record.id), reverse=True)
+        members.sort(key=lambda record: (record.created_at, storing_order(record.id)), reverse=True)
         for at, new in enumerate(members):
             for old in members[at + 1 :]:
                 if new.id in gone or old.id in gone or old.created_at >= new.created_at:

@@ -20,7 +20,7 @@ from recollect.text.times import point, span
 from recollect.values import validation
 from recollect.values.errors import InputError
 from recollect.values.filters import Filter
-from recollect.values.record import Record
+from recollect.values.record import Record, storing_order
 from recollect.view import View
 
 SortBy = Literal["relevance", "newest", "oldest", "importance"]
@@ -94,11 +94,11 @@ def query(views: Sequence[View], wish: Query) -> Hits:
 
 
 _KEYS: dict[SortBy, Callable[[Hit], Any]] = {
-    "relevance": lambda hit: (-hit.score, hit.memory.id),
+    "relevance": lambda hit: (-hit.score, storing_order(hit.memory.id)),
     # Of one moment they are as the store has them, in the order of storing or its reverse.
     "newest": lambda hit: -hit.memory.created_at.timestamp(),
     "oldest": lambda hit: hit.memory.created_at,
-    "importance": lambda hit: (-hit.memory.importance, hit.memory.id),
+    "importance": lambda hit: (-hit.memory.importance, storing_order(hit.memory.id)),
 }
 
 
@@ -182,7 +182,7 @@ def _by_conditions(
 def _bare_key(order: SortBy, view: View, now: datetime) -> Callable[[Record], Any]:
     if order == "relevance":
         score, decay = view.preset.ranking.score, view.decay
-        return lambda record: (-score(Evidence(record, ""), decay, now).value, record.id)
+        return lambda record: (-score(Evidence(record, ""), decay, now).value, storing_order(record.id))
     placeholder = Score(0.0, "sum", ())
     return lambda record: _KEYS[order](Hit(record, placeholder))
 

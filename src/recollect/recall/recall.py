@@ -24,7 +24,7 @@ from recollect.text.times import Asked, asked_time, point
 from recollect.values import validation
 from recollect.values.errors import ModelError
 from recollect.values.filters import Filter
-from recollect.values.record import TIERS, Record, moved
+from recollect.values.record import TIERS, Record, moved, storing_order
 from recollect.view import View
 
 if TYPE_CHECKING:
@@ -62,8 +62,19 @@ class Question(msgspec.Struct, frozen=True):
     """In place of the view's."""
     min_relevance: float | None = None
     """What every hit must have; without it, the best must have what the preset says."""
-    enough: int | None = None
-    """So many memories with a word of the question make looking inside longer words needless; by default the limit."""
+    wanted: int | None = None
+    """How many hits the recall wants that is explained. So many memories with a word of the question make looking
+    inside longer words needless, and candidates are chosen for so many hits."""
+    unlimited: bool = False
+    """Whether everything is a candidate, and not only the best by words and by meaning."""
+
+    @property
+    def hits_wanted(self) -> int:
+        return self.limit if self.wanted is None else self.wanted
+
+    @property
+    def chosen_for(self) -> int:
+        return self.limit if self.unlimited else self.hits_wanted
 
     @property
     def now(self) -> datetime:
@@ -165,9 +176,8 @@ class Asking:
         from recollect.stores.shortlist import Ask
 
         question = self._question
-        each = max(_EACH, self._rules.fetch(question.limit))
-        enough = question.limit if question.enough is None else question.enough
-        asks = [Ask(where, self._wish, vector, self._model, enough, each) for where in question.wheres]
+        each = max(_EACH, self._rules.fetch(question.chosen_for))
+        asks = [Ask(where, self._wish, vector, self._model, question.hits_wanted, each) for where in question.wheres]
         return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
 
     # Scoring
@@ -234,7 +244,7 @@ class Asking:
         )
         # Without a word in common a memory must at least not be below the average; a single memory is the average.
         worth = np.where((text > 0) | (scores.total > -_NOTHING), scores.total, -np.inf)
-        best = _best(worth, self._rules.fetch(max(question.limit, _FRESH // 2)))
+        best = _best(worth, self._rules.fetch(max(question.chosen_for, _FRESH // 2)))
         hits: list[Hit] = []
         positions: dict[str, int] = {}
         odds = None if cosine is None else self._odds(cosine)
@@ -258,7 +268,7 @@ class Asking:
     def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
         """The best by words and the best by meaning, each with what is known of it, scored one by one."""
         rules, question = self._rules, self._question
-        wanted = rules.fetch(question.limit)
+        wanted = rules.fetch(question.chosen_for)
         by_text = _ranks(_above(text, 0.0, pool), wanted)
         by_meaning: dict[int, int] = {}
         if similar is not None:
@@ -279,7 +289,7 @@ class Asking:
             hits.append(Hit(record, self._ranking.score(evidence, self._decay, question.now)))
             matched[record.id] = float(text[at])
         # The share of the words is the same for many; of those, the better match by BM25 comes first.
-        hits.sort(key=lambda hit: (-hit.score, _tier(hit), -matched[hit.memory.id], hit.memory.id))
+        hits.sort(key=lambda hit: (-hit.score, _tier(hit), -matched[hit.memory.id], storing_order(hit.memory.id)))
         return hits
 
     def _records(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
@@ -324,19 +334,22 @@ class Asking:
         return self._outranked(record, hits)
 
     def _outranked(self, record: Record, hits: Hits) -> Absence:
-        asked = self._question
         # With the settings of the recall that is explained: only the number of hits is another.
-        everything = msgspec.structs.replace(asked, limit=_ALL, enough=asked.limit, doubles=True, min_relevance=0.0)
+        everything = msgspec.structs.replace(self._question, limit=_ALL, wanted=self._question.limit, min_relevance=0.0)
         ranked = Asking(self._view, everything).hits()
-        key = saying(record)
         for place, hit in enumerate(ranked, 1):
-            if hit.memory.id != record.id:
-                continue
-            for other in hits:
-                if saying(other.memory) == key:
-                    return Absence(record.id, f"it says the same as {other.memory.id}", place, hit.score)
-            last = f"; the last that was recalled has {hits[-1].score:.3f}" if hits else f"; {hits.report}"
-            return Absence(record.id, f"it comes {place} of {len(ranked)} with {hit.score:.3f}{last}", place, hit.score)
+            if hit.memory.id == record.id:
+                last = f"; the last that was recalled has {hits[-1].score:.3f}" if hits else f"; {hits.report}"
+                reason = f"it comes {place} of {len(ranked)} with {hit.score:.3f}{last}"
+                return Absence(record.id, reason, place, hit.score)
+        said_before = saying(record)
+        for place, hit in enumerate(ranked, 1):
+            if saying(hit.memory) == said_before:
+                return Absence(record.id, f"it says the same as {hit.memory.id}", place, hit.score)
+        unlimited = Asking(self._view, msgspec.structs.replace(everything, unlimited=True)).hits()
+        if any(hit.memory.id == record.id for hit in unlimited):
+            most = self._rules.fetch(self._question.limit)
+            return Absence(record.id, f"it is not among the {most} best by words or by meaning, which are ranked")
         if self._model is None:
             return Absence(record.id, "it has no word of the question, and there is no model to compare the meaning")
         return Absence(record.id, "it is too far from the question in words and meaning, or has no vector yet")
@@ -445,8 +458,8 @@ def _said(part: str, what: Asked | set[str] | None) -> str:
     return f"{part} ({what.words if isinstance(what, Asked) else ', '.join(sorted(what))})"
 
 
-def _by_score(hit: Hit) -> tuple[float, int, str]:
-    return -hit.score, _tier(hit), hit.memory.id
+def _by_score(hit: Hit) -> tuple[float, int, tuple[int, str]]:
+    return -hit.score, _tier(hit), storing_order(hit.memory.id)
 
 
 def _tier(hit: Hit) -> int:

@@ -31,15 +31,18 @@ def read(query: str) -> TextQuery:
     phrases: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     if '"' in query or "“" in query:
-        phrases = tuple(dict.fromkeys(a or b for a, b in _PHRASE.findall(query)))[:_MOST]
+        quoted = list(dict.fromkeys(a or b for a, b in _PHRASE.findall(query)))[:_MOST]
         query = _PHRASE.sub(" ", query)
+        phrases = tuple(phrase for phrase in quoted if _WORD.search(phrase))
+        # No index of words holds emoji, so they are looked for as patterns are: in the texts themselves.
+        patterns = tuple(symbol for phrase in quoted if phrase not in phrases for symbol in _EMOJI.findall(phrase))
     if "*" in query or "?" in query:
-        patterns = tuple(dict.fromkeys(token for token in _TOKEN.findall(query) if _is_wild(token)))[:_MOST]
+        wild = [token for token in _TOKEN.findall(query) if _is_wild(token)]
+        patterns = tuple(dict.fromkeys([*patterns, *wild]))[:_MOST]
         query = _TOKEN.sub(lambda token: " " if _is_wild(token[0]) else token[0], query)
     words = dict.fromkeys(_WORD.findall(query.lower()))
     telling = tuple(word for word in words if word not in _UNSAID and (len(word) > 1 or word not in _LETTERS))
     if not telling and not phrases and not patterns and not query.isascii():
-        # No index of words holds emoji, so they are looked for as patterns are: in the texts themselves.
         patterns = tuple(dict.fromkeys(_EMOJI.findall(query)))[:_MOST]
         if patterns:
             return TextQuery(patterns=patterns)

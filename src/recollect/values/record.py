@@ -197,6 +197,11 @@ def local(when: datetime, zone: tzinfo) -> datetime:
         return when
 
 
+def storing_order(ident: str) -> tuple[int, str]:
+    """Sorts ids as their memories were stored: ours begin with the time, and those of a notebook are numbers."""
+    return len(ident), ident
+
+
 class _Ids:
     """UUIDv7 as 32 hex digits. Ids made by one process sort in the order they were made, whatever the clock does."""
 

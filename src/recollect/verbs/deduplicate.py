@@ -13,7 +13,7 @@ from recollect.stores.port import Place, by_place
 from recollect.text.words import normal
 from recollect.values import validation
 from recollect.values.errors import InputError
-from recollect.values.record import Record, joined_sources
+from recollect.values.record import Record, joined_sources, storing_order
 from recollect.values.validation import MAX_REFERENCES, MAX_TAGS
 from recollect.verbs.archive import memories_text
 from recollect.view import View
@@ -118,7 +118,7 @@ def find(records: Iterable[Record], max_tags: int | None = None) -> list[Duplica
         alike[record.address, record.tier, words, told].append(record)
     groups: list[Duplicates] = []
     for members in alike.values():
-        keep, *others = sorted(members, key=lambda record: (record.created_at, record.id), reverse=True)
+        keep, *others = sorted(members, key=lambda record: (record.created_at, storing_order(record.id)), reverse=True)
         tags, fitting = set(keep.tags), list[Record]()
         for other in others:
             if len(tags.union(other.tags)) <= min(max_tags or MAX_TAGS, MAX_TAGS):
