@@ -87,10 +87,10 @@ def appending(folder: Path) -> None:
     show("append, p50", statistics.median(ours), statistics.median(floor), "≤ 1.3×")
     show("append, p95", ours[len(ours) * 95 // 100], floor[len(floor) * 95 // 100], "< 50 ms")
     store = memory._view.store  # pyright: ignore[reportPrivateUsage]
-    from recollect.verbs.remember.draft import draft
+    from recollect.verbs.remember.draft import draft_record
 
     view = memory._view  # pyright: ignore[reportPrivateUsage]
-    made = iter([draft({"content": text}, view.address, view.preset, view.now()) for text in sentences(1500, 3)])
+    made = iter([draft_record({"content": text}, view.address, view.preset, view.now()) for text in sentences(1500, 3)])
     ours, floor = turns(lambda: store.put(view.place, [next(made)]), least, _QUICK or 1000)
     show("append of a finished record to the store, p50", statistics.median(ours), statistics.median(floor), "")
     batches = iter([sentences(1000, seed) for seed in range(10, 18)])
