@@ -6,6 +6,7 @@ import builtins
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
@@ -29,7 +30,7 @@ from recollect.recall.recall import Rerank, recall
 from recollect.recall.sources import Source, checked
 from recollect.stores import is_served, open_store
 from recollect.stores.audit import Entry
-from recollect.stores.port import Damage, OnDisk, Store
+from recollect.stores.port import Damage, HasIntents, OnDisk, Store
 from recollect.stores.sessions import Clocked
 from recollect.values import validation
 from recollect.values.errors import InputError
@@ -53,6 +54,7 @@ from recollect.verbs.diagnose import Diagnosis, Health, StoreStats
 from recollect.verbs.export import Progress, Target
 from recollect.verbs.forget import Forget, Receipt
 from recollect.verbs.import_ import Imported
+from recollect.verbs.unfinished import finish
 from recollect.view import Conditions, View
 
 if TYPE_CHECKING:
@@ -145,6 +147,8 @@ class Memory:
             skills=known,
         )
         self._owner = replace(view, sources=(*own_sources(view), *further))
+        if isinstance(opened, HasIntents):
+            opened.intents.finish = partial(finish, self._owner)
         self._defaults = said.address()
         self._view = self._owner.at(**self._defaults) if self._defaults else self._owner
         # What is done to whole workspaces is not about whoever the file names.

@@ -25,6 +25,26 @@ def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 Answers._keep = die
 """
 """Kills the process when the change is stored and its answer is about to be noted."""
+_DYING_BETWEEN_COMMITS = """
+import os, signal
+from recollect.stores.files.writer import Writer
+from recollect.stores.sqlite.memories import Memories
+from recollect.stores.intents import Intents
+plain_note, noted = Intents.note, []
+def note(self, parts):
+    noted.append(parts)
+    return plain_note(self, parts)
+Intents.note = note
+for owner in (Memories, Writer):
+    def end(self, error, plain=owner.end):
+        if noted and error is None:
+            if len(noted) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            noted.append(None)
+        plain(self, error)
+    owner.end = end
+"""
+"""Kills the process when one place of a change has it, and the next one has not."""
 _START = "from recollect.cli import main; main()"
 Start = Callable[..., tuple[str, subprocess.Popen[str]]]
 
@@ -33,9 +53,9 @@ Start = Callable[..., tuple[str, subprocess.Popen[str]]]
 def serve() -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
-    def start(store: str, *, dying: bool = False) -> tuple[str, subprocess.Popen[str]]:
+    def start(store: str, *, dying: str = "") -> tuple[str, subprocess.Popen[str]]:
         options = ["serve", "--store", store, "--listen", "127.0.0.1:0", "--log", "none"]
-        program = (_DYING if dying else "") + _START
+        program = dying + _START
         process = subprocess.Popen(
             [sys.executable, "-c", program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
@@ -58,8 +78,10 @@ def headers(store: str) -> dict[str, str]:
     return {"authorization": f"Bearer {secret}"}
 
 
-def sent_to_the_dying(start: Start, store: str, key: dict[str, str], method: str, path: str, body: Any) -> None:
-    url, process = start(store, dying=True)
+def sent_to_the_dying(
+    start: Start, store: str, key: dict[str, str], method: str, path: str, body: Any, dying: str = _DYING
+) -> None:
+    url, process = start(store, dying=dying)
     with pytest.raises(httpx.HTTPError):
         plain.request(method, f"{url}/v1{path}", json=body, headers={**key, "idempotency-key": path})
     assert process.wait(60) == -signal.SIGKILL
@@ -76,6 +98,47 @@ def test_a_write_that_was_stored_is_answered_after_a_kill(serve: Start, tmp_path
     assert again.json()["content"] == "Ada likes heliotrope"
     (stored,) = plain.get(f"{url}/v1/memories", headers=key).json()
     assert stored["id"] == again.json()["id"]
+
+
+@pytest.mark.parametrize("kind", ["", "ledger:", "notebook:"])
+def test_a_change_of_two_places_is_done_whole_after_a_kill_between_them(
+    serve: Start, tmp_path: Path, kind: str
+) -> None:
+    store = f"{kind}{tmp_path}/m"
+    key, items = headers(store), [{"content": "here"}, {"content": "of the account", "tier": "account"}]
+    with Memory(store) as memory:
+        memory.remember("begin")
+        memory.at(account="u1").remember("begin", tier="account")
+    body = {"items": items}
+    sent_to_the_dying(serve, store, key, "POST", "/memories/batch", body, _DYING_BETWEEN_COMMITS)
+    url, _ = serve(store)
+    again = plain.post(f"{url}/v1/memories/batch", json=body, headers={**key, "idempotency-key": "/memories/batch"})
+    assert again.status_code == 201
+    assert [record["content"] for record in again.json()] == ["here", "of the account"]
+    stored = [record["content"] for record in plain.get(f"{url}/v1/memories", headers=key).json()]
+    assert sorted(stored) == ["begin", "begin", "here", "of the account"]
+
+
+@pytest.mark.parametrize("erase", [False, True])
+@pytest.mark.parametrize("kind", ["", "ledger:", "notebook:"])
+def test_a_person_is_forgotten_whole_after_a_kill_between_two_places(
+    serve: Start, tmp_path: Path, kind: str, erase: bool
+) -> None:
+    store = f"{kind}{tmp_path}/m"
+    key = headers(store)
+    with Memory(store) as memory:
+        for workspace in ("default", "shop"):
+            memory.at(workspace=workspace, account="u1").remember(f"zanzibarnuts in {workspace}")
+            memory.at(workspace=workspace).remember(f"nobody's in {workspace}")
+        memory.at(account="u1").remember("zanzibarnuts of the account", tier="account")
+    body = {"account": "u1", "erase": erase}
+    sent_to_the_dying(serve, store, key, "POST", "/forget", body, _DYING_BETWEEN_COMMITS)
+    url, _ = serve(store)
+    again = plain.post(f"{url}/v1/forget", json=body, headers={**key, "idempotency-key": "/forget"})
+    assert again.status_code == 200
+    with Memory(store) as memory:
+        for workspace in ("default", "shop"):
+            assert [r.content for r in memory.at(workspace=workspace).list(state=None)] == [f"nobody's in {workspace}"]
 
 
 def test_every_kind_of_answer_is_made_anew_after_a_kill(serve: Start, tmp_path: Path) -> None:

@@ -139,6 +139,9 @@ class Answers:
         if body["request"] != request:
             raise ConflictError(f"{HEADER}: was used for another request before; use a new one")
         if "status" not in body:
+            if key not in self._here and self._was_taken_back(body.get("ident", ""), tenant):
+                self._store.remove(PLACE, _SHELF, [key])
+                return None
             return _marked(self._interrupted(key, body, again, tenant))
         answer = again(body["ids"], ()) if body["ids"] else self._in_memory(key, tenant)
         if answer is None:
@@ -169,6 +172,23 @@ class Answers:
             if entry.meta.get("deleted") or own.intersection(entry.meta.get("things_changed") or ()):
                 return True
         return False
+
+    def _was_taken_back(self, ident: str, tenant: str) -> bool:
+        """Whether the request was interrupted between two places, so that it is safe to run it again: the half of it
+        was taken back, or it deleted in some places only, and deletes the rest now."""
+        entries = self._entries(ident, tenant)
+        parts = {entry.meta["part_of"]: entry.meta["parts"] for entry in entries if "parts" in entry.meta}
+        for whole, expected in parts.items():
+            if sum(entry.meta.get("part_of") == whole for entry in entries) < expected:
+                return True
+        return bool(entries) and all(self._is_undone(entry, tenant) for entry in entries)
+
+    def _is_undone(self, entry: Entry, tenant: str) -> bool:
+        return any(
+            other.action == "undo" and other.meta.get("of") == entry.id
+            for place in self._store.places(tenant)
+            for other in self._store.entries(place, about=entry.id)
+        )
 
     def _interrupted(self, key: str, body: dict[str, Any], again: Again, tenant: str) -> Answer:
         """The answer to a request of which it was never noted that it was done."""

@@ -19,6 +19,7 @@ from recollect.values.filters import Filter
 from recollect.values.record import Record
 
 if TYPE_CHECKING:
+    from recollect.stores.intents import Intents
     from recollect.stores.shelves import Thing
     from recollect.stores.shortlist import Ask, Shortlist
 
@@ -356,6 +357,14 @@ class OnDisk(Checked, Protocol):
     def check_apart(self, folder: str) -> None:
         """InputError for `target` if what is put into the folder would be taken for this store's."""
         ...
+
+
+@runtime_checkable
+class HasIntents(Protocol):
+    """A store that commits the places of one change one after the other."""
+
+    intents: Intents
+    """The records of changes that were not finished; the engine says how to finish them."""
 
 
 @runtime_checkable

@@ -34,7 +34,7 @@ def undo(view: View, change: str | None) -> Entry:
             whole = _whole_change(view, _chosen(view, _written(view), wanted), places)
             if whole is None:
                 continue  # another change is the last by now, in more places
-            undone = [_take_back(view, place, entry) for place, entry in whole]
+            undone = [take_back(view, place, entry) for place, entry in whole]
         view.new_in(*places)
         return undone[0]
     raise ConflictError("the workspace is forgotten and begun anew all the time; try again")
@@ -56,10 +56,10 @@ def _elsewhere(view: View, places: list[Place], wanted: str | None) -> list[Plac
     if part_of is None:
         return []
     others = [place for place in view.store.places(view.address.tenant) if not place.hidden and place not in places]
-    return [place for place in others if next(iter(_parts(view, place, part_of)), None) is not None]
+    return [place for place in others if next(iter(parts_left(view, place, part_of)), None) is not None]
 
 
-def _parts(view: View, place: Place, part_of: str) -> Iterator[Entry]:
+def parts_left(view: View, place: Place, part_of: str) -> Iterator[Entry]:
     """The entries of one change in a place that were not undone, the last first."""
     for entry in view.store.entries(place, about=part_of, newest_first=True):
         if entry.meta.get("part_of") == part_of and not _is_undone(view, place, entry):
@@ -78,7 +78,7 @@ def _whole_change(view: View, chosen: Change, places: list[Place]) -> list[Chang
         return [chosen]
     if _elsewhere(view, places, chosen[1].id):
         return None
-    parts = [(place, entry) for place in places for entry in _parts(view, place, part_of)]
+    parts = [(place, entry) for place in places for entry in parts_left(view, place, part_of)]
     for place, entry in parts:
         if not _may_undo(view, place, entry):
             raise ConflictError(f"change {entry.id} ({entry.message}) is part of it, and not this view's to undo")
@@ -125,7 +125,7 @@ def _last(latest: list[Change]) -> Change:
     return own if own[1].meta.get("after", 0) >= shared[1].seq else shared
 
 
-def _take_back(view: View, place: Place, entry: Entry) -> Entry:
+def take_back(view: View, place: Place, entry: Entry) -> Entry:
     store = view.store
     before = store.before(place, entry.seq) or Before([], [])
     created, changed, gone, _ = (entry.meta.get(key, []) for key in CHANGES)

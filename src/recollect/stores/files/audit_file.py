@@ -124,6 +124,10 @@ def sealed_line(entry: Entry, last: Last) -> tuple[Entry, bytes]:
     return entry, _encode(entry) + b"\n"
 
 
+def entry_of(line: bytes) -> Entry:
+    return _entry(line)
+
+
 def undo_line(entry: Entry, before: Sequence[Record], things: Sequence[Thing]) -> bytes:
     return _encode(Undo(entry.seq, entry.at, list(before), list(things))) + b"\n"
 

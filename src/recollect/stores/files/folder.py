@@ -19,6 +19,7 @@ from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
 from recollect.stores.files.transaction import Inside, Opened, Transaction
 from recollect.stores.files.writer import SOON
+from recollect.stores.intents import Intents
 from recollect.stores.paths import TRASH, empty_trash, open_files, there
 from recollect.stores.port import After, Before, By, Damage, Order, Place
 from recollect.stores.resident.cache import Copies
@@ -45,6 +46,11 @@ class Layout(Protocol):
     """Where the files of each place are."""
 
     root: str
+
+    @property
+    def own_folder(self) -> str:
+        """A folder of the whole store's own."""
+        ...
 
     def path(self, place: Place) -> str:
         """The folder of a place."""
@@ -77,6 +83,7 @@ class FileFolder:
         self.meter = Meter()
         self.clock: Callable[[], datetime] = utc_now
         """Where the times in files come from."""
+        self.intents = Intents(layout.own_folder)
         self._forget_books()
         forking.watch(self)
 
@@ -143,6 +150,8 @@ class FileFolder:
     def book(self, place: Place) -> Book:
         """That of this thread's transaction, if it has one there: another thread may close the folder meanwhile."""
         mine = self._inside.places.get(place)
+        if place not in self._books and not self._inside.places:
+            self.intents.finish_left()
         return (mine or self.opened(place)).book
 
     def known(self) -> list[Opened]:
@@ -150,7 +159,11 @@ class FileFolder:
             return list(self._books.values())
 
     def transaction(self, *places: Place) -> Transaction:
-        return Transaction(self._inside, self.opened, self._layout.starting, places)
+        return Transaction(self._inside, self.opened, self._starting, self.intents, places)
+
+    def _starting(self) -> None:
+        self.intents.finish_left()
+        self._layout.starting()
 
     def _exists(self, place: Place) -> bool:
         return place in self._inside.places or self.book(place).fileset.exists()
@@ -288,7 +301,7 @@ class FileFolder:
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and self._exists(place):
-            with Transaction(self._inside, self.opened, self._layout.starting, (place,), SOON) as inside:
+            with Transaction(self._inside, self.opened, self._layout.starting, self.intents, (place,), SOON) as inside:
                 inside[place].changes.embed(model, vectors)
 
     def places(self, tenant: str) -> list[Place]:

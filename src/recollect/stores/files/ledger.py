@@ -43,7 +43,7 @@ class LedgerLayout:
     """`sessions/<workspace>/memory.jsonl` and what belongs to it. What accounts share is in `account/`."""
 
     def __init__(self, root: str, given: Mapping[str, Any] | None = None) -> None:
-        self.root = root
+        self.root = self.own_folder = root
         self._given = given
         self._config: config.Config | None = None
         self._started = False

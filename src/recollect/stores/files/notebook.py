@@ -32,6 +32,10 @@ class NotebookLayout:
         self._file = os.path.basename(path) if is_file else NotebookFormat.file
         self.root = os.path.dirname(path) if is_file else path
 
+    @property
+    def own_folder(self) -> str:
+        return self._aside(self.root)
+
     def path(self, place: Place) -> str:
         tenant, tenants = self.root, os.path.join(self.root, "tenants")
         if place.tenant != "default":

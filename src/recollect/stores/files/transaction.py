@@ -12,6 +12,7 @@ from recollect.stores.files.fileset import AUDIT, VECTORS
 from recollect.stores.files.reader import tell
 from recollect.stores.files.staging import Mark
 from recollect.stores.files.writer import Writer
+from recollect.stores.intents import Intents
 from recollect.stores.port import Place, in_order
 from recollect.stores.scope import Scope, end_left
 from recollect.values.errors import RecollectError, StoreError
@@ -76,13 +77,14 @@ class Inside(threading.local):
 class Transaction(Scope[Mapping[Place, Opened]]):
     """Opened if the thread has none, else joined. What goes wrong inside takes back what was done in this one."""
 
-    __slots__ = ("_inside", "_marks", "_mine", "_open", "_places", "_seconds", "_starting")
+    __slots__ = ("_inside", "_intents", "_marks", "_mine", "_open", "_places", "_seconds", "_starting")
 
     def __init__(
         self,
         inside: Inside,
         open: Callable[[Place], Opened],
         starting: Callable[[], None],
+        intents: Intents,
         places: Sequence[Place],
         seconds: float | None = None,
     ) -> None:
@@ -90,6 +92,7 @@ class Transaction(Scope[Mapping[Place, Opened]]):
         self._inside = inside
         self._open = open
         self._starting = starting
+        self._intents = intents
         self._places = list(places) if len(places) == 1 else in_order(places)
         self._seconds = seconds
         self._mine: dict[Place, Opened] = {}
@@ -125,10 +128,12 @@ class Transaction(Scope[Mapping[Place, Opened]]):
     def _end(self, error: BaseException | None) -> None:
         """Whether there is room is known of all places before any is written. Each is ended, whatever happens."""
         problem: BaseException | None = None
+        record = ""
         if error is None:
             try:
                 for opened in self._mine.values():
                     opened.writer.prepare()
+                record = self._noted()
             except BaseException as failure:
                 problem = failure
         for place, opened in list(self._mine.items()):
@@ -136,10 +141,28 @@ class Transaction(Scope[Mapping[Place, Opened]]):
                 opened.writer.end(error or problem)
                 self._inside.places.pop(place, None)
                 del self._mine[place]
+            except Exception as failure:  # it has let go of the place; after an interrupt `abandon` does
+                self._inside.places.pop(place, None)
+                del self._mine[place]
+                problem = problem or failure
             except BaseException as failure:
                 problem = problem or failure
+        if record and problem is None:
+            self._intents.done(record)
+        elif record and not self._mine:
+            self._intents.finish_left()
         if problem is not None:
             raise problem
+
+    def _noted(self) -> str:
+        """The path of the record of what is about to be committed; none for a change of one place."""
+        parts = [part for opened in self._mine.values() if (part := opened.writer.intent()) is not None]
+        if len(parts) < 2:
+            return ""
+        try:
+            return self._intents.note(parts)
+        except OSError as error:
+            raise StoreError(f"the change could not be written: {error.strerror}") from error
 
     def abandon(self) -> None:
         for place, opened in list(self._mine.items()):

@@ -22,6 +22,7 @@ from recollect.stores.files.reader import Parts, tell, tell_failure
 from recollect.stores.files.rewriting import rewrite
 from recollect.stores.files.staging import Mark, Staged
 from recollect.stores.files.state import FOREVER
+from recollect.stores.intents import Part
 from recollect.stores.scope import Scope, let_go
 from recollect.stores.touches import Touched
 from recollect.values.errors import ConcurrencyError, ReadOnlyError, RecollectError, StoreError, UnsavedWarning
@@ -245,6 +246,13 @@ class Writer:
         if parts and book.session is not None:
             book.session.check_room(parts)
         self._parts = self._with_touches(staged, parts)
+
+    def intent(self) -> Part | None:
+        """What is about to be written; None if nothing is logged of it."""
+        entries = [audit_file.entry_of(line) for line in self.staged.lines.get(AUDIT, ())]
+        if not entries:
+            return None
+        return Part(*self.book.place, entries[0].seq - 1, [entry.id for entry in entries])
 
     def _with_touches(self, staged: Staged, parts: dict[str, bytes]) -> dict[str, bytes]:
         """Write the counted retrievals along with the rest, unless they would take the place over its limit."""

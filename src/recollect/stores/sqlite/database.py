@@ -317,6 +317,11 @@ class Database:
     def _connect_writer(self) -> Any:
         return self._connected("synchronous = FULL", "secure_delete = ON")
 
+    def prepare(self) -> None:
+        """Write what is to be committed into the log, so that a full disk is noticed before anything is committed."""
+        with self._translated():
+            self.writer.cache_flush()
+
     def end(self, error: BaseException | None) -> None:
         """Commit, or roll back if there was an error."""
         kept = False

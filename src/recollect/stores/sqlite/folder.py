@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.runtime import forking, imports
 from recollect.stores.audit import GENESIS, Entry
+from recollect.stores.intents import Intents
 from recollect.stores.paths import (
     TRASH,
     check_apart,
@@ -65,6 +66,7 @@ class SqliteFolder(AuditTable, ShelfTable):
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root).absolute()
         self.tables = self
+        self.intents = Intents(self.root)
         self._forget_handles()
         forking.watch(self)
 
@@ -117,6 +119,8 @@ class SqliteFolder(AuditTable, ShelfTable):
             return handle
         if not self._may_open.is_set() and not self.inside():
             self._may_open.wait()
+        if place not in self._handles and not self.inside():
+            self.intents.finish_left()
         going: list[Memories] = []
         try:
             with self._lock:
@@ -335,7 +339,7 @@ class SqliteFolder(AuditTable, ShelfTable):
         return self.inside()[place].writer.execute(_LAST).fetchone() or (0, GENESIS)
 
     def appended(self, place: Place, entry: Entry) -> None:
-        """The table itself tells."""
+        self.inside()[place].appended(entry)
 
     def next_item(self, place: Place) -> None:
         """The table counts by itself."""

@@ -9,7 +9,9 @@ from typing import Any
 
 import apsw
 
+from recollect.stores.audit import Entry
 from recollect.stores.integrity import CHANGED, is_intact, log_damage
+from recollect.stores.intents import Part
 from recollect.stores.port import By, Damage, Order, Place
 from recollect.stores.rows import GROUPS, ORDERS, UNREADABLE, Edge, behind, text_key, to_changes, to_record
 from recollect.stores.sqlite.database import Database
@@ -59,6 +61,8 @@ class Memories(Database):
         self.place = place
         self.touches = Touches()
         self._written: Mapping[str, Touched] = {}
+        self._entries_before: int | None = None
+        """How many audit entries there were before those of the open transaction; None if it has none."""
         super().__init__(path)
 
     def put(self, records: Sequence[Record]) -> None:
@@ -192,7 +196,20 @@ class Memories(Database):
         if self.writable and self.touches.add(ids, at):
             self.settle(0.0)
 
+    def appended(self, entry: Entry) -> None:
+        """Called in a transaction, with each new audit entry."""
+        if self._entries_before is None:
+            self._entries_before = entry.seq - 1
+
+    def intent(self) -> Part | None:
+        """What the open transaction is about to commit; None if nothing is logged of it."""
+        if self._entries_before is None:
+            return None
+        rows = self.rows("SELECT id FROM audit WHERE seq > ?", (self._entries_before,))
+        return Part(*self.place, self._entries_before, [ident for (ident,) in rows]) if rows else None
+
     def begun(self) -> None:
+        self._entries_before = None
         self._written = self.touches.take()
         rows = [(count, to_micros(at), ident) for ident, (count, at) in self._written.items()]
         if rows:

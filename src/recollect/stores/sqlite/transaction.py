@@ -59,6 +59,7 @@ class Writing(Scope[Memories]):
         return inside[self._places[0]]
 
     def _open(self, inside: dict[Place, Memories]) -> None:
+        self._folder.intents.finish_left()
         for place in self._places:
             while place not in inside:
                 handle = inside[place] = self._folder.creating(place)
@@ -78,16 +79,41 @@ class Writing(Scope[Memories]):
             self._folder.thread.depth = self._depth
 
     def _close(self, inside: dict[Place, Memories], error: BaseException | None) -> None:
-        """Each is ended, whatever happens to the others."""
+        """Each is ended, whatever happens to the others. Where some were committed by then, they are taken back."""
         problem: BaseException | None = None
+        record = ""
+        if error is None and len(inside) > 1:
+            try:
+                record = self._noted(inside)
+            except BaseException as failure:
+                problem = failure
         for place in list(inside):
             try:
                 inside[place].end(error or problem)
                 del inside[place]
+            except Exception as failure:  # it has let go of the place; after an interrupt `abandon` does
+                del inside[place]
+                problem = problem or failure
             except BaseException as failure:
                 problem = problem or failure
+        if record and problem is None:
+            self._folder.intents.done(record)
+        elif record and not inside:
+            self._folder.intents.finish_left()
         if problem is not None:
             raise problem
+
+    def _noted(self, inside: dict[Place, Memories]) -> str:
+        """The path of the record of what is about to be committed; none for a change of one place."""
+        parts = [part for handle in inside.values() if (part := handle.intent()) is not None]
+        if len(parts) < 2:
+            return ""
+        for handle in inside.values():
+            handle.prepare()
+        try:
+            return self._folder.intents.note(parts)
+        except OSError as error:
+            raise StoreError(f"{self._folder.root}: the change could not be written: {error.strerror}") from error
 
     def abandon(self) -> None:
         inside = self._folder.inside()

@@ -347,6 +347,7 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
     groups = {place: selected.records.get(place, []) for place in sorted(selected.places, key=repr)}
     if len(groups) > 1:
         view = replace(view, change=view.change or new_id())
+    parts = len(groups) if len(groups) > 1 else None
     if wish.account is not None and wish.erase:  # the reason must not name whose data is gone
         view = replace(view, address=replace(view.address, account=None), acting=view)
     entries: list[Entry] = []
@@ -362,16 +363,13 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
         for thing in things:
             _remove(view, place, thing)
         if erasure is None:
-            entries.append(
-                view.log(place, "forget", message, records, things, reason, deleted=ids, things_changed=names(things))
-            )
+            changes: dict[str, Any] = {"deleted": ids, "things_changed": names(things), "parts": parts}
+            entries.append(view.log(place, "forget", message, records, things, reason, **changes))
             continue
         view.store.forget_before(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
         view.forget_texts(place, {*everything, *erasure.deleted, *erasure.sources})
-        changed = names(things)
-        entries.append(
-            view.log(place, "erase", message, reason=reason, final=True, deleted=ids, things_changed=changed)
-        )
+        changes = {"deleted": ids, "things_changed": names(things), "parts": parts}
+        entries.append(view.log(place, "erase", message, reason=reason, final=True, **changes))
     return entries
 
 
