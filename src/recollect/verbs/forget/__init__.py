@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -29,6 +29,8 @@ _TRIES = 50
 Talk = tuple[str, str]
 """A conversation, and the channel that it is in."""
 _IN_MEMORY = "the disk refuses it; if this process ends before it is saved, what was on the disk may be back"
+_SERVER_DISK = "it is deleted; the server's disk, log and backups hold traces of it until their space is used again"
+_NOTHING: Mapping[Place, Collection[str]] = {}
 _EMPTIED: dict[str, dict[str, Any]] = {"channels": {"description": ""}}
 """Shelves of what stays when its author goes, and what a person may have written there."""
 
@@ -76,6 +78,16 @@ class Forget(msgspec.Struct, frozen=True):
         return (self.agent is not None or self.account is not None) and not any(narrower)
 
 
+class Scrubbed(NamedTuple):
+    note: str | None
+    """What keeps the disk from being without traces, if something does."""
+    damaged: int = 0
+    """Lines on the disk of which nobody can tell what they hold."""
+
+
+_UNSCRUBBED = Scrubbed(None)
+
+
 class Selection(msgspec.Struct):
     """What is to go, place by place."""
 
@@ -112,11 +124,13 @@ def forget(view: View, wish: Forget) -> Receipt:
     else:
         raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
     view.memos.clear()  # this process keeps no copy either
-    note = scrub(view, _with_traces(view, wish, places)) if wish.erase else None
+    erased = selected.erasure.going if selected.erasure else {}
+    note, damaged = scrub(view, _with_traces(view, wish, places), erased) if wish.erase else _UNSCRUBBED
     if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
         note = f"not saved yet: {_IN_MEMORY}"
     relieve(view, selected.records)
-    return _receipt(view, wish, reason, selected, entries, note)
+    receipt = _receipt(view, wish, reason, selected, entries, note)
+    return receipt if wish.whole_owner or not damaged else replace(receipt, unreached=(_damaged_lines(damaged),))
 
 
 def _with_traces(view: View, wish: Forget, places: set[Place]) -> set[Place]:
@@ -137,7 +151,8 @@ def _receipt(
     if erasure is None:
         return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note)
     sources = tuple(sorted(erasure.sources))
-    ids = [ident for ident in dict.fromkeys([*ids, *sorted(erasure.deleted)]) if ident not in erasure.sources]
+    chosen = {record.id for record in selected.every} | erasure.deleted
+    ids = [ident for ident in dict.fromkeys([*ids, *sorted(erasure.deleted)]) if ident in chosen]
     rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, wish)
     return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note, *rest)
 
@@ -158,6 +173,11 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
     if isinstance(view.store, Checked) and any(map(view.store.damage, view.places)):
         parts.append("damaged memories of which nobody can tell whose they are: see `recollect verify`")
     return tuple(parts)
+
+
+def _damaged_lines(count: int) -> str:
+    lines, hold = ("a damaged line", "it holds") if count == 1 else (f"{count:,} damaged lines", "they hold")
+    return f"{lines} of which nobody can tell what {hold}: see `recollect verify`"
 
 
 def _meant(view: View, conversation: str) -> str:
@@ -240,7 +260,7 @@ def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Cal
 
 def _grouped(view: View, records: Sequence[Record], things: dict[Place, list[Thing]]) -> Selection:
     """With the earlier versions of each."""
-    every = {(Place.of(record), record.id): record for record in [*records, *ancestors(view, records)]}
+    every = {(Place.of(record), record.id): record for record in [*records, *ancestors(view, records, damaged=True)]}
     return Selection(by_place(list(every.values())), things)
 
 
@@ -335,7 +355,8 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
     if wish.account is not None and wish.erase:  # the reason must not name whose data is gone
         view = replace(view, address=replace(view.address, account=None), acting=view)
     entries: list[Entry] = []
-    everything = {record.id for group in groups.values() for record in group}
+    going = selected.erasure.going if selected.erasure else {}
+    everything = {ident for ids in going.values() for ident in ids}
     for place, group in groups.items():
         things, erasure = selected.things.get(place, []), selected.erasure
         more = erasure.rows.get(place, []) if erasure else []
@@ -352,7 +373,9 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
             )
             continue
         view.store.forget_before(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
-        view.forget_texts(place, {*everything, *erasure.deleted, *erasure.sources})
+        view.forget_texts(place, everything)
+        # The log names what is gone from undo data or damaged files, too: nobody shall take that for lost.
+        ids += sorted(going.get(place, set()) - erasure.sources - set(ids))
         changed = names(things)
         entries.append(
             view.log(place, "erase", message, reason=reason, final=True, deleted=ids, things_changed=changed)
@@ -368,17 +391,16 @@ def _remove(view: View, place: Place, thing: Thing) -> None:
         view.store.remove(place, thing.shelf, [thing.key])
 
 
-def scrub(view: View, places: Iterable[Place]) -> str | None:
-    """Leave no trace of what was deleted. Returns what keeps it from being so, if something does."""
+def scrub(view: View, places: Iterable[Place], erased: Mapping[Place, Collection[str]] = _NOTHING) -> Scrubbed:
+    """Leave no trace of what was deleted, nor of damaged lines with the ids of what was `erased`."""
     if not (places := list(places)):
-        return None
+        return Scrubbed(None)
     if view.on_disk is None:
-        return "it is deleted; the server's disk, log and backups hold traces of it until their space is used again"
+        return Scrubbed(_SERVER_DISK)
     try:
-        for place in places:
-            view.on_disk.scrub(place)
+        return Scrubbed(None, sum(view.on_disk.scrub(place, erased.get(place, ())) for place in places))
     except ConcurrencyError:
-        return "another process still reads older data; run compact to remove the last traces from the disk"
+        return Scrubbed("another process still reads older data; run compact to remove the last traces from the disk")
     except StoreError as error:
         if any(map(view.on_disk.unsaved, places)):
             done, then = f"it is forgotten in this process only: {_IN_MEMORY}", "Then forget it again with erase"
@@ -387,7 +409,6 @@ def scrub(view: View, places: Iterable[Place]) -> str | None:
             then = "Then run compact, which removes the last traces"
         error.args = (f"{done}: {error}. {then}",)
         raise
-    return None
 
 
 def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
