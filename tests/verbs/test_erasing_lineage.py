@@ -164,3 +164,36 @@ def test_a_merged_memory_that_was_forgotten_takes_its_twin_along(memory: Memory,
     (stays,) = [record for record in memory.list() if WORD in record.text]
     memory.forget(stays.id)
     check_erased(memory.forget(stays.id, erase=True), location)
+
+
+# Conversations
+
+
+@pytest.mark.parametrize("name", ["id", "ref_code"])
+def test_a_conversation_that_was_forgotten_is_erased_by_either_name(memory: Memory, location: str, name: str) -> None:
+    started = memory.conversations.start(f"about {WORD}")
+    memory.conversations.say(started.id, "user", f"hm {WORD}?")
+    memory.at(conversation=started.id).scratchpad.write("food", WORD)
+    memory.forget(conversation=getattr(started, name))
+    receipt = memory.forget(conversation=getattr(started, name), erase=True)
+    assert receipt.count == 1
+    check_erased(receipt, location)
+
+
+def test_a_ref_code_of_another_account_is_not_resolved(memory: Memory) -> None:
+    ann = memory.at(account="ann")
+    started = ann.conversations.start("private")
+    ann.conversations.say(started.id, "user", "hm?")
+    ann.forget(conversation=started.ref_code)
+    assert memory.at(account="bob").forget(conversation=started.ref_code, erase=True).count == 0
+    ann.undo()
+    assert ann.conversations.get(started.ref_code).id == started.id
+
+
+def test_a_workspace_that_is_forgotten_is_erased_as_far_as_anything_is(memory: Memory, location: str) -> None:
+    shop = memory.at(workspace="shop")
+    receipt = shop.forget(shop.remember(f"a {WORD} bush").id, erase=True)
+    whole = shop.forget(workspace="shop")
+    assert (whole.erased, whole.note) == (receipt.erased, receipt.note)
+    nothing = memory.forget(tag="nothing", erase=True)
+    assert (nothing.erased, nothing.note) == (receipt.erased, receipt.note)

@@ -111,7 +111,7 @@ def forget(view: View, wish: Forget) -> Receipt:
         if wish.workspace is not None:
             return _forget_workspace(view, wish, reason)
         if wish.conversation is not None:
-            wish = replace(wish, conversation=_meant(view, validation.name(wish.conversation, "conversation")))
+            wish = replace(wish, conversation=_conversation_id(view, wish))
         selected = _select(view, wish)
     for _ in range(_TRIES):
         places = selected.places
@@ -180,11 +180,14 @@ def _damaged_lines(count: int) -> str:
     return f"{lines} of which nobody can tell what {hold}: see `recollect verify`"
 
 
-def _meant(view: View, conversation: str) -> str:
-    """The id of a conversation that is named by its ref code."""
-    for ref in filter(view.sees, view.store.find(view.place, REF_CODES, [conversation])):
-        return ref.body["conversation"]
-    return conversation
+def _conversation_id(view: View, wish: Forget) -> str:
+    """The id of the conversation, which may be named by its ref code; to erase it, also one forgotten before."""
+    name = validation.name(wish.conversation, "conversation")
+    codes = view.store.find(view.place, REF_CODES, [name])
+    if wish.erase and not codes:
+        undone = (thing for _, before in view.store.undos(view.place) for thing in before.things)
+        codes = [thing for thing in undone if (thing.shelf, thing.key) == (REF_CODES, name) and thing.version]
+    return next((code.body["conversation"] for code in codes if view.sees(code)), name)
 
 
 def _conditions(view: View, wish: Forget) -> dict[str, Any]:
@@ -393,10 +396,9 @@ def _remove(view: View, place: Place, thing: Thing) -> None:
 
 def scrub(view: View, places: Iterable[Place], erased: Mapping[Place, Collection[str]] = _NOTHING) -> Scrubbed:
     """Leave no trace of what was deleted, nor of damaged lines with the ids of what was `erased`."""
-    if not (places := list(places)):
-        return Scrubbed(None)
     if view.on_disk is None:
         return Scrubbed(_SERVER_DISK)
+    places = list(places)
     try:
         return Scrubbed(None, sum(view.on_disk.scrub(place, erased.get(place, ())) for place in places))
     except ConcurrencyError:
@@ -440,4 +442,5 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
         )
     view.store.drop(view.place)
     view.memos.clear()
-    return Receipt(view.now(), memories, (), reason, True, (entry.id,))
+    note = None if view.on_disk is not None else _SERVER_DISK
+    return Receipt(view.now(), memories, (), reason, note is None, (entry.id,), note)
