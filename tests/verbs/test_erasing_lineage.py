@@ -8,9 +8,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from msgspec.structs import replace
+from support.served import served
 from support.stores import STORES, located, traces
 
 from recollect import ConflictError, Memory, RecollectError, Record
+from recollect.values.record import MAX_SOURCES
+from recollect.values.validation import MAX_REFERENCES
 from recollect.verbs.forget import Receipt
 
 WORD = "zanzibarnuts"
@@ -190,6 +194,74 @@ def test_a_ref_code_of_another_account_is_not_resolved(memory: Memory) -> None:
     assert ann.conversations.get(started.ref_code).id == started.id
 
 
+# Sources
+
+
+def test_an_account_memory_takes_its_sources_from_every_workspace(location: str) -> None:
+    """A notebook numbers the memories of each workspace anew, so that one id may name a source in several."""
+    with Memory(location, embedder="none", preset="inklings") as memory:
+        for workspace in ("one", "two", "three"):
+            text = f"I prefer {WORD} to peanuts." if workspace != "three" else "I prefer tea to coffee."
+            with memory.at(workspace=workspace).conversation("lunch") as conversation:
+                conversation.say("user", text)
+        (fact,) = [record for record in memory.list(state=None) if WORD in record.text]
+        assert fact.tier == "account"
+        check_erased(memory.forget(fact.id, erase=True), location)
+        three = memory.at(workspace="three")
+        three.undo(three.audit.search(action="conversation", limit=1)[0].id)
+        assert "I prefer tea to coffee." in {record.text for record in three.list(kind="conversation")}
+
+
+def test_a_source_that_is_shared_goes_only_with_who_may_forget_it(memory: Memory) -> None:
+    """Else an agent that may not forget what is shared could do so by deriving from it."""
+    shared = memory.remember("the office is in Porto")
+    memory.archive(shared.id)
+    for role, name in (("agent", "bot"), ("account", "ann")):
+        mine = memory.at(**{role: name})
+        mine.remember_many([{"content": "forged", "derived_from": [shared.id], "tags": ["y"]}])
+        receipt = mine.forget(tag="y", erase=True)
+        assert (receipt.sources, receipt.remaining) == ((), (shared.id,))
+    assert memory.get(shared.id).text == "the office is in Porto"
+    mine.remember_many([{"content": "forged", "derived_from": [shared.id], "tags": ["y"]}])
+    assert mine.forget(tag="y", shared=True, erase=True).sources == (shared.id,)
+
+
+def test_who_is_erased_takes_no_source_of_another_account_along(memory: Memory) -> None:
+    ann, bob = memory.at(account="ann"), memory.at(account="bob")
+    own = ann.remember("of ann")
+    ann.archive(own.id)
+    bob.remember_many([{"content": "forged", "derived_from": [own.id]}])
+    receipt = memory.forget(account="bob", erase=True)
+    assert (receipt.sources, receipt.remaining) == ((), (own.id,))
+    assert ann.get(own.id).text == "of ann"
+
+
+def test_over_http_a_source_that_is_shared_stays(tmp_path: Path) -> None:
+    with (
+        Memory(located("sqlite", tmp_path / "m"), embedder="none") as memory,
+        served(memory) as server,
+        server.memory("member", tenant="default", agent="bot") as bot,
+    ):
+        shared = memory.remember("the office is in Porto")
+        memory.archive(shared.id)
+        bot.remember_many([{"content": "forged", "derived_from": [shared.id], "tags": ["y"]}])
+        assert bot.forget(tag="y", erase=True).remaining == (shared.id,)
+        assert memory.get(shared.id).text == "the office is in Porto"
+
+
+def test_a_cleared_turn_of_another_workspace_is_named_as_out_of_reach(location: str) -> None:
+    with Memory(location, embedder="none", preset="inklings") as memory:
+        for workspace in ("one", "two"):
+            with memory.at(workspace=workspace).conversation("lunch") as conversation:
+                conversation.say("user", f"I prefer {WORD} to peanuts.")
+        one = memory.at(workspace="one")
+        (fact,) = [record for record in one.list(state=None) if WORD in record.text]
+        receipt = one.forget(fact.id, erase=True)
+        assert receipt.remaining == ()
+        (part,) = receipt.unreached
+        assert any(ident in part for ident in fact.derived_from)
+
+
 def test_a_workspace_that_is_forgotten_is_erased_as_far_as_anything_is(memory: Memory, location: str) -> None:
     shop = memory.at(workspace="shop")
     receipt = shop.forget(shop.remember(f"a {WORD} bush").id, erase=True)
@@ -197,3 +269,36 @@ def test_a_workspace_that_is_forgotten_is_erased_as_far_as_anything_is(memory: M
     assert (whole.erased, whole.note) == (receipt.erased, receipt.note)
     nothing = memory.forget(tag="nothing", erase=True)
     assert (nothing.erased, nothing.note) == (receipt.erased, receipt.note)
+
+
+def told_twice(memory: Memory, **changes: int) -> Record:
+    """A fact that has just less than so many values of a field before it is told again."""
+    for _ in range(2):
+        with memory.conversation("lunch") as conversation:
+            conversation.say("user", f"I am allergic to {WORD}.")
+        (fact,) = [record for record in memory.list() if WORD in record.text]
+        for field, count in changes.items():
+            others = [f"{number:032x}" for number in range(count)]
+            values = {field: tuple(dict.fromkeys((*getattr(fact, field), *others)))[:count]}
+            if len(getattr(fact, field)) < count:
+                memory._view.store.update(memory._view.place, [replace(fact, **values)])
+    return fact
+
+
+def test_a_memory_with_more_sources_than_it_can_name_is_not_called_erased(memory: Memory, location: str) -> None:
+    fact = told_twice(memory, derived_from=MAX_SOURCES)
+    assert len(fact.derived_from) == MAX_SOURCES
+    receipt = memory.forget(fact.id, erase=True)
+    assert not receipt.erased
+    assert "oldest sources" in (receipt.note or "")
+    assert traces(location, WORD.encode()) != []
+    memory.compact()
+    assert traces(location, WORD.encode()) == []
+
+
+def test_a_memory_with_more_references_than_it_can_have_takes_its_sources_along(memory: Memory, location: str) -> None:
+    fact = told_twice(memory, references=MAX_REFERENCES)
+    assert (len(fact.references), len(fact.derived_from)) == (MAX_REFERENCES, 2)
+    receipt = memory.forget(fact.id, erase=True)
+    assert set(receipt.sources) == set(fact.derived_from)
+    check_erased(receipt, location)

@@ -16,7 +16,7 @@ from recollect.text.times import point
 from recollect.values import validation
 from recollect.values.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
 from recollect.values.filters import Filter, belongs_to
-from recollect.values.record import Record, new_id
+from recollect.values.record import Address, Record, new_id
 from recollect.verbs.archive import checked_reason, memories_text, reread
 from recollect.verbs.forget.lineage import Erasure, plan_erasure
 from recollect.verbs.remember.quota import relieve
@@ -30,6 +30,10 @@ Talk = tuple[str, str]
 """A conversation, and the channel that it is in."""
 _IN_MEMORY = "the disk refuses it; if this process ends before it is saved, what was on the disk may be back"
 _SERVER_DISK = "it is deleted; the server's disk, log and backups hold traces of it until their space is used again"
+_SOURCES_CUT = (
+    "its oldest sources are not known any more, because it has more than a memory can name; what undo keeps may hold "
+    "their words: run compact, which drops that"
+)
 _NOTHING: Mapping[Place, Collection[str]] = {}
 _EMPTIED: dict[str, dict[str, Any]] = {"channels": {"description": ""}}
 """Shelves of what stays when its author goes, and what a person may have written there."""
@@ -50,7 +54,8 @@ class Receipt(msgspec.Struct, frozen=True):
     sources: tuple[str, ...] = ()
     """Erased with them: what they were derived from and was no longer live, such as the turns of an ended talk."""
     remaining: tuple[str, ...] = ()
-    """Live memories that they were derived from, or that were derived from them. They are not erased."""
+    """Not erased: live memories that they were derived from, or that were derived from them, and stored sources that
+    are not this view's to forget."""
     unreached: tuple[str, ...] = ()
     """What else may hold traces, and is not in the reach of this call."""
 
@@ -129,8 +134,7 @@ def forget(view: View, wish: Forget) -> Receipt:
     if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
         note = f"not saved yet: {_IN_MEMORY}"
     relieve(view, selected.records)
-    receipt = _receipt(view, wish, reason, selected, entries, note)
-    return receipt if wish.whole_owner or not damaged else replace(receipt, unreached=(_damaged_lines(damaged),))
+    return _receipt(view, wish, reason, selected, entries, Scrubbed(note, damaged))
 
 
 def _with_traces(view: View, wish: Forget, places: set[Place]) -> set[Place]:
@@ -143,24 +147,33 @@ def _with_traces(view: View, wish: Forget, places: set[Place]) -> set[Place]:
 
 
 def _receipt(
-    view: View, wish: Forget, reason: str | None, selected: Selection, entries: Sequence[Entry], note: str | None
+    view: View, wish: Forget, reason: str | None, selected: Selection, entries: Sequence[Entry], scrubbed: Scrubbed
 ) -> Receipt:
     ids = [ident for entry in entries for ident in entry.meta["deleted"]]
-    erased, erasure = wish.erase and note is None, selected.erasure
-    audited = tuple(entry.id for entry in entries)
+    erasure, audited = selected.erasure, tuple(entry.id for entry in entries)
     if erasure is None:
-        return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note)
+        return Receipt(view.now(), len(ids), tuple(ids), reason, False, audited, scrubbed.note)
+    note = "; ".join(filter(None, (scrubbed.note, _SOURCES_CUT if erasure.is_cut else None))) or None
     sources = tuple(sorted(erasure.sources))
     chosen = {record.id for record in selected.every} | erasure.deleted
     ids = [ident for ident in dict.fromkeys([*ids, *sorted(erasure.deleted)]) if ident in chosen]
-    rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, wish)
-    return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note, *rest)
+    rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, wish, erasure, scrubbed.damaged)
+    return Receipt(view.now(), len(ids), tuple(ids), reason, note is None, audited, note, *rest)
 
 
-def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
+def _unreached(view: View, wish: Forget, erasure: Erasure, damaged: int) -> tuple[str, ...]:
+    parts = list(_unreached_of_owner(view, wish)) if wish.whole_owner else []
+    if erasure.unreached:
+        ids = ", ".join(sorted(erasure.unreached))
+        parts.append(f"sources that were forgotten before, which this view may not erase: {ids}")
+    if damaged and not wish.whole_owner:
+        lines, hold = ("a damaged line", "it holds") if damaged == 1 else (f"{damaged:,} damaged lines", "they hold")
+        parts.append(f"{lines} of which nobody can tell what {hold}: see `recollect verify`")
+    return tuple(parts)
+
+
+def _unreached_of_owner(view: View, wish: Forget) -> tuple[str, ...]:
     """What a person should know of who is to be erased whole."""
-    if not wish.whole_owner:
-        return ()
     parts = ["copies made with backup, copy or export before now"]
     if wish.agent is not None:
         parts.append("the agent's name in the audit log, as who made its changes")
@@ -173,11 +186,6 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
     if isinstance(view.store, Checked) and any(map(view.store.damage, view.places)):
         parts.append("damaged memories of which nobody can tell whose they are: see `recollect verify`")
     return tuple(parts)
-
-
-def _damaged_lines(count: int) -> str:
-    lines, hold = ("a damaged line", "it holds") if count == 1 else (f"{count:,} damaged lines", "they hold")
-    return f"{lines} of which nobody can tell what {hold}: see `recollect verify`"
 
 
 def _conversation_id(view: View, wish: Forget) -> str:
@@ -246,7 +254,7 @@ def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Sele
     if wish.erase:
         places = {*open_places, *selected.things, *(place for one in views for place in one.places)}
         matchers = _matching(choices), thing_matches
-        selected.erasure = plan_erasure(view, selected.every, (), places, *matchers)
+        selected.erasure = plan_erasure(view, selected.every, (), places, *matchers, _may_take(view, wish))
     return selected
 
 
@@ -254,6 +262,20 @@ def _own(view: View, wish: Forget) -> Callable[[Record], bool]:
     """By conditions, a view forgets what is its own. What it shares with others it forgets only where that is said."""
     address = view.address
     return lambda record: wish.shared or belongs_to(address, record.address.account, record.address.agent)
+
+
+def _may_take(view: View, wish: Forget) -> Callable[[Record], bool]:
+    """By conditions, a source goes along under the rule for the memories themselves; by id what a view sees does."""
+    own, is_owned = _own(view, wish), wish.account is not None or wish.agent is not None
+    return lambda record: own(record) and not (is_owned and _is_anothers(record.address, wish))
+
+
+def _is_anothers(address: Address, wish: Forget) -> bool:
+    """Whether it belongs to an account or agent that is not the one which is forgotten.
+
+    What a person says in an agent's conversation is the person's; what an agent answers in a person's is too.
+    """
+    return address.account not in (None, wish.account) or wish.agent not in (None, address.agent or wish.agent)
 
 
 def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Callable[[Record], bool]:
@@ -299,10 +321,10 @@ def _said_in(talks: set[Talk], wish: Forget) -> Callable[[Record], bool]:
 
     def is_said(record: Record) -> bool:
         address = record.address
-        # What a person says in an agent's conversation is the person's; what an agent answers in a person's is too.
-        owned = address.account in (None, wish.account) and (wish.agent is None or address.agent in (None, wish.agent))
+        if record.tier != "conversation" or _is_anothers(address, wish):
+            return False
         rooms = {room for talk, room in talks if talk == address.conversation}
-        return owned and record.tier == "conversation" and bool(rooms) and address.channel in (None, *rooms)
+        return bool(rooms) and address.channel in (None, *rooms)
 
     return is_said
 

@@ -13,7 +13,8 @@ from recollect.stores.port import Before, Place
 from recollect.stores.shelves import Thing
 from recollect.values.errors import NotFoundError
 from recollect.values.filters import Filter
-from recollect.values.record import Address, Record
+from recollect.values.record import MAX_SOURCES, Address, Record
+from recollect.values.validation import MAX_REFERENCES
 from recollect.verbs.revise import REVISED
 from recollect.view import View, unseen
 
@@ -57,6 +58,10 @@ class Erasure(msgspec.Struct):
     """Earlier versions, and memories that were forgotten before and could have been brought back."""
     sources: set[str] = set()
     remaining: set[str] = set()
+    unreached: set[str] = set()
+    """Sources in the undo data that this view may not erase."""
+    is_cut: bool = False
+    """Whether a memory has had more sources than it can name."""
     going: dict[Place, set[str]] = {}
     """All that goes, also what was chosen, and earlier versions of which nothing but the id is left."""
     compacted: set[Place] = set()
@@ -74,13 +79,15 @@ def plan_erasure(
     places: Iterable[Place],
     matches: Callable[[Record], bool] | None = None,
     thing_matches: Callable[[Thing], bool] | None = None,
+    may_take: Callable[[Record], bool] = lambda record: True,
 ) -> Erasure:
     """What goes with these records.
 
     `missing` are ids of memories that are not stored any more; NotFoundError for one that was not, or that this view
-    could not see. `matches` says of a memory that was forgotten before whether it is meant, too.
+    could not see. `matches` says of a memory that was forgotten before whether it is meant, too,
+    and `may_take` of one that this view sees whether it may go because another one does.
     """
-    return _Plan(view, places, records).run(missing, matches, thing_matches)
+    return _Plan(view, places, records, may_take).run(missing, matches, thing_matches)
 
 
 class _Relative(NamedTuple):
@@ -100,8 +107,10 @@ class _Relative(NamedTuple):
 
 
 class _Plan:
-    def __init__(self, view: View, places: Iterable[Place], records: Sequence[Record]) -> None:
-        self._view = view
+    def __init__(
+        self, view: View, places: Iterable[Place], records: Sequence[Record], may_take: Callable[[Record], bool]
+    ) -> None:
+        self._view, self._may_take = view, may_take
         self._chosen = [_Relative(Place.of(record), record.id, record, True, False) for record in records]
         self._going = {relative.key for relative in self._chosen}
         self._staying: set[_Key] = set()
@@ -199,7 +208,7 @@ class _Plan:
         is_live = relative.is_stored and record.state(self._view.now()) == "live"
         if is_live or not self._may_erase(record):
             self._staying.add(relative.key)
-            erasure.remaining.add(relative.id)
+            (erasure.remaining if relative.is_stored else erasure.unreached).add(relative.id)
             return False
         self._going.add(relative.key)
         (erasure.sources if relative.is_source else erasure.deleted).add(relative.id)
@@ -210,6 +219,8 @@ class _Plan:
     def _may_erase(self, record: Record) -> bool:
         """A source may be in another workspace than the view's, but never another account's, agent's or channel's."""
         view = self._view
+        if not self._may_take(record):
+            return False
         if "workspace" in view.bound or record.tier == "account":
             return view.sees_memory(record)
         address = msgspec.structs.replace(view.address, workspace=record.address.workspace)
@@ -236,27 +247,32 @@ class _Plan:
                 yield _Relative(place, ident, self._old.get((place, ident)), False, is_source[old[ident]])
 
     def _sources(self, generation: Sequence[_Relative]) -> Iterator[_Relative]:
-        for relative in generation:
-            if relative.record is not None:
-                for ident in relative.record.derived_from:
-                    if (source := self._source(ident, relative.record)) is not None:
-                        yield source
+        """What these were derived from, as far as anything is left of it."""
+        for derived in filter(None, (relative.record for relative in generation)):
+            if len(derived.derived_from) >= MAX_SOURCES:
+                self._erasure.is_cut = True
+            for ident in derived.derived_from:
+                sources = self._with_id(ident, derived)
+                if not sources and not _is_unique(ident) and len(derived.references) >= MAX_REFERENCES:
+                    self._erasure.is_cut = True  # the conversation that would tell it from others is not named
+                yield from sources
 
-    def _source(self, ident: str, derived: Record) -> _Relative | None:
-        """The source, where it is or was; None if nothing is known of it: it was erased, or purged, before."""
-        for widened in (False, True):
+    def _with_id(self, ident: str, derived: Record) -> list[_Relative]:
+        """The source, where it is or was. An account's memory may have one in each workspace, numbered alike."""
+        is_anywhere = derived.tier == "account" and not _is_unique(ident)
+        for widened in (True,) if is_anywhere else (False, True):
             if widened:  # it may be in another workspace
                 tenant = self._view.address.tenant
                 self._read(place for place in self._view.store.places(tenant) if not place.reserved)
+            sources: list[_Relative] = []
             for place in self._replaced:
-                for record in self._view.store.get(place, [ident]):
+                stored = self._view.store.get(place, [ident])
+                for record in stored or filter(None, [self._old.get((place, ident))]):
                     if _is_source(record, derived):
-                        return _Relative(place, ident, record, True, True)
-            for place in self._replaced:
-                old = self._old.get((place, ident))
-                if old is not None and _is_source(old, derived):
-                    return _Relative(place, ident, old, False, True)
-        return None
+                        sources.append(_Relative(place, ident, record, bool(stored), True))
+            if sources:
+                return sources
+        return []
 
     def _name_remaining(self) -> None:
         """Also what was derived from something that goes, and stays."""
@@ -276,9 +292,15 @@ class _Plan:
                 self._erasure.compacted.add(place)
 
 
+def _is_unique(ident: str) -> bool:
+    """Whether no other memory has it, in whatever place: some stores number the memories of each place anew."""
+    return len(ident) == _UNIQUE
+
+
 def _is_source(record: Record, derived: Record) -> bool:
-    """Whether a memory with the id of a source is that source: some stores number the memories of each place anew."""
-    if len(record.id) == _UNIQUE:
+    """Whether a memory with the id of a source is that source."""
+    if _is_unique(record.id) or record.address.conversation in derived.references:
         return True
+    is_full = len(derived.references) >= MAX_REFERENCES  # the conversation may have found no room there
     same_place = derived.tier != "account" and Place.of(record) == Place.of(derived)
-    return record.address.conversation in derived.references or (same_place and record.address.conversation is None)
+    return same_place and (is_full or record.address.conversation is None)
