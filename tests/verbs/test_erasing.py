@@ -130,7 +130,7 @@ DERIVING: dict[str, Callable[[Memory], object]] = {
     "the same told twice": lambda m: (talk(m), talk(m)),
     "revise": lambda m: m.revise(m.remember(f"a {WORD} bush").id, content=f"a {WORD} tree"),
     "archive and restore": lambda m: m.restore(m.archive(m.remember(f"a {WORD} bush").id)[0].id),
-    "merge": lambda m: (m.remember(f"A {WORD} bush"), m.remember(f"a {WORD} bush", again=True), m.deduplicate()),
+    "merge": lambda m: (m.remember(f"a {WORD} bush"), m.remember(f"a {WORD} bush", again=True), m.deduplicate()),
     "import": lambda m: _round_trip(m),
 }
 

@@ -253,7 +253,7 @@ def test_erasing_on_a_full_disk_says_that_it_is_forgotten_and_what_to_do(
         disk = memory._view.on_disk
         assert disk is not None
 
-        def full(place: object) -> None:
+        def full(place: object, erased: object) -> None:
             raise DiskFullError("no space left on device. Free some space")
 
         with monkeypatch.context() as patch:

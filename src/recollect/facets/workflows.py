@@ -185,7 +185,7 @@ class Workflows:
                 view.store.remove(place, shelf, keys)
             drop_undos(view, place, (), lambda thing: ident in (thing.key, thing.parent))
             entry = view.log(place, "workflow", "removed a workflow", reason=why, final=True, workflow=ident)
-        note = scrub(view, [place])
+        note = scrub(view, [place]).note
         return Receipt(view.now(), 1, (ident,), why, note is None, (entry.id,), note)
 
     # Reading

@@ -6,7 +6,7 @@ returned, nothing of the store is locked, and nobody calls back into it. Every s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -334,8 +334,12 @@ class OnDisk(Checked, Protocol):
         """Whether a place is so full that it is time to compact it."""
         ...
 
-    def scrub(self, place: Place) -> None:
-        """Leave no trace of deleted data on disk. ConcurrencyError while another process still reads it."""
+    def scrub(self, place: Place, erased: Collection[str] = ()) -> int:
+        """Leave no trace of deleted data on disk, nor of what is damaged there and has one of these ids.
+
+        Returns how many damaged lines stay, of which nobody can tell whose they are. ConcurrencyError while another
+        process still reads older data.
+        """
         ...
 
     def compact(self, place: Place) -> int:

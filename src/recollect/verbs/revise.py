@@ -15,6 +15,8 @@ from recollect.values.record import Record
 from recollect.verbs.remember.draft import draft_record, signed
 from recollect.view import View
 
+REVISED = "revised a "
+"""How the message of its audit entry begins."""
 _TOGETHER = 500
 """Ids that a filter names at once."""
 
@@ -39,7 +41,7 @@ def _superseded(view: View, place: Place, ident: str, changes: Mapping[str, Any]
     view.check_private(successor.kind, successor.address.agent)
     (new,) = view.store.put(place, [successor])
     view.store.update(place, [replace(old, superseded_by=new.id)])
-    view.log(place, "revise", f"revised a {new.kind}", before=[old], created=[new.id], changed=[old.id])
+    view.log(place, "revise", f"{REVISED}{new.kind}", before=[old], created=[new.id], changed=[old.id])
     return new
 
 
@@ -98,8 +100,9 @@ def successors(view: View, record: Record) -> Iterator[Record]:
         yield record
 
 
-def ancestors(view: View, records: Sequence[Record]) -> list[Record]:
-    """What these superseded, directly and before, newest first."""
+def ancestors(view: View, records: Sequence[Record], *, damaged: bool = False) -> list[Record]:
+    """What these superseded, directly and before, newest first; `damaged` ones only where they are asked for."""
+    scan = view.store.scan if damaged else view.scan
     earlier: list[Record] = []
     generation = list(records)
     seen = {record.id for record in records}
@@ -107,7 +110,7 @@ def ancestors(view: View, records: Sequence[Record]) -> list[Record]:
         replaced: list[Record] = []
         for at in range(0, len(generation), _TOGETHER):
             ids = tuple(record.id for record in generation[at : at + _TOGETHER])
-            replaced += view.scan(view.where(state=None, superseded_by=ids), order="newest")
+            replaced += scan(view.where(state=None, superseded_by=ids), order="newest")
         generation = [record for record in replaced if record.id not in seen]
         earlier += generation
         seen.update(record.id for record in generation)

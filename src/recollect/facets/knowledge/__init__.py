@@ -161,7 +161,7 @@ class Knowledge:
             drop_undos(view, place, ids, lambda thing: (thing.shelf, thing.key) == (SHELF, ident))
             message = f"removed a document of {passages_text(len(ids))}"
             entry = view.log(place, "knowledge", message, reason=why, final=True, document=ident, deleted=ids)
-        note = scrub(view, [place])
+        note = scrub(view, [place]).note
         return Receipt(view.now(), len(ids), tuple(ids), why, note is None, (entry.id,), note)
 
     def allow(self, agent: str, categories: Iterable[str] | None) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from recollect.runtime import forking, imports
 from recollect.stores.audit import Entry, UndoSize
-from recollect.stores.files import files, unsaved
+from recollect.stores.files import aside, files, unsaved
 from recollect.stores.files.book import Book
 from recollect.stores.files.copying import copy
 from recollect.stores.files.metrics import QUERY, Meter
@@ -412,27 +412,31 @@ class FileFolder:
         opened = self._books.get(place)
         return len(opened.book.reader.unsaved) if opened else 0
 
-    def scrub(self, place: Place) -> None:
+    def scrub(self, place: Place, erased: Collection[str] = ()) -> int:
         book = self.book(place)
         with book.guard:
             book.reader.purge_unsaved()
-        self.compact(place)
+        self._compact(place, erased)
+        return aside.count(book.fileset)
 
     def compact(self, place: Place) -> int:
+        return self._compact(place)
+
+    def _compact(self, place: Place, erased: Collection[str] = ()) -> int:
         opened = self.opened(place)
         if not opened.book.fileset.exists():
             return 0
         empty_trash(os.path.dirname(self._layout.parts(place)[0]))
         opened.writer.settle()
-        return self._compacted(opened)
+        return self._compacted(opened, erased)
 
-    def _compacted(self, opened: Opened) -> int:
+    def _compacted(self, opened: Opened, erased: Collection[str] = ()) -> int:
         """Of this very book: another thread may have closed the folder since, and a book that is opened anew would wait
         for the lock of this one."""
         writer = opened.writer
         with writer.turn("compact"):
             writer.drop_undo()
-            freed = compact(opened.book)
+            freed = compact(opened.book, erased)
             if opened.book.reader.unsaved:  # there may be room now
                 writer.write_unsaved()
             return freed

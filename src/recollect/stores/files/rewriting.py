@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -32,8 +32,12 @@ class _Known(NamedTuple):
     deleted: set[str]
 
 
-def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: record) -> int:
+def rewrite(
+    book: Book, change: Callable[[Record], Record] = lambda record: record, erased: Collection[str] = ()
+) -> int:
     """Each file atomically. In a transaction, before anything is staged. Returns the bytes freed.
+
+    Damaged lines are set aside, unless they have the id of a memory that was deleted or `erased`.
 
     The guard is not held meanwhile: nobody else writes, and who reads finds old and new files that say the same, as
     does whoever comes after a crash in between. Retrievals that are not written yet stay so: compaction must not make
@@ -50,7 +54,7 @@ def rewrite(book: Book, change: Callable[[Record], Record] = lambda record: reco
         book.appender.lock.quiet()
         files.remove_leftovers(os.path.dirname(book.fileset.paths[book.fileset.main]))
         files.remove_leftovers(book.fileset.folder)
-        set_aside(book.place, book.fileset, book.format, known.damaged, known.deleted)
+        set_aside(book.place, book.fileset, book.format, known.damaged, {*known.deleted, *erased})
         if known.highest:
             files.replace(book.fileset.path(COUNTER), f"{known.highest}\n".encode())
         for name, written in new.items():
@@ -83,9 +87,9 @@ def _log_foreign_deletions(book: Book, deleted: set[str]) -> None:
             raise files.problem(error, book.fileset.folder) from error
 
 
-def compact(book: Book) -> int:
+def compact(book: Book, erased: Collection[str] = ()) -> int:
     """As `rewrite`, and let go of verbose metadata."""
-    return rewrite(book, book.session.strip) if book.session else rewrite(book)
+    return rewrite(book, book.session.strip, erased) if book.session else rewrite(book, erased=erased)
 
 
 def _known(book: Book) -> _Known:

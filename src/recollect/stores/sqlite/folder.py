@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -365,13 +365,14 @@ class SqliteFolder(AuditTable, ShelfTable):
     def crowded(self, place: Place) -> bool:
         return False
 
-    def scrub(self, place: Place) -> None:
-        def scrubbed(handle: Memories) -> None:
+    def scrub(self, place: Place, erased: Collection[str] = ()) -> int:
+        def scrubbed(handle: Memories) -> int:
             self.residents.drop(handle)
             handle.settle()
             handle.checkpoint()
+            return 0  # a damaged memory is a row, which can be deleted as others are
 
-        self._read(place, scrubbed, None)
+        return self._read(place, scrubbed, 0)
 
     def compact(self, place: Place) -> int:
         def compacted(handle: Memories) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from recollect.text.times import point
 from recollect.values import validation
 from recollect.values.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
 from recollect.values.filters import Filter, belongs_to
-from recollect.values.record import Record, new_id
+from recollect.values.record import Address, Record, new_id
 from recollect.verbs.archive import checked_reason, memories_text, reread
 from recollect.verbs.forget.lineage import Erasure, plan_erasure
 from recollect.verbs.remember.quota import relieve
@@ -29,6 +29,12 @@ _TRIES = 50
 Talk = tuple[str, str]
 """A conversation, and the channel that it is in."""
 _IN_MEMORY = "the disk refuses it; if this process ends before it is saved, what was on the disk may be back"
+_SERVER_DISK = "it is deleted; the server's disk, log and backups hold traces of it until their space is used again"
+_SOURCES_CUT = (
+    "its oldest sources are not known any more, because it has more than a memory can name; what undo keeps may hold "
+    "their words: run compact, which drops that"
+)
+_NOTHING: Mapping[Place, Collection[str]] = {}
 _EMPTIED: dict[str, dict[str, Any]] = {"channels": {"description": ""}}
 """Shelves of what stays when its author goes, and what a person may have written there."""
 
@@ -48,7 +54,8 @@ class Receipt(msgspec.Struct, frozen=True):
     sources: tuple[str, ...] = ()
     """Erased with them: what they were derived from and was no longer live, such as the turns of an ended talk."""
     remaining: tuple[str, ...] = ()
-    """Live memories that they were derived from, or that were derived from them. They are not erased."""
+    """Not erased: live memories that they were derived from, or that were derived from them, and stored sources that
+    are not this view's to forget."""
     unreached: tuple[str, ...] = ()
     """What else may hold traces, and is not in the reach of this call."""
 
@@ -79,6 +86,16 @@ class Forget(msgspec.Struct, frozen=True):
         return (self.agent is not None or self.account is not None) and not any(narrower)
 
 
+class Scrubbed(NamedTuple):
+    note: str | None
+    """What keeps the disk from being without traces, if something does."""
+    damaged: int = 0
+    """Lines on the disk of which nobody can tell what they hold."""
+
+
+_UNSCRUBBED = Scrubbed(None)
+
+
 class Selection(msgspec.Struct):
     """What is to go, place by place."""
 
@@ -102,7 +119,7 @@ def forget(view: View, wish: Forget) -> Receipt:
         if wish.workspace is not None:
             return _forget_workspace(view, wish, reason)
         if wish.conversation is not None:
-            wish = replace(wish, conversation=_meant(view, validation.name(wish.conversation, "conversation")))
+            wish = replace(wish, conversation=_conversation_id(view, wish))
         selected = _select(view, wish)
     for _ in range(_TRIES):
         places = selected.places
@@ -115,11 +132,12 @@ def forget(view: View, wish: Forget) -> Receipt:
     else:
         raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
     view.memos.clear()  # this process keeps no copy either
-    note = scrub(view, _with_traces(view, wish, places)) if wish.erase else None
+    erased = selected.erasure.going if selected.erasure else {}
+    note, damaged = scrub(view, _with_traces(view, wish, places), erased) if wish.erase else _UNSCRUBBED
     if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
         note = f"not saved yet: {_IN_MEMORY}"
     relieve(view, selected.records)
-    return _receipt(view, wish, reason, selected, entries, note)
+    return _receipt(view, wish, reason, selected, entries, Scrubbed(note, damaged))
 
 
 def _with_traces(view: View, wish: Forget, places: set[Place]) -> set[Place]:
@@ -132,23 +150,33 @@ def _with_traces(view: View, wish: Forget, places: set[Place]) -> set[Place]:
 
 
 def _receipt(
-    view: View, wish: Forget, reason: str | None, selected: Selection, entries: Sequence[Entry], note: str | None
+    view: View, wish: Forget, reason: str | None, selected: Selection, entries: Sequence[Entry], scrubbed: Scrubbed
 ) -> Receipt:
     ids = [ident for entry in entries for ident in entry.meta["deleted"]]
-    erased, erasure = wish.erase and note is None, selected.erasure
-    audited = tuple(entry.id for entry in entries)
+    erasure, audited = selected.erasure, tuple(entry.id for entry in entries)
     if erasure is None:
-        return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note)
+        return Receipt(view.now(), len(ids), tuple(ids), reason, False, audited, scrubbed.note)
+    note = "; ".join(filter(None, (scrubbed.note, _SOURCES_CUT if erasure.is_cut else None))) or None
     sources = tuple(sorted(erasure.sources))
-    ids = [ident for ident in dict.fromkeys([*ids, *sorted(erasure.deleted)]) if ident not in erasure.sources]
-    rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, wish)
-    return Receipt(view.now(), len(ids), tuple(ids), reason, erased, audited, note, *rest)
+    chosen = {record.id for record in selected.every} | erasure.deleted
+    ids = [ident for ident in dict.fromkeys([*ids, *sorted(erasure.deleted)]) if ident in chosen]
+    rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, wish, erasure, scrubbed.damaged)
+    return Receipt(view.now(), len(ids), tuple(ids), reason, note is None, audited, note, *rest)
 
 
-def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
+def _unreached(view: View, wish: Forget, erasure: Erasure, damaged: int) -> tuple[str, ...]:
+    parts = list(_unreached_of_owner(view, wish)) if wish.whole_owner else []
+    if erasure.unreached:
+        ids = ", ".join(sorted(erasure.unreached))
+        parts.append(f"sources that were forgotten before, which this view may not erase: {ids}")
+    if damaged and not wish.whole_owner:
+        lines, hold = ("a damaged line", "it holds") if damaged == 1 else (f"{damaged:,} damaged lines", "they hold")
+        parts.append(f"{lines} of which nobody can tell what {hold}: see `recollect verify`")
+    return tuple(parts)
+
+
+def _unreached_of_owner(view: View, wish: Forget) -> tuple[str, ...]:
     """What a person should know of who is to be erased whole."""
-    if not wish.whole_owner:
-        return ()
     parts = ["copies made with backup, copy or export before now"]
     if wish.agent is not None:
         parts.append("the agent's name in the audit log, as who made its changes")
@@ -165,11 +193,14 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _meant(view: View, conversation: str) -> str:
-    """The id of a conversation that is named by its ref code."""
-    for ref in filter(view.sees, view.store.find(view.place, REF_CODES, [conversation])):
-        return ref.body["conversation"]
-    return conversation
+def _conversation_id(view: View, wish: Forget) -> str:
+    """The id of the conversation, which may be named by its ref code; to erase it, also one forgotten before."""
+    name = validation.name(wish.conversation, "conversation")
+    codes = view.store.find(view.place, REF_CODES, [name])
+    if wish.erase and not codes:
+        undone = (thing for _, before in view.store.undos(view.place) for thing in before.things)
+        codes = [thing for thing in undone if (thing.shelf, thing.key) == (REF_CODES, name) and thing.version]
+    return next((code.body["conversation"] for code in codes if view.sees(code)), name)
 
 
 def _conditions(view: View, wish: Forget) -> dict[str, Any]:
@@ -228,13 +259,27 @@ def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Sele
     if wish.erase:
         places = {*open_places, *selected.things, *(place for one in views for place in one.places)}
         matchers = _matching(choices), thing_matches
-        selected.erasure = plan_erasure(view, selected.every, (), places, *matchers)
+        selected.erasure = plan_erasure(view, selected.every, (), places, *matchers, _may_take(view, wish))
     return selected
 
 
 def _own(view: View, wish: Forget) -> Callable[[Record], bool]:
     """By conditions, a view forgets what is its own. What it shares with others it forgets only where that is said."""
     return lambda record: wish.shared or view.owns(record)
+
+
+def _may_take(view: View, wish: Forget) -> Callable[[Record], bool]:
+    """By conditions, a source goes along under the rule for the memories themselves; by id what a view sees does."""
+    own, is_owned = _own(view, wish), wish.account is not None or wish.agent is not None
+    return lambda record: own(record) and not (is_owned and _is_anothers(record.address, wish))
+
+
+def _is_anothers(address: Address, wish: Forget) -> bool:
+    """Whether it belongs to an account or agent that is not the one which is forgotten.
+
+    What a person says in an agent's conversation is the person's; what an agent answers in a person's is too.
+    """
+    return address.account not in (None, wish.account) or wish.agent not in (None, address.agent or wish.agent)
 
 
 def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Callable[[Record], bool]:
@@ -244,7 +289,7 @@ def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Cal
 
 def _grouped(view: View, records: Sequence[Record], things: dict[Place, list[Thing]]) -> Selection:
     """With the earlier versions of each."""
-    every = {(Place.of(record), record.id): record for record in [*records, *ancestors(view, records)]}
+    every = {(Place.of(record), record.id): record for record in [*records, *ancestors(view, records, damaged=True)]}
     return Selection(by_place(list(every.values())), things)
 
 
@@ -280,10 +325,10 @@ def _said_in(talks: set[Talk], wish: Forget) -> Callable[[Record], bool]:
 
     def is_said(record: Record) -> bool:
         address = record.address
-        # What a person says in an agent's conversation is the person's; what an agent answers in a person's is too.
-        owned = address.account in (None, wish.account) and (wish.agent is None or address.agent in (None, wish.agent))
+        if record.tier != "conversation" or _is_anothers(address, wish):
+            return False
         rooms = {room for talk, room in talks if talk == address.conversation}
-        return owned and record.tier == "conversation" and bool(rooms) and address.channel in (None, *rooms)
+        return bool(rooms) and address.channel in (None, *rooms)
 
     return is_said
 
@@ -351,7 +396,8 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
     if wish.account is not None and wish.erase:  # the reason must not name whose data is gone
         view = replace(view, address=replace(view.address, account=None), acting=view)
     entries: list[Entry] = []
-    everything = {record.id for group in groups.values() for record in group}
+    going = selected.erasure.going if selected.erasure else {}
+    everything = {ident for ids in going.values() for ident in ids}
     for place, group in groups.items():
         things, erasure = selected.things.get(place, []), selected.erasure
         more = erasure.rows.get(place, []) if erasure else []
@@ -367,7 +413,9 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
             entries.append(view.log(place, "forget", message, records, things, reason, **changes))
             continue
         view.store.forget_before(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
-        view.forget_texts(place, {*everything, *erasure.deleted, *erasure.sources})
+        view.forget_texts(place, everything)
+        # The log names what is gone from undo data or damaged files, too: nobody shall take that for lost.
+        ids += sorted(going.get(place, set()) - erasure.sources - set(ids))
         changes = {"deleted": ids, "things_changed": names(things), "parts": parts}
         entries.append(view.log(place, "erase", message, reason=reason, final=True, **changes))
     return entries
@@ -381,17 +429,15 @@ def _remove(view: View, place: Place, thing: Thing) -> None:
         view.store.remove(place, thing.shelf, [thing.key])
 
 
-def scrub(view: View, places: Iterable[Place]) -> str | None:
-    """Leave no trace of what was deleted. Returns what keeps it from being so, if something does."""
-    if not (places := list(places)):
-        return None
+def scrub(view: View, places: Iterable[Place], erased: Mapping[Place, Collection[str]] = _NOTHING) -> Scrubbed:
+    """Leave no trace of what was deleted, nor of damaged lines with the ids of what was `erased`."""
     if view.on_disk is None:
-        return "it is deleted; the server's disk, log and backups hold traces of it until their space is used again"
+        return Scrubbed(_SERVER_DISK)
+    places = list(places)
     try:
-        for place in places:
-            view.on_disk.scrub(place)
+        return Scrubbed(None, sum(view.on_disk.scrub(place, erased.get(place, ())) for place in places))
     except ConcurrencyError:
-        return "another process still reads older data; run compact to remove the last traces from the disk"
+        return Scrubbed("another process still reads older data; run compact to remove the last traces from the disk")
     except StoreError as error:
         if any(map(view.on_disk.unsaved, places)):
             done, then = f"it is forgotten in this process only: {_IN_MEMORY}", "Then forget it again with erase"
@@ -400,7 +446,6 @@ def scrub(view: View, places: Iterable[Place]) -> str | None:
             then = "Then run compact, which removes the last traces"
         error.args = (f"{done}: {error}. {then}",)
         raise
-    return None
 
 
 def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
@@ -432,4 +477,5 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
         )
     view.store.drop(view.place)
     view.memos.clear()
-    return Receipt(view.now(), memories, (), reason, True, (entry.id,))
+    note = None if view.on_disk is not None else _SERVER_DISK
+    return Receipt(view.now(), memories, (), reason, note is None, (entry.id,), note)

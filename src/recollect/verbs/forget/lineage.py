@@ -1,8 +1,10 @@
-"""What an erasure must reach: older copies in the undo data, and the memories that others were derived from."""
+"""What an erasure must reach: earlier versions and sources of memories, stored or in the undo data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,11 +12,18 @@ from recollect.stores.audit import TEXTS
 from recollect.stores.port import Before, Place
 from recollect.stores.shelves import Thing
 from recollect.values.errors import NotFoundError
-from recollect.values.record import Record
+from recollect.values.filters import Filter
+from recollect.values.record import MAX_SOURCES, Address, Record
+from recollect.values.validation import MAX_REFERENCES
+from recollect.verbs.revise import REVISED
 from recollect.view import View, unseen
 
 _UNIQUE = 32
 """Characters of an id that no other memory has, in whatever place."""
+_TOGETHER = 500
+"""Ids that a filter names at once."""
+_Key = tuple[Place, str]
+"""A memory: a notebook numbers those of each place anew."""
 _Replaced = dict[Place, list[tuple[int, Before]]]
 """All undo data of some places."""
 
@@ -44,11 +53,17 @@ class Erasure(msgspec.Struct):
     undos: dict[Place, list[int]] = {}
     """Entries of the audit log whose undo data holds something of it."""
     rows: dict[Place, list[Record]] = {}
-    """Sources that are stored still, but archived, expired or superseded."""
+    """Earlier versions that are stored, and sources that are but are archived, expired or superseded."""
     deleted: set[str] = set()
-    """Memories that were forgotten before, and could have been brought back."""
+    """Earlier versions, and memories that were forgotten before and could have been brought back."""
     sources: set[str] = set()
     remaining: set[str] = set()
+    unreached: set[str] = set()
+    """Sources in the undo data that this view may not erase."""
+    is_cut: bool = False
+    """Whether a memory has had more sources than it can name."""
+    going: dict[Place, set[str]] = {}
+    """All that goes, also what was chosen, and earlier versions of which nothing but the id is left."""
     compacted: set[Place] = set()
     """Places that may hold traces of a memory of which nothing else is known."""
 
@@ -64,24 +79,45 @@ def plan_erasure(
     places: Iterable[Place],
     matches: Callable[[Record], bool] | None = None,
     thing_matches: Callable[[Thing], bool] | None = None,
+    may_take: Callable[[Record], bool] = lambda record: True,
 ) -> Erasure:
     """What goes with these records.
 
     `missing` are ids of memories that are not stored any more; NotFoundError for one that was not, or that this view
-    could not see. `matches` says of a memory that was forgotten before whether it is meant, too.
+    could not see. `matches` says of a memory that was forgotten before whether it is meant, too,
+    and `may_take` of one that this view sees whether it may go because another one does.
     """
-    return _Plan(view, places, records).run(missing, matches, thing_matches)
+    return _Plan(view, places, records, may_take).run(missing, matches, thing_matches)
+
+
+class _Relative(NamedTuple):
+    """A memory that goes, or may go because another one does."""
+
+    place: Place
+    id: str
+    record: Record | None
+    """None if only the audit log knows of it."""
+    is_stored: bool
+    is_source: bool
+    """Whether a memory that goes was derived from it, or from a later version of it."""
+
+    @property
+    def key(self) -> _Key:
+        return self.place, self.id
 
 
 class _Plan:
-    """Memories are known by their place and id: a notebook numbers those of each place anew."""
-
-    def __init__(self, view: View, places: Iterable[Place], records: Sequence[Record]) -> None:
-        self._view, self._records = view, records
-        self._going = {(Place.of(record), record.id) for record in records}
+    def __init__(
+        self, view: View, places: Iterable[Place], records: Sequence[Record], may_take: Callable[[Record], bool]
+    ) -> None:
+        self._view, self._may_take = view, may_take
+        self._chosen = [_Relative(Place.of(record), record.id, record, True, False) for record in records]
+        self._going = {relative.key for relative in self._chosen}
+        self._staying: set[_Key] = set()
         self._replaced: _Replaced = {}
-        self._old: dict[tuple[Place, str], Record] = {}
-        self._deleted: list[Record] = []
+        self._old: dict[_Key, Record] = {}
+        self._earlier: dict[_Key, set[str]] = defaultdict(set)
+        """Ids of the memories that one superseded, as far as the undo data tells."""
         self._erasure = Erasure()
         self._read({*places, *view.places, *map(Place.of, records)})
 
@@ -95,28 +131,50 @@ class _Plan:
         self._follow()
         self._name_remaining()
         self._choose_undos(thing_matches)
+        for place, ident in self._going:
+            self._erasure.going.setdefault(place, set()).add(ident)
         return self._erasure
 
     def _read(self, places: Iterable[Place]) -> None:
         for place in places:
             if place not in self._replaced:
-                self._replaced[place] = list(self._view.store.undos(place))
-                for _, before in self._replaced[place]:
-                    self._old |= {(place, record.id): record for record in before.records}
+                self._replaced[place] = sorted(self._view.store.undos(place), key=lambda undo: undo[0])
+                latest = {record.id: record for _, before in self._replaced[place] for record in before.records}
+                self._old |= {(place, ident): record for ident, record in latest.items()}
+                for record in latest.values():
+                    if record.superseded_by is not None:
+                        self._earlier[place, record.superseded_by].add(record.id)
+                self._read_revisions(place)
+
+    def _read_revisions(self, place: Place) -> None:
+        """The undo data of `revise` holds the old version as it was before, so only the log names its successor.
+
+        Of a version that is damaged, too.
+        """
+        undone: set[str] = set()
+        for entry in self._view.store.entries(place, contains=(REVISED,), newest_first=True):
+            if entry.action == "undo":
+                undone.add(entry.meta.get("of", ""))
+            elif entry.action == "revise" and entry.id not in undone:
+                for ident in entry.meta.get("created", ()):
+                    self._earlier[place, ident].update(entry.meta.get("changed", ()))
 
     def _find_deleted(self, missing: Collection[str], matches: Callable[[Record], bool] | None) -> None:
         view = self._view
         for (place, ident), record in self._old.items():
             wanted = ident in missing and view.sees_memory(record)
             if (wanted or (matches and matches(record))) and not view.store.get(place, [ident]):
-                self._erasure.deleted.add(ident)
-                self._deleted.append(record)
-                self._going.add((place, ident))
+                self._choose(_Relative(place, ident, record, False, False))
         for ident in set(missing) - self._erasure.deleted:
             if (place := self._deleted_in(ident)) is None:
                 raise NotFoundError(unseen(ident))
-            self._erasure.deleted.add(ident)
+            self._choose(_Relative(place, ident, None, False, False))
             self._erasure.compacted.add(place)
+
+    def _choose(self, relative: _Relative) -> None:
+        self._erasure.deleted.add(relative.id)
+        self._going.add(relative.key)
+        self._chosen.append(relative)
 
     def _deleted_in(self, ident: str) -> Place | None:
         """Where the audit log says that this view could see it, and that it was deleted, and nothing else is known."""
@@ -133,49 +191,88 @@ class _Plan:
         return None
 
     def _follow(self) -> None:
-        """From memory to source, and to the sources of that. One that is live stays; the others go as well."""
-        erasure, view = self._erasure, self._view
-        waiting = [*self._records, *self._deleted]
-        seen: set[tuple[Place, str]] = set()
-        while waiting:
-            derived = waiting.pop()
-            for ident in derived.derived_from:
-                place, record, is_stored = self._source(ident, derived)
-                if record is None or (place, ident) in self._going | seen:
-                    continue  # it was erased, or purged, before
-                seen.add((place, ident))
-                if (is_stored and record.state(view.now()) == "live") or not self._may_erase(record):
-                    erasure.remaining.add(ident)
-                    continue
-                erasure.sources.add(ident)
-                self._going.add((place, ident))
-                waiting.append(record)
-                if is_stored:
-                    erasure.rows.setdefault(place, []).append(record)
+        """From memory to earlier versions and sources, and on to theirs. One that is live stays; the others go."""
+        generation = self._chosen
+        while generation:
+            relatives = [*self._versions(generation), *self._sources(generation)]
+            generation = [relative for relative in relatives if self._take(relative)]
+
+    def _take(self, relative: _Relative) -> bool:
+        """Whether it goes, which is noted. False also for one that was taken before."""
+        erasure, record = self._erasure, relative.record
+        if relative.key in self._going or relative.key in self._staying:
+            return False
+        if record is None:
+            self._going.add(relative.key)  # it was erased or purged before, or it is damaged
+            return True
+        is_live = relative.is_stored and record.state(self._view.now()) == "live"
+        if is_live or not self._may_erase(record):
+            self._staying.add(relative.key)
+            (erasure.remaining if relative.is_stored else erasure.unreached).add(relative.id)
+            return False
+        self._going.add(relative.key)
+        (erasure.sources if relative.is_source else erasure.deleted).add(relative.id)
+        if relative.is_stored:
+            erasure.rows.setdefault(relative.place, []).append(record)
+        return True
 
     def _may_erase(self, record: Record) -> bool:
         """A source may be in another workspace than the view's, but never another account's, agent's or channel's."""
         view = self._view
+        if not self._may_take(record):
+            return False
         if "workspace" in view.bound or record.tier == "account":
             return view.sees_memory(record)
         address = msgspec.structs.replace(view.address, workspace=record.address.workspace)
         return msgspec.structs.replace(view, address=address).sees_memory(record)
 
-    def _source(self, ident: str, derived: Record) -> tuple[Place, Record | None, bool]:
-        """The source, where it is or was, and whether it is stored there still; None if nothing is known of it."""
-        for widened in (False, True):
+    def _versions(self, generation: Sequence[_Relative]) -> Iterator[_Relative]:
+        """What these superseded. Damaged ones, too: an id and the successor's id are enough to delete one."""
+        successors: dict[Place, dict[str, bool]] = defaultdict(dict)
+        for relative in generation:
+            successors[relative.place][relative.id] = relative.is_source
+        for place, is_source in successors.items():
+            everyone = Address(tenant=place.tenant, workspace=place.workspace)
+            ids = list(is_source)
+            for at in range(0, len(ids), _TOGETHER):
+                some = tuple(ids[at : at + _TOGETHER])
+                where = Filter(seen_from=everyone, now=self._view.now(), state=None, superseded_by=some)
+                for record in self._view.store.scan(where):
+                    if Place.of(record) == place:
+                        yield _Relative(place, record.id, record, True, is_source[record.superseded_by or ""])
+            old = {ident: new for new in ids for ident in self._earlier[place, new]}
+            # Of a memory that is stored, the row says what superseded it: the change may have been undone.
+            stored = {record.id for record in self._view.store.get(place, list(old))} if old else set[str]()
+            for ident in old.keys() - stored:
+                yield _Relative(place, ident, self._old.get((place, ident)), False, is_source[old[ident]])
+
+    def _sources(self, generation: Sequence[_Relative]) -> Iterator[_Relative]:
+        """What these were derived from, as far as anything is left of it."""
+        for derived in filter(None, (relative.record for relative in generation)):
+            if len(derived.derived_from) >= MAX_SOURCES:
+                self._erasure.is_cut = True
+            for ident in derived.derived_from:
+                sources = self._with_id(ident, derived)
+                if not sources and not _is_unique(ident) and len(derived.references) >= MAX_REFERENCES:
+                    self._erasure.is_cut = True  # the conversation that would tell it from others is not named
+                yield from sources
+
+    def _with_id(self, ident: str, derived: Record) -> list[_Relative]:
+        """The source, where it is or was. An account's memory may have one in each workspace, numbered alike."""
+        is_anywhere = derived.tier == "account" and not _is_unique(ident)
+        for widened in (True,) if is_anywhere else (False, True):
             if widened:  # it may be in another workspace
                 tenant = self._view.address.tenant
                 self._read(place for place in self._view.store.places(tenant) if not place.reserved)
+            sources: list[_Relative] = []
             for place in self._replaced:
-                for record in self._view.store.get(place, [ident]):
+                stored = self._view.store.get(place, [ident])
+                for record in stored or filter(None, [self._old.get((place, ident))]):
                     if _is_source(record, derived):
-                        return place, record, True
-            for place in self._replaced:
-                old = self._old.get((place, ident))
-                if old is not None and _is_source(old, derived):
-                    return place, old, False
-        return self._view.place, None, False
+                        sources.append(_Relative(place, ident, record, bool(stored), True))
+            if sources:
+                return sources
+        return []
 
     def _name_remaining(self) -> None:
         """Also what was derived from something that goes, and stays."""
@@ -186,7 +283,7 @@ class _Plan:
 
     def _choose_undos(self, thing_matches: Callable[[Thing], bool] | None) -> None:
         """Also the places where words beside the audit log are about something that goes."""
-        every = {ident for _, ident in self._going} | self._erasure.deleted
+        every = {ident for _, ident in self._going}
         for place, replaced in self._replaced.items():
             here = {ident for home, ident in self._going if home == place}
             if seqs := _holding(replaced, here, thing_matches):
@@ -195,9 +292,15 @@ class _Plan:
                 self._erasure.compacted.add(place)
 
 
+def _is_unique(ident: str) -> bool:
+    """Whether no other memory has it, in whatever place: some stores number the memories of each place anew."""
+    return len(ident) == _UNIQUE
+
+
 def _is_source(record: Record, derived: Record) -> bool:
-    """Whether a memory with the id of a source is that source: some stores number the memories of each place anew."""
-    if len(record.id) == _UNIQUE:
+    """Whether a memory with the id of a source is that source."""
+    if _is_unique(record.id) or record.address.conversation in derived.references:
         return True
+    is_full = len(derived.references) >= MAX_REFERENCES  # the conversation may have found no room there
     same_place = derived.tier != "account" and Place.of(record) == Place.of(derived)
-    return record.address.conversation in derived.references or (same_place and record.address.conversation is None)
+    return same_place and (is_full or record.address.conversation is None)
