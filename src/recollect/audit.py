@@ -97,8 +97,8 @@ class AuditLog:
         memory's id.
         """
         text, limit = validation.query(text, "text"), validation.count(limit, "limit")
-        done = validation.kind(action, "action") if action else ""
-        ident = validation.memory_id(about, "about") if about else ""
+        done = validation.or_empty(validation.kind, action, "action")
+        ident = validation.or_empty(validation.memory_id, about, "about")
         return self.matching((text,) if text else (), ident, limit, done)
 
     def named(self, entry: Entry) -> dict[str, str]:

@@ -19,12 +19,13 @@ from recollect.policies.maintenance import expired_undo
 from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
 from recollect.stores.audit import TEXTS, Entry, Text, request_meta
-from recollect.stores.integrity import CHANGED, intact, is_intact
+from recollect.stores.integrity import CHANGED, intact, is_intact, readable
 from recollect.stores.port import NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
 from recollect.stores.sessions import SessionStore
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
 from recollect.values import validation
+from recollect.values.bodies import CHANNELS, CONVERSATIONS
 from recollect.values.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
 from recollect.values.filters import PRIVATE_KINDS, Filter, is_private, may_see, visible
 from recollect.values.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
@@ -37,9 +38,6 @@ _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
 INSIDE = frozenset(("account", "channel", "conversation"))
 """Parts of an address that the audit log does not name."""
-CHANNELS = "channels"
-CONVERSATIONS = "conversations"
-"""The shelf of conversations that were started, each in a channel."""
 CHANGES = ("created", "changed", "deleted", "things_changed")
 """Details of an audit entry that name what was changed."""
 
@@ -294,6 +292,17 @@ class View(msgspec.Struct, frozen=True):
     def one(self, ident: str, field: str = "id") -> Record:
         return self.find([validation.memory_id(ident, field)])[0]
 
+    def things(
+        self, shelf: str, *, parent: str | None = None, newest_first: bool = False, after: str | None = None
+    ) -> Iterator[Thing]:
+        """A shelf of this place, without things whose body cannot be read: one of them must not break a list."""
+        stored = self.store.shelf(self.place, shelf, parent=parent, newest_first=newest_first, after=after)
+        return readable(self.place, stored)
+
+    def found(self, shelf: str, keys: Sequence[str]) -> list[Thing]:
+        """The things under these keys, without those whose body cannot be read."""
+        return list(readable(self.place, self.store.find(self.place, shelf, keys)))
+
     def sees(self, thing: Thing) -> bool:
         """Whether this view sees something on a shelf: by its owner, and by its channel where it is in one."""
         channel = self.address.channel
@@ -303,7 +312,7 @@ class View(msgspec.Struct, frozen=True):
 
     def sees_conversation(self, conversation: str) -> bool:
         """Whether it is in this view's channel. One that was never started is in none."""
-        rooms = {thing.body["channel"] for thing in self.store.shelf(self.place, CONVERSATIONS, parent=conversation)}
+        rooms = {thing.body["channel"] for thing in self.things(CONVERSATIONS, parent=conversation)}
         return not rooms or self.address.channel in (None, *rooms)
 
     def touch(self, records: Sequence[Record]) -> None:

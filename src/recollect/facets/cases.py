@@ -93,7 +93,7 @@ class Cases:
         return len(things)
 
     def _things(self) -> builtins.list[Thing]:
-        return list(filter(self._view.sees, self._view.store.shelf(self._view.place, SHELF)))
+        return list(filter(self._view.sees, self._view.things(SHELF)))
 
 
 def _case(thing: Thing) -> Case:

@@ -45,7 +45,7 @@ class Scratchpad:
             raise InputError("conversation", 'must be chosen first: memory.at(conversation="…").scratchpad')
         self._view = view
         conversation, own = view.address.conversation, (view.address.account, view.address.agent)
-        started = list(view.store.shelf(view.place, CONVERSATIONS, parent=conversation))
+        started = list(view.things(CONVERSATIONS, parent=conversation))
         started.sort(key=lambda thing: (thing.account, thing.agent) != own)
         self._rooms = {thing.body["channel"] for thing in started}
         """The channels in which a conversation of this name was started."""
@@ -128,7 +128,7 @@ class Scratchpad:
         owner = address.account, address.agent
         seen = [
             thing
-            for thing in self._view.store.shelf(self._view.place, SHELF, parent=address.conversation)
+            for thing in self._view.things(SHELF, parent=address.conversation)
             if key in (None, thing.body["key"]) and self._sees(thing)
         ]
         seen.sort(key=lambda thing: thing.changed_at, reverse=True)
@@ -137,7 +137,7 @@ class Scratchpad:
 
 def seen_notes(view: View, conversation: str | None = None) -> builtins.list[Thing]:
     """Notes of one conversation or of all that a view sees, the one written last first."""
-    things = [thing for thing in view.store.shelf(view.place, SHELF, parent=conversation) if view.sees(thing)]
+    things = [thing for thing in view.things(SHELF, parent=conversation) if view.sees(thing)]
     open_to_view = {
         parent: parent is None or view.sees_conversation(parent) for parent in {one.parent for one in things}
     }

@@ -75,5 +75,5 @@ class Reviews:
 
     def list(self) -> builtins.list[Rejected]:
         """The latest first."""
-        things = self._view.store.shelf(self._view.place, SHELF, newest_first=True)
+        things = self._view.things(SHELF, newest_first=True)
         return [Rejected(thing.key, thing.body["told"], thing.changed_at) for thing in things]

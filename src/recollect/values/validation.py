@@ -142,6 +142,11 @@ def label(value: Any, field: str, limit: int = 64) -> str:
     raise InputError(field, f"{_shown(value)} must be 1 to {limit} printable characters on one line")
 
 
+def or_empty(rule: Callable[..., str], value: Any, *arguments: Any) -> str:
+    """Optional text whose default is "". Only that is let through unchecked: None, 0, False and [] are not text."""
+    return "" if isinstance(value, str) and not value else rule(value, *arguments)
+
+
 def query(value: Any, field: str = "query") -> str:
     """What to recall by: any text that can be encoded."""
     if not isinstance(value, str):

@@ -14,6 +14,7 @@ from recollect.stores.port import Checked, Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.text.times import point
 from recollect.values import validation
+from recollect.values.bodies import REF_CODES
 from recollect.values.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
 from recollect.values.filters import Filter, belongs_to
 from recollect.values.record import Record, new_id
@@ -23,8 +24,6 @@ from recollect.verbs.remember.quota import relieve
 from recollect.verbs.revise import ancestors
 from recollect.view import CONVERSATIONS, View
 
-REF_CODES = "ref_codes"
-"""The shelf of what conversations are called in links."""
 _TRIES = 50
 Talk = tuple[str, str]
 """A conversation, and the channel that it is in."""
