@@ -293,9 +293,12 @@ class View(msgspec.Struct, frozen=True):
         return self.find([validation.memory_id(ident, field)])[0]
 
     def things(
-        self, shelf: str, *, parent: str | None = None, newest_first: bool = False, after: str | None = None
+        self, shelf: str | None, *, parent: str | None = None, newest_first: bool = False, after: str | None = None
     ) -> Iterator[Thing]:
-        """A shelf of this place, without things whose body cannot be read: one of them must not break a list."""
+        """The things of one shelf of this place, or of all shelves.
+
+        Things whose body cannot be read are left out: one of them must not break a list for everybody.
+        """
         stored = self.store.shelf(self.place, shelf, parent=parent, newest_first=newest_first, after=after)
         return readable(self.place, stored)
 
