@@ -16,7 +16,7 @@ from recollect.stores.port import Place
 from recollect.stores.shelves import Thing
 from recollect.values import validation
 from recollect.values.record import render
-from recollect.view import INSIDE, View
+from recollect.view import INSIDE, PARTLY_PRIVATE, View
 
 NOTE = "recorded a note"
 """What the log itself says of words that somebody recorded."""
@@ -137,10 +137,14 @@ class AuditLog:
         """The log is the organisation's: all see what was done; to which memories, and why, who may see them.
 
         What somebody recorded is seen as a memory is, by the same account and channel only, but by all agents.
+        An entry about nothing but an agent's journal and core memories is seen by who sees those.
         """
         view = self._view
         inside = view.bound & INSIDE
+        if not view.sees_entry(entry):
+            return None
         own = place in view.places and (view.whole or (not inside and entry.actor == view.address.agent))
+        own = own and view.sees_entry(entry, PARTLY_PRIVATE)
         if about and not own:
             return None
         thing = next(iter(view.store.find(place, TEXTS, [entry.id])), None) if "text" in entry.meta else None

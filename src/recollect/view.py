@@ -27,7 +27,7 @@ from recollect.text.times import point
 from recollect.values import validation
 from recollect.values.bodies import CHANNELS, CONVERSATIONS
 from recollect.values.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
-from recollect.values.filters import PRIVATE_KINDS, Filter, is_private, may_see, visible
+from recollect.values.filters import PRIVATE_KINDS, Filter, is_private, may_see, private_owner, visible
 from recollect.values.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ INSIDE = frozenset(("account", "channel", "conversation"))
 """Parts of an address that the audit log does not name."""
 CHANGES = ("created", "changed", "deleted", "things_changed")
 """Details of an audit entry that name what was changed."""
+PRIVATE, PARTLY_PRIVATE = "private", "partly_private"
+"""Details of an audit entry about agents' journals or core memories: hashes of whose, if it is about nothing else or
+if it is about other memories or things, too."""
 
 
 _ALIKE = 1000
@@ -334,14 +337,17 @@ class View(msgspec.Struct, frozen=True):
         before: Sequence[Record] = (),
         things: Sequence[Thing] = (),
         reason: str | None = None,
+        concerning: Iterable[Record] = (),
         **meta: Any,
     ) -> Entry:
         """Add an entry to the place's audit log; a detail that is None is left out.
 
-        A `reason` is a person's own words: it stands beside the log, which has its hash. Give it in a transaction.
+        `concerning` are memories that the entry names besides those in `before`. A `reason` is a
+        person's own words: it stands beside the log, which has its hash. Give it in a transaction.
         """
         text = None if reason is None else Text.of(f"{message}: {reason}")
-        return self.log_text(place, action, message, text, before, things, **meta)
+        owners = {private_owner(record) for records in (before, concerning) for record in records}
+        return self.log_text(place, action, message, text, before, things, owners=owners, **meta)
 
     def log_text(
         self,
@@ -352,13 +358,20 @@ class View(msgspec.Struct, frozen=True):
         before: Sequence[Record] = (),
         things: Sequence[Thing] = (),
         about: Iterable[str] = (),
+        owners: Set[str | None] = frozenset(),
         **meta: Any,
     ) -> Entry:
-        """Add an entry with words of a person, called in a transaction. `about` are ids that the words are about."""
+        """Add an entry with words of a person, called in a transaction. `about` are ids that the words are about.
+
+        `owners` are the agents to whom the memories that the entry names are private, and None for those of nobody.
+        """
         meta["part_of"] = meta.get("part_of") or self.change
         details, ident = {key: value for key, value in meta.items() if value is not None}, new_id()
         if any(details.get(key) for key in ("final", "part_of", *CHANGES)):
             details |= self._circumstances(place, ident)
+        if agents := owners - {None}:
+            shared = None in owners or things
+            details[PARTLY_PRIVATE if shared else PRIVATE] = sorted(_hashed((ident, agent)) for agent in agents)
         details |= request_meta()
         if text is not None:
             ids = [*about, *(name for key in CHANGES for name in details.get(key, ()))]
@@ -373,6 +386,11 @@ class View(msgspec.Struct, frozen=True):
         if entry.seq % _UNDO_EVERY == 0:
             self.drop_expired_undo(place)
         return entry
+
+    def sees_entry(self, entry: Entry, detail: str = PRIVATE) -> bool:
+        """Whether the memories that make an audit entry private, or a part of it, are this view's to see."""
+        marks, agent = entry.meta.get(detail), self.address.agent
+        return not marks or (self.sees_private and (agent is None or marks == [_hashed((entry.id, agent))]))
 
     def expired_undo(self, place: Place) -> list[int]:
         """The entries of the audit log whose undo data is older or larger than the preset keeps."""

@@ -39,7 +39,9 @@ def _superseded(view: View, place: Place, ident: str, changes: Mapping[str, Any]
     view.check_private(successor.kind, successor.address.agent)
     (new,) = view.store.put(place, [successor])
     view.store.update(place, [replace(old, superseded_by=new.id)])
-    view.log(place, "revise", f"revised a {new.kind}", before=[old], created=[new.id], changed=[old.id])
+    view.log(
+        place, "revise", f"revised a {new.kind}", before=[old], concerning=[new], created=[new.id], changed=[old.id]
+    )
     return new
 
 

@@ -354,7 +354,16 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
         view.forget_texts(place, {*everything, *erasure.deleted, *erasure.sources})
         changed = names(things)
         entries.append(
-            view.log(place, "erase", message, reason=reason, final=True, deleted=ids, things_changed=changed)
+            view.log(
+                place,
+                "erase",
+                message,
+                reason=reason,
+                concerning=records,
+                final=True,
+                deleted=ids,
+                things_changed=changed,
+            )
         )
     return entries
 

@@ -18,6 +18,7 @@ from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.values import validation
 from recollect.values.errors import AccessError, ConflictError, InputError
+from recollect.values.filters import private_owner
 from recollect.values.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.verbs.archive import memories_text
 from recollect.verbs.export import FORMAT, Progress, Target
@@ -90,6 +91,8 @@ def import_(view: View, source: Target, progress: Progress | None = None) -> Imp
 def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported:
     """In a transaction."""
     created: dict[Place, list[str]] = {}
+    private: dict[Place, dict[str | None, Record]] = {}
+    """By place and agent one memory that is private to the agent, and under None one that is not private."""
     kept: dict[Place, list[Thing]] = {}
     total = added = 0
     items = _items(stream)
@@ -97,6 +100,7 @@ def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported
         records = [_here(view, item) for item in batch if isinstance(item, Record)]
         for place, group in by_place(_new(view, records)).items():
             created.setdefault(place, []).extend(record.id for record in view.store.put(place, group))
+            private.setdefault(place, {}).update((private_owner(record), record) for record in group)
             added += len(group)
         for thing in (item for item in batch if isinstance(item, Thing)):
             if not view.store.find(view.place, thing.shelf, [thing.key]):
@@ -110,7 +114,9 @@ def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported
     for place in changed:
         ids, things = created.get(place, []), kept.get(place, [])
         message = f"imported {memories_text(len(ids))}"
-        view.log(place, "import", message, (), things, part_of=whole, created=ids, things_changed=names(things))
+        some = private.get(place, {}).values()
+        changes: dict[str, Any] = {"created": ids, "things_changed": names(things)}
+        view.log(place, "import", message, (), things, concerning=some, part_of=whole, **changes)
     return Imported(added, total - added)
 
 
