@@ -23,6 +23,7 @@ NOTE = "recorded a note"
 _AGAIN = 5
 _NAMING = ("created", "changed", "deleted", "removed", "restored")
 _NAMED = 100
+_MOST_TEXTS = 100
 _WORDS = 8
 
 
@@ -96,22 +97,27 @@ class AuditLog:
         `action` is what was done, such as `remember`, `revise`, `forget`, `erase`, `undo` or `refuse`; `about` is a
         memory's id.
         """
-        text, limit = validation.query(text, "text"), validation.count(limit, "limit")
-        done = validation.or_empty(validation.kind, action, "action")
-        ident = validation.or_empty(validation.memory_id, about, "about")
-        return self.matching((text,) if text else (), ident, limit, done)
+        text = validation.query(text, "text")
+        return self.matching((text,) if text else (), about, limit, action)
 
     def named(self, entry: Entry) -> dict[str, str]:
         """The ids that an entry names, each with the first words of the memory.
 
         The log itself holds no content: of what was forgotten, or what this view does not see, there are no words.
         """
+        if not isinstance(entry, Entry):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise validation.InputError("entry", f"must be an entry of the log, not {type(entry).__name__}")
         ids = list(dict.fromkeys(ident for change in _NAMING for ident in entry.meta.get(change, ())))[:_NAMED]
         told = {record.id: _few_words(record.text) for record in self._view.get(ids)} if ids else {}
         return {ident: told.get(ident, "") for ident in ids}
 
     def matching(self, texts: Sequence[str], about: str = "", limit: int = 10, action: str = "") -> list[Entry]:
         """Entries whose message has one of the texts, newest first."""
+        texts = [validation.query(text, "texts") for text in validation.sequence(texts, "texts")]
+        if len(texts) > _MOST_TEXTS:
+            raise validation.InputError("texts", f"{len(texts)} are over the limit of {_MOST_TEXTS}")
+        about, limit = validation.or_empty(validation.memory_id, about, "about"), validation.count(limit, "limit")
+        action = validation.or_empty(validation.kind, action, "action")
         entries: dict[str, Entry] = {}
         for place in self._places(everywhere=self._view.address.agent is not None):
             # Of what is not the view's own, more may have to be passed over.

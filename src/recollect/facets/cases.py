@@ -43,7 +43,7 @@ def checked(case: Case) -> Case:
     question = validation.query(case.question, "question").strip()
     if not 0 < len(question) <= _LONGEST:
         raise InputError("question", f"must be 1 to {_LONGEST:,} characters")
-    ids = tuple(validation.memory_ids(case.ids))
+    ids = tuple(validation.memory_ids(case.ids, "ids"))
     texts = tuple(validation.query(text, "texts").strip() for text in case.texts)
     if not ids and not texts:
         raise InputError("ids", "name at least one memory or text that must be found")
@@ -64,7 +64,8 @@ class Cases:
         view, place = self._view, self._view.place
         with view.refusing("cases"):
             view.screen_address()
-            case = checked(Case(question, tuple(ids), tuple(texts), limit, view.now()))
+            named = tuple(validation.sequence(ids, "ids")), tuple(validation.sequence(texts, "texts"))
+            case = checked(Case(question, *named, limit, view.now()))
             for field, said in (("question", case.question), ("texts", " ".join(case.texts))):
                 screen(view.preset.secrets, field, said)
         address, now = view.address, view.now()
@@ -85,8 +86,10 @@ class Cases:
     def remove(self, question: str) -> int:
         """The case with this question. Returns how many there were."""
         view, place = self._view, self._view.place
+        with view.refusing("cases"):
+            question = validation.query(question, "question").strip()
         with view.store.transaction(place):
-            things = [thing for thing in self._things() if thing.body["question"] == question.strip()]
+            things = [thing for thing in self._things() if thing.body["question"] == question]
             if things:
                 view.store.remove(place, SHELF, [thing.key for thing in things])
                 view.log(place, "case", "removed a case", (), things, things_changed=names(things))

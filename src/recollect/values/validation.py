@@ -48,11 +48,11 @@ def memory_id(value: Any, field: str = "id") -> str:
     raise InputError(field, f"{_shown(value)} must be 1 to 32 letters, digits, '_' or '-'")
 
 
-def memory_ids(values: str | Iterable[str]) -> list[str]:
+def memory_ids(values: str | Iterable[str], field: str = "id") -> list[str]:
     """One id or several, each once."""
     if isinstance(values, str):
-        return [memory_id(values)]
-    return list(dict.fromkeys(memory_id(value) for value in sequence(values, "id")))
+        return [memory_id(values, field)]
+    return list(dict.fromkeys(memory_id(value, field) for value in sequence(values, field)))
 
 
 def kind(value: Any, field: str = "kind") -> str:
