@@ -24,6 +24,7 @@ _AGAIN = 5
 _NAMING = ("created", "changed", "deleted", "removed", "restored")
 _NAMED = 100
 _MOST_TEXTS = 100
+_MOST = 1_000_000
 _WORDS = 8
 
 
@@ -97,7 +98,7 @@ class AuditLog:
         `action` is what was done, such as `remember`, `revise`, `forget`, `erase`, `undo` or `refuse`; `about` is a
         memory's id.
         """
-        text = validation.query(text, "text")
+        text, limit = validation.query(text, "text"), validation.count(limit, "limit")
         return self.matching((text,) if text else (), about, limit, action)
 
     def named(self, entry: Entry) -> dict[str, str]:
@@ -116,7 +117,10 @@ class AuditLog:
         texts = [validation.query(text, "texts") for text in validation.sequence(texts, "texts")]
         if len(texts) > _MOST_TEXTS:
             raise validation.InputError("texts", f"{len(texts)} are over the limit of {_MOST_TEXTS}")
-        about, limit = validation.or_empty(validation.memory_id, about, "about"), validation.count(limit, "limit")
+        about, limit = (
+            validation.or_empty(validation.memory_id, about, "about"),
+            validation.count(limit, "limit", high=_MOST),
+        )
         action = validation.or_empty(validation.kind, action, "action")
         entries: dict[str, Entry] = {}
         for place in self._places(everywhere=self._view.address.agent is not None):
