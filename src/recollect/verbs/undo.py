@@ -157,8 +157,8 @@ def _take_back(view: View, place: Place, entry: Entry) -> Entry:
 
 
 def _as_before(before: Record, now: Record, entry: Entry) -> Record:
-    """Where it was told again, the retrievals since were no part of that and stay counted."""
-    if entry.action != "remember":
+    """Where it was told again or restored, that counted as one retrieval. The retrievals since stay counted."""
+    if entry.action not in ("remember", "restore"):
         return before
     count = max(before.access_count, now.access_count - 1)
     return replace(before, access_count=count, accessed_at=now.accessed_at if count else before.accessed_at)
