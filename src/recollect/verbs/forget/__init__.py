@@ -146,6 +146,8 @@ def _unreached(view: View, wish: Forget) -> tuple[str, ...]:
     if not wish.whole_owner:
         return ()
     parts = ["copies made with backup, copy or export before now"]
+    if wish.account is not None and not view.sees_private:
+        parts.append("journals and core memories of agents about the account: this view does not see them")
     if wish.agent is not None:
         parts.append("the agent's name in the audit log, as who made its changes")
     if wish.account is not None:
