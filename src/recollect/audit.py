@@ -16,13 +16,15 @@ from recollect.stores.port import Place
 from recollect.stores.shelves import Thing
 from recollect.values import validation
 from recollect.values.record import render
-from recollect.view import INSIDE, View
+from recollect.view import INSIDE, PARTLY_PRIVATE, View
 
 NOTE = "recorded a note"
 """What the log itself says of words that somebody recorded."""
 _AGAIN = 5
 _NAMING = ("created", "changed", "deleted", "removed", "restored")
 _NAMED = 100
+_MOST_TEXTS = 100
+_MOST = 1_000_000
 _WORDS = 8
 
 
@@ -97,21 +99,29 @@ class AuditLog:
         memory's id.
         """
         text, limit = validation.query(text, "text"), validation.count(limit, "limit")
-        done = validation.kind(action, "action") if action else ""
-        ident = validation.memory_id(about, "about") if about else ""
-        return self.matching((text,) if text else (), ident, limit, done)
+        return self.matching((text,) if text else (), about, limit, action)
 
     def named(self, entry: Entry) -> dict[str, str]:
         """The ids that an entry names, each with the first words of the memory.
 
         The log itself holds no content: of what was forgotten, or what this view does not see, there are no words.
         """
+        if not isinstance(entry, Entry):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise validation.InputError("entry", f"must be an entry of the log, not {type(entry).__name__}")
         ids = list(dict.fromkeys(ident for change in _NAMING for ident in entry.meta.get(change, ())))[:_NAMED]
         told = {record.id: _few_words(record.text) for record in self._view.get(ids)} if ids else {}
         return {ident: told.get(ident, "") for ident in ids}
 
     def matching(self, texts: Sequence[str], about: str = "", limit: int = 10, action: str = "") -> list[Entry]:
         """Entries whose message has one of the texts, newest first."""
+        texts = [validation.query(text, "texts") for text in validation.sequence(texts, "texts")]
+        if len(texts) > _MOST_TEXTS:
+            raise validation.InputError("texts", f"{len(texts)} are over the limit of {_MOST_TEXTS}")
+        about, limit = (
+            validation.or_empty(validation.memory_id, about, "about"),
+            validation.count(limit, "limit", high=_MOST),
+        )
+        action = validation.or_empty(validation.kind, action, "action")
         entries: dict[str, Entry] = {}
         for place in self._places(everywhere=self._view.address.agent is not None):
             # Of what is not the view's own, more may have to be passed over.
@@ -137,10 +147,14 @@ class AuditLog:
         """The log is the organisation's: all see what was done; to which memories, and why, who may see them.
 
         What somebody recorded is seen as a memory is, by the same account and channel only, but by all agents.
+        An entry about nothing but an agent's journal and core memories is seen by who sees those.
         """
         view = self._view
         inside = view.bound & INSIDE
+        if not view.sees_entry(entry):
+            return None
         own = place in view.places and (view.whole or (not inside and entry.actor == view.address.agent))
+        own = own and view.sees_entry(entry, PARTLY_PRIVATE)
         if about and not own:
             return None
         thing = next(iter(view.store.find(place, TEXTS, [entry.id])), None) if "text" in entry.meta else None

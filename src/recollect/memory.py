@@ -180,7 +180,7 @@ class Memory:
     @property
     def sessions(self) -> Sessions:
         """The same memories by session, under the ledger document's names. On a ledger only."""
-        return Sessions(self._view)
+        return Sessions(self._view, unbound=not self._owner.bound - {"tenant"})
 
     @property
     def journal(self) -> Journal:

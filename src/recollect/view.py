@@ -19,14 +19,15 @@ from recollect.policies.maintenance import expired_undo
 from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
 from recollect.stores.audit import TEXTS, Entry, Text, request_meta
-from recollect.stores.integrity import CHANGED, intact, is_intact
+from recollect.stores.integrity import CHANGED, intact, is_intact, readable
 from recollect.stores.port import NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
 from recollect.stores.sessions import SessionStore
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
 from recollect.values import validation
+from recollect.values.bodies import CHANNELS, CONVERSATIONS
 from recollect.values.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
-from recollect.values.filters import PRIVATE_KINDS, Filter, belongs_to, is_private, may_see, visible
+from recollect.values.filters import PRIVATE_KINDS, Filter, belongs_to, is_private, may_see, private_owner, visible
 from recollect.values.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ _PATH = ("tenant", "workspace", "channel", "conversation")
 _OWNERS = ("account", "agent")
 INSIDE = frozenset(("account", "channel", "conversation"))
 """Parts of an address that the audit log does not name."""
-CHANNELS = "channels"
-CONVERSATIONS = "conversations"
-"""The shelf of conversations that were started, each in a channel."""
 CHANGES = ("created", "changed", "deleted", "things_changed")
 """Details of an audit entry that name what was changed."""
+PRIVATE, PARTLY_PRIVATE = "private", "partly_private"
+"""Details of an audit entry about agents' journals or core memories: hashes of whose, if it is about nothing else or
+if it is about other memories or things, too."""
 
 
 _ALIKE = 1000
@@ -294,6 +295,20 @@ class View(msgspec.Struct, frozen=True):
     def one(self, ident: str, field: str = "id") -> Record:
         return self.find([validation.memory_id(ident, field)])[0]
 
+    def things(
+        self, shelf: str | None, *, parent: str | None = None, newest_first: bool = False, after: str | None = None
+    ) -> Iterator[Thing]:
+        """The things of one shelf of this place, or of all shelves.
+
+        Things whose body cannot be read are left out: one of them must not break a list for everybody.
+        """
+        stored = self.store.shelf(self.place, shelf, parent=parent, newest_first=newest_first, after=after)
+        return readable(self.place, stored)
+
+    def found(self, shelf: str, keys: Sequence[str]) -> list[Thing]:
+        """The things under these keys, without those whose body cannot be read."""
+        return list(readable(self.place, self.store.find(self.place, shelf, keys)))
+
     def sees(self, thing: Thing) -> bool:
         """Whether this view sees something on a shelf: by its owner, and by its channel where it is in one."""
         channel = self.address.channel
@@ -307,7 +322,7 @@ class View(msgspec.Struct, frozen=True):
 
     def sees_conversation(self, conversation: str) -> bool:
         """Whether it is in this view's channel. One that was never started is in none."""
-        rooms = {thing.body["channel"] for thing in self.store.shelf(self.place, CONVERSATIONS, parent=conversation)}
+        rooms = {thing.body["channel"] for thing in self.things(CONVERSATIONS, parent=conversation)}
         return not rooms or self.address.channel in (None, *rooms)
 
     def touch(self, records: Sequence[Record]) -> None:
@@ -326,14 +341,17 @@ class View(msgspec.Struct, frozen=True):
         before: Sequence[Record] = (),
         things: Sequence[Thing] = (),
         reason: str | None = None,
+        concerning: Iterable[Record] = (),
         **meta: Any,
     ) -> Entry:
         """Add an entry to the place's audit log; a detail that is None is left out.
 
-        A `reason` is a person's own words: it stands beside the log, which has its hash. Give it in a transaction.
+        `concerning` are memories that the entry names besides those in `before`. A `reason` is a
+        person's own words: it stands beside the log, which has its hash. Give it in a transaction.
         """
         text = None if reason is None else Text.of(f"{message}: {reason}")
-        return self.log_text(place, action, message, text, before, things, **meta)
+        owners = {private_owner(record) for records in (before, concerning) for record in records}
+        return self.log_text(place, action, message, text, before, things, owners=owners, **meta)
 
     def log_text(
         self,
@@ -344,13 +362,20 @@ class View(msgspec.Struct, frozen=True):
         before: Sequence[Record] = (),
         things: Sequence[Thing] = (),
         about: Iterable[str] = (),
+        owners: Set[str | None] = frozenset(),
         **meta: Any,
     ) -> Entry:
-        """Add an entry with words of a person, called in a transaction. `about` are ids that the words are about."""
+        """Add an entry with words of a person, called in a transaction. `about` are ids that the words are about.
+
+        `owners` are the agents to whom the memories that the entry names are private, and None for those of nobody.
+        """
         meta["part_of"] = meta.get("part_of") or self.change
         details, ident = {key: value for key, value in meta.items() if value is not None}, new_id()
         if any(details.get(key) for key in ("final", "part_of", *CHANGES)):
             details |= self._circumstances(place, ident)
+        if agents := owners - {None}:
+            shared = None in owners or things
+            details[PARTLY_PRIVATE if shared else PRIVATE] = sorted(_hashed((ident, agent)) for agent in agents)
         details |= request_meta()
         if text is not None:
             ids = [*about, *(name for key in CHANGES for name in details.get(key, ()))]
@@ -365,6 +390,11 @@ class View(msgspec.Struct, frozen=True):
         if entry.seq % _UNDO_EVERY == 0:
             self.drop_expired_undo(place)
         return entry
+
+    def sees_entry(self, entry: Entry, detail: str = PRIVATE) -> bool:
+        """Whether the memories that make an audit entry private, or a part of it, are this view's to see."""
+        marks, agent = entry.meta.get(detail), self.address.agent
+        return not marks or (self.sees_private and (agent is None or marks == [_hashed((entry.id, agent))]))
 
     def expired_undo(self, place: Place) -> list[int]:
         """The entries of the audit log whose undo data is older or larger than the preset keeps."""

@@ -189,3 +189,17 @@ def test_a_key_of_one_workspace_undoes_nothing_that_was_done_from_another(connec
         lab.undo()
     shop.undo()
     assert kept.id not in {record.id for record in shop.list()}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_who_erases_a_person_is_told_of_journals_that_are_out_of_reach(store: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        memory = stack.enter_context(Memory(located(store, tmp_path / "m"), embedder="none"))
+        server = stack.enter_context(served(memory))
+        entry = memory.at(agent="gaia", account="ann").journal.save("ann was sad")
+        member = stack.enter_context(server.memory("member", tenant="default"))
+        assert "journals" in str(member.forget(account="ann", erase=True).unreached)
+        assert memory.get(entry.id).content == "ann was sad"
+        receipt = memory.forget(account="ann", erase=True)
+        assert receipt.ids == (entry.id,)
+        assert "journals" not in str(receipt.unreached)

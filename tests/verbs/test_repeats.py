@@ -139,6 +139,19 @@ def test_telling_again_can_be_undone(memory: Memory) -> None:
     assert memory.list() == []
 
 
+def test_undoing_a_restore_keeps_the_retrievals_since(memory: Memory) -> None:
+    """Restoring counted as one retrieval, which is taken back, and no more."""
+    first = memory.remember("saffron rice")
+    memory.archive(first.id)
+    memory.restore(first.id)
+    memory.recall("saffron")
+    memory.recall("saffron")
+    assert memory.get(first.id).access_count == 3
+    memory.undo()
+    undone = memory.get(first.id)
+    assert (undone.access_count, undone.archived_at is not None) == (2, True)
+
+
 def test_undoing_a_repetition_keeps_the_retrievals_since(memory: Memory) -> None:
     first = memory.remember("my dog is Bello")
     memory.remember("my dog is Bello", tags=["x"])

@@ -44,7 +44,7 @@ def checked(case: Case) -> Case:
     question = validation.query(case.question, "question").strip()
     if not 0 < len(question) <= _LONGEST:
         raise InputError("question", f"must be 1 to {_LONGEST:,} characters")
-    ids = tuple(validation.memory_ids(case.ids))
+    ids = tuple(validation.memory_ids(case.ids, "ids"))
     texts = tuple(validation.query(text, "texts").strip() for text in case.texts)
     if not ids and not texts:
         raise InputError("ids", "name at least one memory or text that must be found")
@@ -66,7 +66,8 @@ class Cases:
         view, address = self._view, self._view.address
         with view.refusing("cases"):
             view.screen_address()
-            case = checked(Case(question, tuple(ids), tuple(texts), limit, view.now()))
+            named = tuple(validation.sequence(ids, "ids")), tuple(validation.sequence(texts, "texts"))
+            case = checked(Case(question, *named, limit, view.now()))
             for field, said in (("question", case.question), ("texts", " ".join(case.texts))):
                 screen(view.preset.secrets, field, said)
         room = {} if address.channel is None else {"channel": address.channel}
@@ -81,8 +82,10 @@ class Cases:
 
     def remove(self, question: str) -> int:
         """The case with this question. Returns how many there were."""
+        with self._view.refusing("cases"):
+            question = validation.query(question, "question").strip()
         with self._shelf.transaction():
-            things = [thing for thing in self._shelf.things() if thing.body["question"] == question.strip()]
+            things = [thing for thing in self._shelf.things() if thing.body["question"] == question]
             self._shelf.remove("removed a case", things)
         return len(things)
 

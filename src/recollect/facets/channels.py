@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import hashlib
 from datetime import datetime
 
 import msgspec
@@ -12,13 +11,12 @@ from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen, screen_name
 from recollect.stores.shelves import Thing
 from recollect.values import validation
+from recollect.values.bodies import CHANNELS as SHELF
+from recollect.values.bodies import DEFAULT_CHANNEL as DEFAULT
+from recollect.values.bodies import LONGEST_DESCRIPTION, default_channel_id
 from recollect.values.errors import AccessError, ConflictError, NotFoundError
 from recollect.values.record import new_id
 from recollect.view import View
-
-SHELF = "channels"
-DEFAULT = "general"
-_LONGEST_DESCRIPTION = 500
 
 
 class Channel(msgspec.Struct, frozen=True):
@@ -44,9 +42,8 @@ class Channels:
             view.screen_address()
             screen_name(view.preset.secrets, "channel", str(name))
             name = validation.name(name, "channel")
-            if description:
-                description = validation.label(description, "description", _LONGEST_DESCRIPTION)
-                screen(view.preset.secrets, "description", description)
+            description = validation.or_empty(validation.label, description, "description", LONGEST_DESCRIPTION)
+            screen(view.preset.secrets, "description", description)
         if "channel" in view.bound and name != view.address.channel:
             raise AccessError(f"channel: this view is bound to {view.address.channel} and makes no other")
         together = view.as_one_change()
@@ -59,9 +56,9 @@ class Channels:
 
     def list(self) -> builtins.list[Channel]:
         """All of them, the default first."""
-        known = [_channel(thing) for thing in self._view.store.shelf(self._view.place, SHELF)]
+        known = [_channel(thing) for thing in self._view.things(SHELF)]
         if not any(channel.is_default for channel in known):  # it is written with what is first written in it
-            known.append(_channel(_thing(self._view, DEFAULT, _default_id(self._view), "")))
+            known.append(_channel(_thing(self._view, DEFAULT, default_channel_id(*self._view.place), "")))
         bound = self._view.address.channel if "channel" in self._view.bound else None
         seen = [channel for channel in known if bound in (None, channel.name)]
         return sorted(seen, key=lambda channel: not channel.is_default)
@@ -77,7 +74,7 @@ class Channels:
 def keep_default(view: View) -> None:
     """Write it, where it is not yet. Called in a transaction."""
     if not _shelf(view).stored(DEFAULT):
-        _save(view, DEFAULT, _default_id(view), "")
+        _save(view, DEFAULT, default_channel_id(*view.place), "")
 
 
 def _shelf(view: View) -> Shelf[Channel]:
@@ -93,12 +90,6 @@ def _thing(view: View, name: str, ident: str, description: str) -> Thing:
     body = {"id": ident, "workspace": view.address.workspace, "name": name, "description": description}
     author = (view.address.account, view.address.agent) if description else (None, None)
     return _shelf(view).thing(name, body, None, *author)
-
-
-def _default_id(view: View) -> str:
-    """The same wherever it is asked for, whether it was kept yet or not."""
-    place = view.place
-    return hashlib.sha256(f"{place.tenant}\0{place.workspace}\0{DEFAULT}".encode()).hexdigest()[:32]
 
 
 def _channel(thing: Thing) -> Channel:

@@ -47,7 +47,7 @@ class Scratchpad:
         self._view = view
         self._shelf = Shelf(view, SHELF, _note, action="scratchpad")
         conversation, own = view.address.conversation, (view.address.account, view.address.agent)
-        started = list(view.store.shelf(view.place, CONVERSATIONS, parent=conversation))
+        started = list(view.things(CONVERSATIONS, parent=conversation))
         started.sort(key=lambda thing: (thing.account, thing.agent) != own)
         self._rooms = {thing.body["channel"] for thing in started}
         """The channels in which a conversation of this name was started."""
@@ -131,7 +131,7 @@ class Scratchpad:
 
 def seen_notes(view: View, conversation: str | None = None) -> builtins.list[Thing]:
     """Notes of one conversation or of all that a view sees, the one written last first."""
-    things = [thing for thing in view.store.shelf(view.place, SHELF, parent=conversation) if view.sees(thing)]
+    things = [thing for thing in view.things(SHELF, parent=conversation) if view.sees(thing)]
     open_to_view = {
         parent: parent is None or view.sees_conversation(parent) for parent in {one.parent for one in things}
     }

@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import Any, Literal, get_args
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from recollect.maintenance import schedule
 from recollect.policies.decay import Decay
@@ -20,6 +20,7 @@ from recollect.policies.secrets import screen, screen_name
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query, query_from
 from recollect.recall.query import query as querying
+from recollect.stores.files.snapshots import statistics
 from recollect.stores.integrity import damage_note
 from recollect.stores.port import Damage, Place
 from recollect.stores.sessions import (
@@ -32,7 +33,7 @@ from recollect.stores.sessions import (
 )
 from recollect.text.times import point
 from recollect.values import validation
-from recollect.values.errors import ConflictError, DamageWarning, InputError, NotFoundError, UnsavedWarning
+from recollect.values.errors import AccessError, ConflictError, DamageWarning, InputError, NotFoundError, UnsavedWarning
 from recollect.values.record import SCHEMA_VERSION, Record, parse_time, render
 from recollect.verbs.forget import Forget, forget
 from recollect.verbs.remember import remember
@@ -41,12 +42,22 @@ from recollect.view import View
 MemoryType = Literal["conversation", "decision", "finding", "preference"]
 _ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 _ENTRY = ("type", "content", "importance", "tags", "references", "timestamp", "metadata")
+_OF_THE_FILES: dict[str, Any] = {
+    "total_size_bytes": 0,
+    "compacted_size_bytes": 0,
+    "stripped_entries": 0,
+    "stripped_bytes": 0,
+    "corrupt_entries": 0,
+    "audit_entries": 0,
+    "covers": {},
+}
+"""Metadata that counts what is in the files of a session, whoever it belongs to."""
 _encode = msgspec.json.Encoder().encode
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 class SessionStats(msgspec.Struct, frozen=True):
-    """What is in a session, and how it is."""
+    """What is in a session, and how it is. A view that is bound inside it counts only what it sees."""
 
     metadata: SessionMetadata
     entries: int
@@ -61,8 +72,10 @@ class SessionStats(msgspec.Struct, frozen=True):
 class Sessions:
     """The operations of the ledger document. Each is a verb of Memory, at the session's workspace."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, unbound: bool = False) -> None:
         self._view = view
+        self._unbound = unbound
+        """Whether nobody has chosen less than a tenant. What recollect.toml names binds nobody."""
 
     @property
     def _store(self) -> SessionStore:
@@ -111,15 +124,16 @@ class Sessions:
         raise ConflictError(f"there are too many sessions of {user} on this day; give one an id")
 
     def load(self, session_id: str) -> SessionMetadata:
-        found = self._store.session(self._at(session_id).place)
+        view = self._at(session_id)
+        found = self._store.session(view.place)
         assert found is not None
-        return found
+        return _as_seen(view, found)
 
     def list(self) -> builtins.list[SessionMetadata]:
         """Every session, the one used last first."""
-        view, store = self._view, self._store
-        found = [store.session(Place(view.address.tenant, name)) for name in self._names()]
-        return sorted([one for one in found if one], key=lambda one: one.last_accessed, reverse=True)
+        views, store = [self._view.at(workspace=name) for name in self._names()], self._store
+        sessions = [_as_seen(view, session) for view in views if (session := store.session(view.place))]
+        return sorted(sessions, key=lambda session: session.last_accessed, reverse=True)
 
     def _names(self) -> builtins.list[str]:
         view = self._view
@@ -258,17 +272,35 @@ class Sessions:
         return self._store.migrate(self._at(session_id).place)
 
     def metrics(self) -> dict[str, float]:
-        """How many and how large, and how long things took since the store was opened (ms, median and p95)."""
+        """How many and how large, and how long things took since the store was opened (ms, median and p95).
+
+        AccessError from a view that is bound to less than the tenant: they count all sessions.
+        """
+        if not self._unbound:
+            raise AccessError("metrics: they count all sessions, and this view is bound to less")
         return self._store.metrics(self._view.address.tenant)
 
     def stats(self, session_id: str) -> SessionStats:
         view = self._at(session_id)
         metadata = self.load(session_id)
-        damage = tuple(view.on_disk.damage(view.place)) if view.on_disk else ()
-        deleted = self._store.deleted(view.place)
+        damage = tuple(view.on_disk.damage(view.place)) if view.on_disk and view.whole else ()
+        deleted = self._store.deleted(view.place) if view.whole else 0
         return SessionStats(
             metadata, metadata.total_entries, deleted, damage, metadata.buffered_writes, metadata.total_size_bytes
         )
+
+
+def _as_seen(view: View, session: SessionMetadata) -> SessionMetadata:
+    """A session's metadata, with counts of the entries that this view sees.
+
+    Only a view of the whole session learns what is counted of its files, as with `stats`.
+    """
+    if view.whole and view.sees_private:
+        return session
+    every = view.where(state=None, tiers=("workspace", "channel", "conversation"))
+    kinds = {kind: number for (kind,), number in view.store.count(every, ("kind",)).items()}
+    session = replace(session, total_entries=sum(kinds.values()), statistics=statistics(kinds))
+    return session if view.whole else replace(session, **_OF_THE_FILES)
 
 
 def _session_id(value: Any, field: str = "session_id") -> str:

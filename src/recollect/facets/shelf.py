@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 from recollect.stores.audit import Entry
+from recollect.stores.integrity import readable
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing, names
 from recollect.view import View
@@ -31,9 +32,9 @@ class Shelf(Generic[T]):
     def things(
         self, *, parent: str | None = None, newest_first: bool = False, after: str | None = None
     ) -> Iterator[Thing]:
-        """Those that the view sees, in the order in which they were first stored."""
+        """Those that the view sees and that can be read, in the order in which they were first stored."""
         stored = self._view.store.shelf(self.place, self.name, parent=parent, newest_first=newest_first, after=after)
-        return filter(self.sees, stored)
+        return filter(self.sees, readable(self.place, stored))
 
     def stored(self, *keys: str) -> list[Thing]:
         """Those that are stored, whether the view sees them or not: a key that another has is taken."""

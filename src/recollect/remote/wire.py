@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Any, cast
+from typing import Any, cast, get_args
 from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo
 
@@ -145,9 +145,12 @@ def decoded(content: bytes, signature: Signature) -> Any:
 
 def in_query(name: str, value: Any, kind: Any) -> list[str]:
     """An argument of a request without a body. There all is text, so what it is must be right before it is sent."""
-    if value is None:
+    takes_none = type(None) in (kind, *get_args(kind))
+    if value is None and takes_none:
         return [ANY]
-    if value == ANY or not isinstance(value, datetime | tzinfo):
+    if value == ANY and takes_none:  # it would be read as None
+        raise InputError(name, "is not known")
+    if not isinstance(value, datetime | tzinfo):
         _check_kind(name, value, kind)
     if isinstance(value, bool):
         return ["true" if value else "false"]
@@ -161,8 +164,6 @@ def in_query(name: str, value: Any, kind: Any) -> list[str]:
 
 
 def _check_kind(name: str, value: Any, kind: Any) -> None:
-    if value == ANY:  # which stands for None
-        raise InputError(name, "is not known")
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from recollect.stores.audit import check
 from recollect.stores.port import Administered, Checked, Damage, OnDisk, Place, Store
-from recollect.values.errors import StoreError
+from recollect.stores.shelves import Thing, names
+from recollect.values.bodies import check_body
+from recollect.values.errors import InputError, StoreError
 from recollect.values.filters import Filter
 from recollect.values.record import Address, Record, Tier, utc_now
 
@@ -29,6 +31,17 @@ def intact(records: Iterable[Record]) -> Iterator[Record]:
             yield record
         else:
             log_damage(Place.of(record), record.id, CHANGED)
+
+
+def readable(place: Place, things: Iterable[Thing]) -> Iterator[Thing]:
+    """Things whose body can be read, with a line in the log for each that is left out."""
+    for thing in things:
+        try:
+            check_body(thing.shelf, thing.body)
+        except InputError as error:
+            log_damage(place, f"{thing.shelf} {''.join(names([thing]) or ())}", f"its {error.field} cannot be read")
+        else:
+            yield thing
 
 
 def log_damage(place: Place, where: str, problem: str) -> None:

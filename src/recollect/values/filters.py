@@ -154,9 +154,14 @@ PRIVATE_KINDS = ("core", "journal")
 """Kinds of memories that are an agent's own where they belong to one."""
 
 
+def private_owner(record: Record) -> str | None:
+    """The agent to whom a memory is private; None where it is not private."""
+    return record.address.agent if record.kind in PRIVATE_KINDS else None
+
+
 def is_private(record: Record) -> bool:
     """Whether only its agent, and who may open the agent's page, sees a memory."""
-    return record.address.agent is not None and record.kind in PRIVATE_KINDS
+    return private_owner(record) is not None
 
 
 def visible(view: Address, record: Record) -> bool:

@@ -48,11 +48,11 @@ def memory_id(value: Any, field: str = "id") -> str:
     raise InputError(field, f"{_shown(value)} must be 1 to 32 letters, digits, '_' or '-'")
 
 
-def memory_ids(values: str | Iterable[str]) -> list[str]:
+def memory_ids(values: str | Iterable[str], field: str = "id") -> list[str]:
     """One id or several, each once."""
     if isinstance(values, str):
-        return [memory_id(values)]
-    return list(dict.fromkeys(memory_id(value) for value in sequence(values, "id")))
+        return [memory_id(values, field)]
+    return list(dict.fromkeys(memory_id(value, field) for value in sequence(values, field)))
 
 
 def kind(value: Any, field: str = "kind") -> str:
@@ -140,6 +140,11 @@ def label(value: Any, field: str, limit: int = 64) -> str:
     if isinstance(value, str) and 0 < len(value) <= limit and value.isprintable() and not value.isspace():
         return value
     raise InputError(field, f"{_shown(value)} must be 1 to {limit} printable characters on one line")
+
+
+def or_empty(rule: Callable[..., str], value: Any, *arguments: Any) -> str:
+    """Optional text whose default is "". Only that is let through unchecked: None, 0, False and [] are not text."""
+    return "" if isinstance(value, str) and not value else rule(value, *arguments)
 
 
 def query(value: Any, field: str = "query") -> str:

@@ -21,7 +21,7 @@ from recollect.values.errors import AccessError, CorruptionError
 from recollect.values.record import Record, State, moved, render
 from recollect.verbs import deduplicate
 from recollect.verbs.revise import successors
-from recollect.view import View
+from recollect.view import PARTLY_PRIVATE, View
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -80,7 +80,8 @@ def _about(view: View, ident: str, *actions: str) -> Iterator[Entry]:
     for place in view.places:
         for entry in view.store.entries(place, about=ident, newest_first=True):
             # What agents log themselves is below `details`, and proves nothing.
-            if entry.action in actions and any(ident in entry.meta.get(key, ()) for key in _CHANGED):
+            named = view.sees_entry(entry) and view.sees_entry(entry, PARTLY_PRIVATE)
+            if named and entry.action in actions and any(ident in entry.meta.get(key, ()) for key in _CHANGED):
                 yield entry
 
 

@@ -13,6 +13,7 @@ from recollect.stores.audit import TEXTS
 from recollect.stores.integrity import CHANGED, is_intact, log_damage
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing
+from recollect.values.bodies import CONVERSATIONS, REF_CODES
 from recollect.values.errors import InputError
 from recollect.values.filters import belongs_to
 from recollect.values.record import SCHEMA_VERSION, Record, new_id
@@ -60,11 +61,14 @@ def export(view: View, target: Target, progress: Progress | None = None) -> int:
 
 
 def _things(view: View) -> Iterator[Thing]:
-    """What is on the shelves and belongs to nobody else than who sees it here."""
+    """What is on the shelves, can be read, and belongs to nobody else than who sees it here."""
     address = view.address
-    for thing in view.store.shelf(view.place):
+    conversations = {thing.key for thing in view.things(CONVERSATIONS)}
+    for thing in view.things(None):
         if thing.shelf == TEXTS:
             continue  # of the audit log, which stays here
+        if thing.shelf == REF_CODES and thing.body["key"] not in conversations:
+            continue  # its conversation cannot be read, and no import takes a ref code without one
         own = belongs_to(address, thing.account, thing.agent) and address.conversation in (None, thing.parent)
         if own and view.sees(thing):
             yield thing

@@ -41,7 +41,8 @@ def _superseded(view: View, place: Place, ident: str, changes: Mapping[str, Any]
     view.check_private(successor.kind, successor.address.agent)
     (new,) = view.store.put(place, [successor])
     view.store.update(place, [replace(old, superseded_by=new.id)])
-    view.log(place, "revise", f"{REVISED}{new.kind}", before=[old], created=[new.id], changed=[old.id])
+    changes = {"created": [new.id], "changed": [old.id]}
+    view.log(place, "revise", f"{REVISED}{new.kind}", before=[old], concerning=[new], **changes)
     return new
 
 

@@ -132,7 +132,8 @@ def take_back(view: View, place: Place, entry: Entry) -> Entry:
     if _is_lost(entry, before):
         raise ConflictError(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
     _check_untouched(view, place, entry)
-    stored = {record.id for record in store.get(place, [*created, *changed, *gone])}
+    there = store.get(place, [*created, *changed, *gone])
+    stored = {record.id for record in there}
     store.delete(place, [ident for ident in created if ident in stored])
     now = {record.id: record for record in store.get(place, [r.id for r in before.records if r.id in stored])}
     store.update(place, [_as_before(record, now[record.id], entry) for record in before.records if record.id in stored])
@@ -147,6 +148,7 @@ def take_back(view: View, place: Place, entry: Entry) -> Entry:
         place,
         "undo",
         f"undid: {entry.message}",
+        concerning=[*before.records, *there],
         of=entry.id,
         restored=[record.id for record in before.records],
         removed=created,
@@ -155,8 +157,8 @@ def take_back(view: View, place: Place, entry: Entry) -> Entry:
 
 
 def _as_before(before: Record, now: Record, entry: Entry) -> Record:
-    """Where it was told again, the retrievals since were no part of that and stay counted."""
-    if entry.action != "remember":
+    """Where it was told again or restored, that counted as one retrieval. The retrievals since stay counted."""
+    if entry.action not in ("remember", "restore"):
         return before
     count = max(before.access_count, now.access_count - 1)
     return replace(before, access_count=count, accessed_at=now.accessed_at if count else before.accessed_at)

@@ -20,20 +20,18 @@ from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.text.fence import without
 from recollect.values import validation
+from recollect.values.bodies import CONVERSATIONS as SHELF
+from recollect.values.bodies import LONGEST_TITLE, REF_CODES, Status
 from recollect.values.errors import ConflictError, ConversationTransitionError, NotFoundError
 from recollect.values.record import Address, Record, Tier, new_id, parse_time
 from recollect.verbs.archive import memories_text
-from recollect.verbs.forget import REF_CODES
 from recollect.verbs.remember import remember
-from recollect.view import CONVERSATIONS as SHELF
 from recollect.view import View
 
-Status = Literal["active", "idle", "archived"]
 Speaker = Literal["user", "assistant"]
 _NEXT: dict[Status, tuple[Status, ...]] = {"active": ("idle", "archived"), "idle": ("archived",), "archived": ()}
 _LETTERS = string.digits + string.ascii_letters
 _REF_CODE = 11
-_LONGEST_TITLE = 200
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -66,10 +64,10 @@ class Conversations:
         view, place, address = self._view.as_one_change(), self._view.place, self._view.address
         with view.refusing("conversations"):
             view.screen_address()
-            if title:
-                title = validation.label(title, "title", _LONGEST_TITLE)
-                screen(view.preset.secrets, "title", title)
-        room = Channels(view).get(channel or address.channel or DEFAULT)
+            title = validation.or_empty(validation.label, title, "title", LONGEST_TITLE)
+            screen(view.preset.secrets, "title", title)
+            named = "" if channel is None else validation.or_empty(validation.name, channel, "channel")
+        room = Channels(view).get(named or address.channel or DEFAULT)
         ident, now = address.conversation or new_id(), view.now()
         body = {"title": title, "channel_id": room.id, "channel": room.name, "status": "active", "ended_at": None}
         # Two users may call theirs the same, and so may two channels: each has its own.
@@ -106,7 +104,7 @@ class Conversations:
         if status is not None:
             wanted = (validation.choice(status, "status", Status),)
         room = None if channel is None else Channels(self._view).get(channel).id
-        folded = validation.query(contains).casefold()
+        folded = validation.query(contains, "contains").casefold()
         behind = None if after is None else self._thing(after).key
         found: builtins.list[Conversation] = []
         for thing in _shelf(self._view).things(newest_first=True, after=behind):
@@ -176,11 +174,8 @@ class Conversations:
 
     def _thing(self, id: str) -> Thing:
         view, given = self._view, validation.name(id, "conversation")
-        refs = view.store.find(view.place, REF_CODES, [given]) if len(given) == _REF_CODE else []
-        if refs:
-            things = view.store.find(view.place, SHELF, [refs[0].body["key"]])
-        else:
-            things = list(view.store.shelf(view.place, SHELF, parent=given))
+        refs = view.found(REF_CODES, [given]) if len(given) == _REF_CODE else []
+        things = view.found(SHELF, [refs[0].body["key"]]) if refs else list(view.things(SHELF, parent=given))
         own = view.address.account, view.address.agent
         for thing in sorted(things, key=lambda thing: (thing.account, thing.agent) != own):
             if self._sees(thing):

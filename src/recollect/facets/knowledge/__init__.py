@@ -265,7 +265,7 @@ class Knowledge:
             raise InputError("text", f"must be text, not {type(text).__name__}")
         if len(text) > MAX_BYTES:
             raise InputError("text", f"{len(text):,} characters is over the limit of {MAX_BYTES:,}")
-        self._checked("", title, category, status)
+        self._checked("" if source is None else source, title, category, status)
         raw = from_text(text, kind, title or source or "text")
         known = source or title or raw.read().title[:_LONGEST]
         if not known:
@@ -280,7 +280,7 @@ class Knowledge:
             if isinstance(value, str):
                 screen_name(rules, field, value)
         return (
-            validation.label(source, "source", _LONGEST) if source else "",
+            validation.or_empty(validation.label, source, "source", _LONGEST),
             None if title is None else validation.label(title, "title", 200),
             None if category is None else self._category(category),
             None if status is None else validation.choice(status, "status", Status),

@@ -14,6 +14,7 @@ from recollect.stores.port import Checked, Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.text.times import point
 from recollect.values import validation
+from recollect.values.bodies import REF_CODES
 from recollect.values.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
 from recollect.values.filters import Filter, belongs_to
 from recollect.values.record import Address, Record, new_id
@@ -23,8 +24,6 @@ from recollect.verbs.remember.quota import relieve
 from recollect.verbs.revise import ancestors
 from recollect.view import CHANNELS, CONVERSATIONS, View
 
-REF_CODES = "ref_codes"
-"""The shelf of what conversations are called in links."""
 _TRIES = 50
 Talk = tuple[str, str]
 """A conversation, and the channel that it is in."""
@@ -178,6 +177,8 @@ def _unreached(view: View, wish: Forget, erasure: Erasure, damaged: int) -> tupl
 def _unreached_of_owner(view: View, wish: Forget) -> tuple[str, ...]:
     """What a person should know of who is to be erased whole."""
     parts = ["copies made with backup, copy or export before now"]
+    if wish.account is not None and not view.sees_private:
+        parts.append("journals and core memories of agents about the account: this view does not see them")
     if wish.agent is not None:
         parts.append("the agent's name in the audit log, as who made its changes")
     if wish.account is not None:
@@ -417,7 +418,7 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
         # The log names what is gone from undo data or damaged files, too: nobody shall take that for lost.
         ids += sorted(going.get(place, set()) - erasure.sources - set(ids))
         changes = {"deleted": ids, "things_changed": names(things), "parts": parts}
-        entries.append(view.log(place, "erase", message, reason=reason, final=True, **changes))
+        entries.append(view.log(place, "erase", message, reason=reason, concerning=records, final=True, **changes))
     return entries
 
 

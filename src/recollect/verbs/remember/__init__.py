@@ -109,6 +109,7 @@ def _put(
                 "remember",
                 _message(kept, told.changed),
                 told.before,
+                concerning=kept,
                 part_of=whole,
                 created=[record.id for record in kept],
                 changed=list(told.changed) or None,

@@ -135,8 +135,9 @@ def make_room(view: View, place: Place) -> int:
         ]
         if faded:
             with view.store.transaction(place):
-                ids = [record.id for record in reread(view, place, faded)]
+                faded = reread(view, place, faded)
+                ids = [record.id for record in faded]
                 view.store.delete(place, ids, f"relevance below {limit:g}")
                 message = f"removed {memories_text(len(ids))} of a relevance below {limit:g}"
-                view.log(place, "compact", message, deleted=ids)
+                view.log(place, "compact", message, concerning=faded, deleted=ids)
     return view.on_disk.compact(place)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC
-from itertools import islice
+from itertools import count, islice
 from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -17,11 +17,12 @@ from recollect.stores.integrity import is_intact
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.values import validation
-from recollect.values.errors import AccessError, ConflictError, InputError, shown
-from recollect.values.filters import belongs_to
+from recollect.values.errors import AccessError, ConflictError, InputError
+from recollect.values.filters import private_owner
 from recollect.values.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.verbs.archive import memories_text
 from recollect.verbs.export import FORMAT, Progress, Target
+from recollect.verbs.import_.things import ThingCheck, thing_here
 from recollect.verbs.remember.quota import keep_quota
 from recollect.view import View
 
@@ -61,17 +62,20 @@ def import_(view: View, source: Target, progress: Progress | None = None) -> Imp
     with view.refusing("import"), read_from(source) as stream:
         view.screen_address()
         places, ids, successors, damaged = {view.place}, set[str](), dict[str, int](), list[str]()
-        for number, item in enumerate(_items(stream), 1):
+        memories, things = count(1), ThingCheck(view)
+        for item in _items(stream):
             if isinstance(item, _LeftOut):
                 damaged = validation.memory_ids(item.ids)
             elif isinstance(item, Record):
+                number = next(memories)
                 _check(view, item, number)
                 places.add(Place.of(_here(view, item)))
                 ids.add(item.id)
                 if item.superseded_by is not None:
                     successors[item.superseded_by] = number
             else:
-                _check_thing(view, item, number)
+                things.check(item)
+        things.check_links()
         lost = set(damaged) - {record.id for record in view.get(damaged, damaged=True)} if damaged else set[str]()
         for ident in successors.keys() - ids - lost:  # else an import could write the history of what is here already
             raise InputError("source", f"memory {successors[ident]}: superseded_by {ident} is not in the export")
@@ -87,28 +91,33 @@ def import_(view: View, source: Target, progress: Progress | None = None) -> Imp
 def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported:
     """In a transaction."""
     created: dict[Place, list[str]] = {}
+    private: dict[Place, dict[str | None, Record]] = {}
+    """By place and agent one memory that is private to the agent, and under None one that is not private."""
     kept: dict[Place, list[Thing]] = {}
-    count = added = 0
+    total = added = 0
     items = _items(stream)
     while batch := list(islice(items, _BATCH)):
         records = [_here(view, item) for item in batch if isinstance(item, Record)]
         for place, group in by_place(_new(view, records)).items():
             created.setdefault(place, []).extend(record.id for record in view.store.put(place, group))
+            private.setdefault(place, {}).update((private_owner(record), record) for record in group)
             added += len(group)
         for thing in (item for item in batch if isinstance(item, Thing)):
             if not view.store.find(view.place, thing.shelf, [thing.key]):
-                view.store.keep(view.place, thing)
+                view.store.keep(view.place, thing_here(view, thing))
                 kept.setdefault(view.place, []).append(replace(thing, version=0))
-        count += len(records)
+        total += len(records)
         if progress:
-            progress(count)
+            progress(total)
     changed = list(dict.fromkeys([*created, *kept]))
     whole = new_id() if len(changed) > 1 else None
     for place in changed:
         ids, things = created.get(place, []), kept.get(place, [])
         message = f"imported {memories_text(len(ids))}"
-        view.log(place, "import", message, (), things, part_of=whole, created=ids, things_changed=names(things))
-    return Imported(added, count - added)
+        some = private.get(place, {}).values()
+        changes: dict[str, Any] = {"created": ids, "things_changed": names(things)}
+        view.log(place, "import", message, (), things, concerning=some, part_of=whole, **changes)
+    return Imported(added, total - added)
 
 
 @contextmanager
@@ -213,40 +222,6 @@ def _check(view: View, record: Record, number: int) -> None:
         raise InputError("source", f"{where}: {len(record.tags)} tags are over the limit of {tags}")
     if not view.sees_memory(_here(view, record)):
         raise AccessError(f"source: {where} belongs to another agent, account, channel or conversation than this view")
-
-
-_SHELVES: dict[str, set[str]] = {
-    "cases": {"question"},
-    "channels": {"id", "workspace", "name", "description"},
-    "conversations": {"title", "channel_id", "channel", "status", "ended_at", "ref_code"},
-    "jobs": set(),
-    "ref_codes": {"conversation", "key"},
-    "reviews": {"told"},
-    "scratchpad": {"key", "value"},
-}
-"""What an import may put on which shelf: the fields that whoever reads it needs."""
-
-
-def _check_thing(view: View, thing: Thing, number: int) -> None:
-    where = f"thing {number}"
-    screen(view.preset.secrets, "body", render({thing.key: thing.body}))
-    for field in ("shelf", "parent", "account", "agent"):
-        screen_name(view.preset.secrets, field, getattr(thing, field) or "")
-    needed = _SHELVES.get(thing.shelf)
-    if needed is None or not needed <= thing.body.keys():
-        what = f"needs {', '.join(sorted(needed))}" if needed else "is not a shelf of an export"
-        raise InputError("source", f"{where}: {shown(thing.shelf, repr(thing.shelf[:40]))} {what}")
-    try:
-        validation.kind(thing.shelf, "shelf")
-        validation.query(thing.key, "key")
-        validation.metadata(thing.body, "body", validation.MAX_CONTENT_BYTES)
-        for part in ("parent", "account", "agent"):
-            if (name := getattr(thing, part)) is not None:
-                validation.name(name, part)
-    except InputError as error:
-        raise InputError("source", f"{where}: {error}") from None
-    if not (belongs_to(view.address, thing.account, thing.agent) and view.sees(thing)):
-        raise AccessError(f"source: {where} belongs to another agent, account or channel than this view")
 
 
 def _check_fields(record: Record) -> None:
