@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import psycopg
@@ -13,6 +14,8 @@ from support.served import served
 from support.stores import STORES, located, traces
 
 from recollect import ConflictError, Memory, RecollectError, Record
+from recollect.stores import open_store
+from recollect.stores.copying.copy import copy
 from recollect.values.record import MAX_SOURCES
 from recollect.values.validation import MAX_REFERENCES
 from recollect.verbs.forget import Receipt
@@ -302,3 +305,46 @@ def test_a_memory_with_more_references_than_it_can_have_takes_its_sources_along(
     receipt = memory.forget(fact.id, erase=True)
     assert set(receipt.sources) == set(fact.derived_from)
     check_erased(receipt, location)
+
+
+# Copies
+
+
+@pytest.mark.parametrize("how", ["erased", "forgotten before the copy", "killed before it was scrubbed"])
+def test_a_copy_that_is_finished_after_an_erasure_holds_no_trace_of_it(location: str, tmp_path: Path, how: str) -> None:
+    if location.startswith("postgresql"):
+        pytest.skip("a server has a disk of its own")
+    origin = f"ledger:{tmp_path}/origin/memory"
+    lossy = location.startswith("notebook")
+    with Memory(origin, embedder="none") as memory:
+        ident = memory.remember(f"a {WORD} bush").id
+        memory.remember("an ordinary memory that stays")
+        if how.startswith("forgotten"):
+            memory.forget(ident)
+    copy_store(origin, location, lossy, until="Verifying")
+    with Memory(origin, embedder="none") as memory:
+        assert memory.forget(ident, erase=True).erased
+    if how.startswith("killed"):
+        copy_store(origin, location, lossy, until="scrub")
+    copy_store(origin, location, lossy)
+    assert traces(location, WORD.encode()) == []
+    with Memory(location, embedder="none") as memory:
+        assert [record.text for record in memory.list(state=None)] == ["an ordinary memory that stays"]
+
+
+class StoppedError(Exception):
+    pass
+
+
+def copy_store(origin: str, location: str, lossy: bool, until: str = "") -> None:
+    """All of it, or until it comes to a part of its work."""
+
+    def stop(what: object, *_: object) -> None:
+        if until in (what, "scrub"):
+            raise StoppedError
+
+    stopped = pytest.raises(StoppedError) if until else nullcontext()
+    with closing(open_store(origin)) as source, closing(open_store(location)) as target, stopped:
+        if until == "scrub":
+            target.scrub = stop  # type: ignore[attr-defined]
+        copy(source, target, lossy=lossy, progress=None if until == "scrub" else stop)

@@ -399,7 +399,7 @@ class _Copying:
                 self._look_at(place)
             claim = self._claims.claim(self._source, place)
             changed = _changed(self.losses, place)
-            self._pairs[place] = Pair(self._source, self._target, place, changed, claim.written)
+            self._pairs[place] = Pair(self._source, self._target, place, changed, claim.written, self._planned.resumes)
         return self._pairs[place]
 
     def _look_at(self, place: Place) -> None:

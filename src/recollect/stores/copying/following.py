@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.fields import CHANGEABLE
-from recollect.stores.port import Place, Store
+from recollect.stores.port import OnDisk, Place, Store
 from recollect.stores.shelves import Thing
 from recollect.values.errors import InputError, StoreError
 from recollect.values.filters import Filter
@@ -69,15 +69,25 @@ class Sums(msgspec.Struct, frozen=True):
 class Pair:
     """A place, in the store that it is copied from and in the one that it is copied to."""
 
-    def __init__(self, source: Store, target: Store, place: Place, changed: frozenset[str], grown: int) -> None:
+    def __init__(
+        self,
+        source: Store,
+        target: Store,
+        place: Place,
+        changed: frozenset[str],
+        grown: int,
+        has_traces: bool = False,
+    ) -> None:
         """`changed` are the fields of memories that the target is known to change. Nothing of the target is removed
-        unless the source's log has grown beyond `grown`: what else is there was put there by somebody else."""
+        unless the source's log has grown beyond `grown`: what else is there was put there by somebody else. It
+        `has_traces` if something may have been removed from it before."""
         self.source, self.target, self.place = source, target, place
         self._recomputed = "checksum" in changed
         self.renamed = "id" in changed
         self.names: dict[str, str] = {}
         """The ids in the target, where it gives its own."""
         self._grown = grown
+        self.has_traces = has_traces
 
     def expected(self, record: Record) -> Record:
         """A memory of the source as the target should have it."""
@@ -106,9 +116,20 @@ class Pair:
     def follow(self, told: Told) -> None:
         """Make the target the same. The log comes last: as long as it is a part of the source's, nobody else wrote."""
         rest = self._log_behind()
+        self._drop_undo()
         _follow(_Memories(self, told))
         _follow(_Things(self))
         self._append(rest)
+        if self.has_traces and isinstance(self.target, OnDisk):  # the source may have erased what was removed here
+            self.target.scrub(self.place)
+            self.has_traces = False
+
+    def _drop_undo(self) -> None:
+        """What the source can undo no more: it was erased there, or it expired."""
+        ours, theirs = ({undo.seq for undo in store.undo_sizes(self.place)} for store in (self.source, self.target))
+        if gone := sorted(theirs - ours):
+            self.target.forget_before(self.place, seqs=gone)
+            self.has_traces = True
 
     def _log_behind(self) -> Iterator[Entry]:
         """The entries of the source behind those that the target has."""
@@ -256,6 +277,7 @@ class _Memories:
 
     def remove(self, items: list[Record]) -> None:
         self._pair.target.delete(self._pair.place, [record.id for record in items], "not in the source any more")
+        self._pair.has_traces = True
 
     def add(self, items: list[Record]) -> None:
         stored = self._pair.target.put(self._pair.place, items)
@@ -288,6 +310,7 @@ class _Things:
     def amend(self, want: Thing, have: Thing) -> None:
         if _encode(want) != _encode(have):
             self._pair.target.keep(self._pair.place, want, exact=True)
+            self._pair.has_traces = True
 
     def check_removable(self, have: Thing) -> None:
         """Leases and the like come and go without an entry in the log."""
@@ -299,6 +322,7 @@ class _Things:
         with self._pair.target.transaction(self._pair.place):
             for thing in items:
                 self._pair.target.remove(self._pair.place, thing.shelf, [thing.key])
+        self._pair.has_traces = True
 
     def add(self, items: list[Thing]) -> None:
         with self._pair.target.transaction(self._pair.place):
