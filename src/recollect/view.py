@@ -20,7 +20,7 @@ from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
 from recollect.stores.audit import TEXTS, Entry, Text, request_meta
 from recollect.stores.integrity import CHANGED, intact, is_intact, readable
-from recollect.stores.port import NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
+from recollect.stores.port import KNOWLEDGE, NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
 from recollect.stores.sessions import SessionStore
 from recollect.stores.shelves import Thing
 from recollect.text.times import point
@@ -226,11 +226,12 @@ class View(msgspec.Struct, frozen=True):
         return 0 if self.on_disk is None else sum(map(self.on_disk.unsaved, self.places))
 
     def checked_places(self) -> list[Place]:
-        """Where damage concerns this view: where it looks, and for the memory that holds sessions all of them."""
-        if not isinstance(self.store, SessionStore) or "workspace" in self.bound:
+        """Where damage concerns this view: where it looks, the tenant's documents, and all sessions of a ledger."""
+        if "workspace" in self.bound:
             return list(self.places)
-        held = [place for place in self.store.places(self.address.tenant) if not place.hidden]
-        return list(dict.fromkeys([*self.places, *held]))
+        documents = Place(self.address.tenant, KNOWLEDGE)
+        sessions = self.store.places(self.address.tenant) if isinstance(self.store, SessionStore) else []
+        return list(dict.fromkeys([*self.places, documents, *(place for place in sessions if not place.hidden)]))
 
     def told(self, records: Sequence[Record]) -> list[Record]:
         """What was just written, marked where the disk refused it. Writes of a place are saved in their order."""

@@ -126,3 +126,24 @@ def test_a_recall_of_ten_costs_ten_digests(memory: Memory, monkeypatch: pytest.M
     monkeypatch.setattr(Record, "digest", counted)
     assert len(memory.recall("heron", limit=10)) == 10
     assert len(digests) == 10
+
+
+def test_a_changed_passage_of_a_document_is_named(url: str) -> None:
+    with Memory(url) as memory:
+        memory.knowledge.add("# Heron\n\nThe heron is grey.", title="Heron", status="published")
+        memory.remember("something else")
+    if url.startswith("postgresql"):
+        server, _, schema = url.rpartition("schema=")
+        with psycopg.connect(server.rstrip("?&"), autocommit=True) as connection:
+            connection.execute(f"UPDATE {schema}.contents SET text = replace(text, 'grey', 'pink')".encode())
+    else:
+        (file,) = (path for path in Path(url.removeprefix("sqlite:")).rglob("memory.db") if "knowledge" in str(path))
+        script = """import sqlite3, sys
+c = sqlite3.connect(sys.argv[1]); c.execute("UPDATE memories SET text = replace(text, 'grey', 'pink')"); c.commit()"""
+        subprocess.run([sys.executable, "-c", script, str(file)], check=True)
+    with Memory(url) as memory:
+        (damage,) = memory.verify()
+        assert "knowledge" in damage.where
+        assert memory.at(workspace="shop").verify() == []
+        assert memory.knowledge.search("heron") == []
+        assert not memory.doctor().ok

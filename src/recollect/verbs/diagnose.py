@@ -220,10 +220,11 @@ def verify(view: View) -> list[Damage]:
 
 
 def _missing(view: View) -> Iterator[Damage]:
-    """What a store finds by itself: where it is one of files, that is all there is to find."""
+    """What a store finds by itself, and of memories outside the view, which doctor does not read, their checksums."""
     if isinstance(view.store, Checked):
         for place in view.checked_places():
-            yield from (_named(view, place, damage) for damage in view.store.damage(place))
+            found = view.store.damage(place) if place in view.places else damaged(view.store, place)
+            yield from (_named(view, place, damage) for damage in found)
 
 
 def _named(view: View, place: Place, damage: Damage) -> Damage:
