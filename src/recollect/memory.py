@@ -148,7 +148,8 @@ class Memory:
         )
         self._owner = replace(view, sources=(*own_sources(view), *further))
         if isinstance(opened, HasIntents):
-            opened.intents.finish = partial(finish, self._owner)
+            # Without models: whatever holds the store, such as a write that waits, must not hold these.
+            opened.intents.finish = partial(finish, replace(view, embedding=None, llm=None, sources=()))
         self._defaults = said.address()
         self._view = self._owner.at(**self._defaults) if self._defaults else self._owner
         # What is done to whole workspaces is not about whoever the file names.

@@ -24,8 +24,8 @@ _ENTRIES = f"SELECT {', '.join(_ENTRY)} FROM {{t}}audit WHERE {{here}} AND seq"
 _UNDO = ("seq", "before", "things")
 _BEFORE = "SELECT before, things FROM {t}undo WHERE {here} AND seq = ?"
 _UNDOS = "SELECT seq FROM {t}undo WHERE {here} ORDER BY seq"
-_SIZES = """SELECT seq, a.at, length(before) + coalesce(length(things), 0)
-    FROM {t}undo u JOIN {t}audit a USING ({here_columns}seq) WHERE {here} ORDER BY seq"""
+_SIZES = "SELECT seq, length(before) + coalesce(length(things), 0) FROM {t}undo WHERE {here} ORDER BY seq"
+_TIMES = "SELECT seq, at FROM {t}audit WHERE {here} AND seq >= ?"
 _FORGET = "DELETE FROM {t}undo WHERE {here} AND seq = ?"
 
 
@@ -106,7 +106,9 @@ class AuditTable:
             raise self.tables.unreadable(place, f"what audit entry {seq} replaced", error) from error
 
     def undo_sizes(self, place: Place) -> list[UndoSize]:
-        return [UndoSize(seq, from_micros(at), size) for seq, at, size in self._rows(place, _SIZES)]
+        sizes = self._rows(place, _SIZES)
+        times = dict(self._rows(place, _TIMES, sizes[0][0])) if sizes else {}
+        return [UndoSize(seq, from_micros(times[seq]), size) for seq, size in sizes if seq in times]
 
     def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
         for (seq,) in self._rows(place, _UNDOS):
