@@ -164,8 +164,9 @@ def embed(view: View, wait: bool, progress: Callable[[int], object] | None) -> i
         raise ModelError("there is no model; run `recollect models pull`, or give an embedder")
     places = [view.place, *_reserved(view)]
     if not wait:
+        missing = sum(map(embedding.missing, places))  # before the worker makes some of them
         view.new_in(*places)
-        return sum(map(embedding.missing, places))
+        return missing
     made = 0
     for place in places:
         made += embedding.finish(place, lambda number, before=made: progress and progress(before + number))
