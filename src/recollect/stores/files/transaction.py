@@ -141,7 +141,10 @@ class Transaction(Scope[Mapping[Place, Opened]]):
                 opened.writer.end(error or problem)
                 self._inside.places.pop(place, None)
                 del self._mine[place]
-            except Exception as failure:  # it has let go of the place; after an interrupt `abandon` does
+            except (
+                RecollectError,
+                OSError,
+            ) as failure:  # it has let go of the place; after an interrupt `abandon` does
                 self._inside.places.pop(place, None)
                 del self._mine[place]
                 problem = problem or failure

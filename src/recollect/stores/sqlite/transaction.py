@@ -9,7 +9,7 @@ from recollect.stores.port import Place, in_order
 from recollect.stores.scope import Scope
 from recollect.stores.sqlite.memories import Memories
 from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError
-from recollect.values.errors import StoreError
+from recollect.values.errors import RecollectError, StoreError
 
 if TYPE_CHECKING:
     from recollect.stores.sqlite.folder import SqliteFolder
@@ -91,7 +91,7 @@ class Writing(Scope[Memories]):
             try:
                 inside[place].end(error or problem)
                 del inside[place]
-            except Exception as failure:  # it has let go of the place; after an interrupt `abandon` does
+            except RecollectError as failure:  # it has let go of the place; after an interrupt `abandon` does
                 del inside[place]
                 problem = problem or failure
             except BaseException as failure:
