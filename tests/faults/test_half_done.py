@@ -11,6 +11,7 @@ import pytest
 from support.stores import STORES, located
 
 from recollect import Memory, RecollectError
+from recollect.memory import view_of
 from recollect.stores.intents import FOLDER
 
 PAIR = [{"content": "in the workspace"}, {"content": "in the account", "tier": "account"}]
@@ -137,4 +138,21 @@ def test_where_the_second_commit_fails_nothing_is_there(
         assert contents(memory) == before
         memory.remember_many(PAIR)
         assert len(contents(memory)) == 4
+    assert not list(tmp_path.rglob(FOLDER))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "postgresql"])
+def test_what_others_have_built_on_stays_and_the_record_goes(kind: str, tmp_path: Path) -> None:
+    location = located(kind, tmp_path / "memory")
+    with Memory(location, embedder="none") as memory:
+        memory.remember_many([{"content": "kept here"}, {"content": "kept for the account", "tier": "account"}])
+    assert killed_at_commit(location, pair, 2)
+    with Memory(location, embedder="none") as memory:
+        store: Any = view_of(memory).store
+        store.intents.finish = None  # as one that has not noticed yet
+        (half,) = [record for record in memory.list() if str(record.content).startswith("in the")]
+        memory.revise(half.id, content="built on")
+    with Memory(location, embedder="none") as memory:
+        assert "built on" in contents(memory)
+        memory.remember("the next call works")
     assert not list(tmp_path.rglob(FOLDER))

@@ -119,6 +119,17 @@ def test_a_change_of_two_places_is_done_whole_after_a_kill_between_them(
     assert sorted(stored) == ["begin", "begin", "here", "of the account"]
 
 
+def test_what_somebody_undid_after_a_kill_is_not_done_again(serve: Start, tmp_path: Path) -> None:
+    store = f"{tmp_path}/m"
+    key, body = headers(store), {"content": "Ada likes heliotrope"}
+    sent_to_the_dying(serve, store, key, "POST", "/memories", body)
+    url, _ = serve(store)
+    assert plain.post(f"{url}/v1/undo", json={}, headers=key).status_code == 200
+    again = plain.post(f"{url}/v1/memories", json=body, headers={**key, "idempotency-key": "/memories"})
+    assert again.status_code == 409
+    assert plain.get(f"{url}/v1/memories", headers=key).json() == []
+
+
 @pytest.mark.parametrize("erase", [False, True])
 @pytest.mark.parametrize("kind", ["", "ledger:", "notebook:"])
 def test_a_person_is_forgotten_whole_after_a_kill_between_two_places(

@@ -181,11 +181,11 @@ class Answers:
         for whole, expected in parts.items():
             if sum(entry.meta.get("part_of") == whole for entry in entries) < expected:
                 return True
-        return bool(entries) and all(self._is_undone(entry, tenant) for entry in entries)
+        return bool(entries) and all(self._is_unfinished(entry, tenant) for entry in entries)
 
-    def _is_undone(self, entry: Entry, tenant: str) -> bool:
+    def _is_unfinished(self, entry: Entry, tenant: str) -> bool:
         return any(
-            other.action == "undo" and other.meta.get("of") == entry.id
+            other.meta.get("unfinished") and other.meta.get("of") == entry.id  # not what somebody wanted undone
             for place in self._store.places(tenant)
             for other in self._store.entries(place, about=entry.id)
         )

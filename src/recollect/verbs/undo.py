@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -125,7 +126,7 @@ def _last(latest: list[Change]) -> Change:
     return own if own[1].meta.get("after", 0) >= shared[1].seq else shared
 
 
-def take_back(view: View, place: Place, entry: Entry) -> Entry:
+def take_back(view: View, place: Place, entry: Entry, **meta: Any) -> Entry:
     store = view.store
     before = store.before(place, entry.seq) or Before([], [])
     created, changed, gone, _ = (entry.meta.get(key, []) for key in CHANGES)
@@ -153,6 +154,7 @@ def take_back(view: View, place: Place, entry: Entry) -> Entry:
         restored=[record.id for record in before.records],
         removed=created,
         things_restored=names(before.things),
+        **meta,
     )
 
 

@@ -141,10 +141,8 @@ class Transaction(Scope[Mapping[Place, Opened]]):
                 opened.writer.end(error or problem)
                 self._inside.places.pop(place, None)
                 del self._mine[place]
-            except (
-                RecollectError,
-                OSError,
-            ) as failure:  # it has let go of the place; after an interrupt `abandon` does
+            except (RecollectError, OSError) as failure:
+                # It has let go of the place itself; after an interrupt `abandon` does.
                 self._inside.places.pop(place, None)
                 del self._mine[place]
                 problem = problem or failure
