@@ -1,20 +1,16 @@
-"""Records to rows and back, and filters to SQL, for every store of tables. Made from the table of fields."""
+"""Records to rows and back, for every store of tables. Made from the table of fields."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from recollect.stores.fields import FIELDS, Field
-from recollect.stores.port import After, By, Order, Place
-from recollect.values.filters import ANY_OF, PRIVATE_KINDS, SAME, WALLED, Filter
+from recollect.stores.port import Place
 from recollect.values.record import Address, Record, from_micros, to_micros
-
-if TYPE_CHECKING:
-    from recollect.stores.tables.engine import Dialect
 
 COLUMNS = [*(field.sql for field in FIELDS), "text", "data"]
 """Of a memory, in the order of `to_values` and `to_record`."""
@@ -122,119 +118,3 @@ def _to_record(place, row):
 def text_key(text: str) -> int:
     """The number that a text is found by, the same in every process."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
-
-
-def condition(where: Filter, dialect: Dialect) -> tuple[str, list[Any]]:
-    """The filter as SQL over `memories m`, with its parameters. Which place it is comes besides."""
-    clauses: list[str] = []
-    values: list[Any] = []
-
-    def add(clause: str, *parameters: Any) -> None:
-        clauses.append(clause.replace("?", dialect.mark))
-        values.extend(parameters)
-
-    _visibility(where, add)
-    _state(where, add)
-    for condition_name, column in {"tiers": "tier", **ANY_OF}.items():
-        if wanted := getattr(where, condition_name):
-            add(f"m.{column} IN ({', '.join('?' * len(wanted))})", *wanted)
-    for column in SAME:
-        if (value := getattr(where, column)) is not None:
-            add(f"m.{column} = ?", value)
-    if where.since is not None:
-        add("m.created_at >= ?", to_micros(where.since))
-    if where.until is not None:
-        add("m.created_at < ?", to_micros(where.until))
-    if where.min_importance is not None:
-        add("m.importance >= ?", where.min_importance)
-    _tags(where, dialect, add)
-    return " AND ".join(clauses) or "TRUE", values
-
-
-def _visibility(where: Filter, add: Any) -> None:
-    view = where.seen_from
-    if view.agent is not None:
-        add("(m.agent IS NULL OR m.agent = ?)", view.agent)
-    if view.account is not None:
-        add("(m.account IS NULL OR m.account = ?)", view.account)
-    if view.channel is not None:
-        add(f"(m.tier NOT IN ({', '.join('?' * len(WALLED))}) OR m.channel = ?)", *WALLED, view.channel)
-    if where.hides_private:
-        add(f"(m.agent IS NULL OR m.kind NOT IN ({', '.join('?' * len(PRIVATE_KINDS))}))", *PRIVATE_KINDS)
-    if view.conversation is not None:
-        add("(m.tier != 'conversation' OR m.conversation = ?)", view.conversation)
-
-
-def _state(where: Filter, add: Any) -> None:
-    if where.state is None:
-        return
-    if where.state == "superseded":
-        add("m.superseded_by IS NOT NULL")
-        return
-    add("m.superseded_by IS NULL")
-    if where.state == "archived":
-        add("m.archived_at IS NOT NULL")
-        return
-    add("m.archived_at IS NULL")
-    if where.state == "expired":
-        add("m.expires_at <= ?", to_micros(where.now))
-    else:
-        add("(m.expires_at IS NULL OR m.expires_at > ?)", to_micros(where.now))
-
-
-def _tags(where: Filter, dialect: Dialect, add: Any) -> None:
-    has, values = dialect.tag, dialect.tag_values
-    for tag in where.tags:
-        add(has, *values(tag))
-    if where.any_tags:
-        add(f"({' OR '.join([has] * len(where.any_tags))})", *(v for tag in where.any_tags for v in values(tag)))
-    for tag in where.without_tags:
-        add(f"NOT {has}", *values(tag))
-
-
-# Scans and counts
-
-ORDERS: dict[Order, tuple[str, str, str]] = {
-    "oldest": ("m.created_at, m.seq", ">", "m.created_at, m.seq"),
-    "newest": ("m.created_at, m.seq", "<", "m.created_at DESC, m.seq DESC"),
-    "importance": ("m.importance, m.created_at, m.seq", ">", "m.importance, m.created_at, m.seq"),
-}
-"""What a scan compares with where it stands, how, and how it sorts."""
-GROUPS: dict[By, str] = {
-    "kind": "m.kind",
-    "tier": "m.tier",
-    "agent": "coalesce(m.agent, '')",
-    "state": """CASE WHEN m.superseded_by IS NOT NULL THEN 'superseded' WHEN m.archived_at IS NOT NULL THEN 'archived'
-        WHEN m.expires_at <= {now} THEN 'expired' ELSE 'live' END""",
-}
-"""What is counted by. How vectors and speakers are told is the store's own."""
-_BEYOND = 1 << 62
-
-
-class Edge(NamedTuple):
-    """Where a scan of one place goes on."""
-
-    after: After
-    seq: int | None = None
-    """The number of that memory, if it is here."""
-    behind: bool = False
-    """Whether what is equal to it in the order came before."""
-
-
-def edges(seqs: Sequence[int | None], after: After | None) -> list[Edge | None]:
-    """Where to go on in each place, by the number that the last memory has there. Of equals, those of an earlier place
-    came before."""
-    if after is None:
-        return [None] * len(seqs)
-    holder = next((number for number, seq in enumerate(seqs) if seq is not None), -1)
-    return [Edge(after, seq, number < holder) for number, seq in enumerate(seqs)]
-
-
-def behind(fields: Sequence[str], order: Order, edge: Edge | None) -> list[Any]:
-    """The values that a scan begins behind."""
-    first, last = (_BEYOND, -_BEYOND) if order == "newest" else (-_BEYOND, _BEYOND)
-    if edge is None:
-        return [first] * len(fields)
-    seq = edge.seq if edge.seq is not None else last if edge.behind else first
-    values = {"importance": edge.after.importance, "created_at": to_micros(edge.after.created_at), "seq": seq}
-    return [values[field] for field in fields]

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from datetime import datetime
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from recollect.values.record import Address, Lifetime, Record, Role, State, Tier
+from recollect.values.record import (
+    COMPARE,
+    OPPOSITE,
+    STATE_TESTS,
+    Address,
+    Lifetime,
+    Operator,
+    Record,
+    Role,
+    State,
+    Tier,
+)
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -43,58 +54,46 @@ class Filter(msgspec.Struct, frozen=True):
     hides_private: bool = False
     """Whether agents' journals and core memories are left out."""
 
+    def comparisons(self) -> list[Comparison]:
+        """What the fields of a memory are compared with. What a view sees, and tags, come besides."""
+        given = ((condition, getattr(self, condition.name)) for condition in CONDITIONS)
+        compared = [Comparison(c.field, c.operator, value) for c, value in given if value is not None and value != ()]
+        return compared if self.state is None else [*compared, *state_comparisons(self.state, self.now)]
+
     def matches(self, record: Record) -> bool:
         """What a store's own search must agree with."""
-        return self.meets()(record)
+        return self.matcher()(record)
 
-    def meets(self) -> Callable[[Record], bool]:
+    def matcher(self) -> Callable[[Record], bool]:
         """The conditions as one function, made quick for many records: only those that were given are asked."""
-        asks = [*self._field_conditions(), *self._time_conditions()]
+        tests = [_test(each) for each in self.comparisons() if each.field not in PLACED]
+        if self.hides_private:
+            tests.append(lambda record: not is_private(record))
         if self.tags or self.any_tags or self.without_tags:
-            tagged = _known(self.has_tags)
-            asks.append(lambda record: tagged(record.tags))
-        if (state := self.state) is not None:
-            now = self.now
-            asks.append(lambda record: record.state(now) == state)
-        allowed: Callable[[tuple[Address, Tier]], bool] = lambda who: self.allows(*who)  # noqa: E731
-        may = _known(allowed)
-        asks.append(lambda record: may((record.address, record.tier)))
+            tagged = _cached(self.has_tags)
+            tests.append(lambda record: tagged(record.tags))
+        may = _cached(self.address_matcher())
+        tests.append(lambda record: may((record.address, record.tier)))
 
-        def meets(record: Record) -> bool:
-            for ask in asks:  # noqa: SIM110 - twice as fast as all()
-                if not ask(record):
+        def matches(record: Record) -> bool:
+            for test in tests:  # noqa: SIM110 - twice as fast as all()
+                if not test(record):
                     return False
             return True
 
-        return meets
+        return matches
 
-    def _field_conditions(self) -> list[Callable[[Record], bool]]:
-        asks: list[Callable[[Record], bool]] = []
-        for condition, field in ANY_OF.items():
-            if values := frozenset(getattr(self, condition)):
-                value_of = attrgetter(field)
-                asks.append(lambda record, value_of=value_of, values=values: value_of(record) in values)
-        if (least := self.min_importance) is not None:
-            asks.append(lambda record: record.importance >= least)
-        if self.hides_private:
-            asks.append(lambda record: not is_private(record))
-        return asks
+    def address_matcher(self) -> Callable[[tuple[Address, Tier]], bool]:
+        """Whether memories at an address and of a tier may be seen, and are meant."""
+        placed = [each for each in self.comparisons() if each.field in PLACED]
 
-    def _time_conditions(self) -> list[Callable[[Record], bool]]:
-        asks: list[Callable[[Record], bool]] = []
-        if (since := self.since) is not None:
-            asks.append(lambda record: record.created_at >= since)
-        if (until := self.until) is not None:
-            asks.append(lambda record: record.created_at < until)
-        return asks
+        def allows(who: tuple[Address, Tier]) -> bool:
+            address, tier = who
+            return visible_at(self.seen_from, address, tier) and all(
+                each.holds(tier if each.field == "tier" else getattr(address, each.field)) for each in placed
+            )
 
-    def allows(self, address: Address, tier: Tier) -> bool:
-        """Whether a memory at this address may be seen, and is meant."""
-        return (
-            visible_at(self.seen_from, address, tier)
-            and (not self.tiers or tier in self.tiers)
-            and all(getattr(self, part) in (None, getattr(address, part)) for part in SAME)
-        )
+        return allows
 
     def has_tags(self, tags: tuple[str, ...]) -> bool:
         return (
@@ -104,24 +103,90 @@ class Filter(msgspec.Struct, frozen=True):
         )
 
 
-ANY_OF = {
-    "kinds": "kind",
-    "roles": "role",
-    "sources": "source",
-    "lifetimes": "lifetime",
-    "superseded_by": "superseded_by",
-}
-"""Conditions that name several values, one of which a field must have."""
-SAME = ("conversation", "channel", "agent", "account")
-"""Conditions that are parts of the address."""
+class Condition(NamedTuple):
+    """A condition of a filter: the field of a memory that it looks at, and how they are compared."""
 
-WALLED: tuple[Tier, ...] = ("channel", "conversation")
-"""Tiers that another channel does not see."""
+    name: str
+    field: str
+    operator: Operator
+
+
+CONDITIONS = (
+    Condition("tiers", "tier", "among"),
+    Condition("kinds", "kind", "among"),
+    Condition("roles", "role", "among"),
+    Condition("sources", "source", "among"),
+    Condition("lifetimes", "lifetime", "among"),
+    Condition("superseded_by", "superseded_by", "among"),
+    Condition("conversation", "conversation", "equal"),
+    Condition("channel", "channel", "equal"),
+    Condition("agent", "agent", "equal"),
+    Condition("account", "account", "equal"),
+    Condition("since", "created_at", "at_least"),
+    Condition("until", "created_at", "below"),
+    Condition("min_importance", "importance", "at_least"),
+)
+PLACED = frozenset(("tier", "conversation", "channel", "agent", "account"))
+"""Fields that are the tier or a part of the address: many memories share them."""
+
+
+class Comparison(NamedTuple):
+    """One field of a memory, and what it is compared with. SQL and the masks of resident copies are made from these."""
+
+    field: str
+    operator: Operator
+    value: Any
+
+    def holds(self, value: Any) -> bool:
+        return COMPARE[self.operator](value, self.value)
+
+
+def _test(comparison: Comparison) -> Callable[[Record], bool]:
+    compare, wanted, value_of = COMPARE[comparison.operator], comparison.value, attrgetter(comparison.field)
+    if comparison.operator == "among":
+        wanted = frozenset(wanted)
+    return lambda record: compare(value_of(record), wanted)
+
+
+def state_comparisons(state: State, now: datetime) -> list[Comparison]:
+    """A memory is in the first state of `STATE_TESTS` whose test holds, and live if none does."""
+    compared: list[Comparison] = []
+    for other, field, operator in STATE_TESTS:
+        if other == state:
+            return [*compared, Comparison(field, operator, now)]
+        compared.append(Comparison(field, OPPOSITE[operator], now))
+    return compared
+
+
+class Wall(NamedTuple):
+    """What a part of an address keeps from views that are bound to another value of it."""
+
+    part: str
+    tiers: tuple[Tier, ...]
+    """Which memories stand behind it; all if there are none here."""
+    shared: bool
+    """Whether memories without a value are on both sides."""
+
+    def is_open(self, bound: str | None, value: str | None, tier: Tier) -> bool:
+        return (
+            bound is None
+            or value == bound
+            or (self.shared and value is None)
+            or bool(self.tiers and tier not in self.tiers)
+        )
+
+
+WALLS = (
+    Wall("agent", (), True),
+    Wall("account", (), True),
+    Wall("channel", ("channel", "conversation"), False),
+    Wall("conversation", ("conversation",), False),
+)
 
 V = TypeVar("V", bound=Hashable)
 
 
-def _known(ask: Callable[[V], bool]) -> Callable[[V], bool]:
+def _cached(ask: Callable[[V], bool]) -> Callable[[V], bool]:
     """Many records have the same: each value is asked about once."""
     known: dict[V, bool] = {}
 
@@ -140,9 +205,7 @@ def has_tag(tags: tuple[str, ...], wanted: str) -> bool:
 
 def may_see(view: Address, account: str | None, agent: str | None) -> bool:
     """Whether a view sees what belongs to this account and agent: its own, and what belongs to nobody."""
-    return (view.agent is None or agent is None or agent == view.agent) and (
-        view.account is None or account is None or account == view.account
-    )
+    return view.agent in (None, agent or view.agent) and view.account in (None, account or view.account)
 
 
 def belongs_to(view: Address, account: str | None, agent: str | None) -> bool:
@@ -177,7 +240,5 @@ def visible_at(view: Address, address: Address, tier: Tier) -> bool:
     return (
         address.tenant == view.tenant
         and (tier == "account" or address.workspace == view.workspace)
-        and may_see(view, address.account, address.agent)
-        and (tier not in WALLED or view.channel is None or address.channel == view.channel)
-        and (tier != "conversation" or view.conversation is None or address.conversation == view.conversation)
+        and all(wall.is_open(getattr(view, wall.part), getattr(address, wall.part), tier) for wall in WALLS)
     )

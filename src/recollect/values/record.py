@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import random
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, ClassVar, Literal, get_args
 
@@ -29,6 +30,26 @@ TIERS: tuple[Tier, ...] = get_args(Tier)
 ROLES: tuple[Role, ...] = get_args(Role)
 LIFETIMES: tuple[Lifetime, ...] = get_args(Lifetime)
 STATES: tuple[State, ...] = get_args(State)
+
+Operator = Literal["among", "equal", "at_least", "below", "set", "unset", "passed", "ahead"]
+"""How a field of a memory is compared with a value. The last four are about fields that may be None."""
+COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
+    "among": lambda field, values: field in values,
+    "equal": operator.eq,
+    "at_least": operator.ge,
+    "below": operator.lt,
+    "set": lambda field, _: field is not None,
+    "unset": lambda field, _: field is None,
+    "passed": lambda field, now: field is not None and field <= now,
+    "ahead": lambda field, now: field is None or field > now,
+}
+OPPOSITE: dict[Operator, Operator] = {"set": "unset", "passed": "ahead"}
+STATE_TESTS: tuple[tuple[State, str, Operator], ...] = (
+    ("superseded", "superseded_by", "set"),
+    ("archived", "archived_at", "set"),
+    ("expired", "expires_at", "passed"),
+)
+"""A memory is in the first state whose test holds for the field, and live if none does."""
 
 
 class Address(msgspec.Struct, frozen=True, gc=False):
@@ -100,12 +121,9 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return unpack(self.embedding) if self.embedding is not None else None
 
     def state(self, now: datetime) -> State:
-        if self.superseded_by is not None:
-            return "superseded"
-        if self.archived_at is not None:
-            return "archived"
-        if self.expires_at is not None and self.expires_at <= now:
-            return "expired"
+        for state, field, test in STATE_TESTS:
+            if COMPARE[test](getattr(self, field), now):
+                return state
         return "live"
 
     def digest(self) -> str:

@@ -162,7 +162,7 @@ class Book:
 
     def matching(self, where: Filter, order: Order, resume: Resume | None = None) -> list[Record]:
         """Without content, in order. Equals are in the order of storing, and the newest in its exact reverse."""
-        meets = where.meets()
+        meets = where.matcher()
         records = [record for row in self.rows() if meets(record := self.stub(row))]
         if order == "importance":
             records.sort(key=lambda record: (record.importance, record.created_at))
@@ -182,7 +182,7 @@ class Book:
             "embedded": lambda row: "no" if row.vector is None else "yes",
             "speaker": lambda row: speakers(row.record.id),
         }
-        asked, meets = [ways[name] for name in by], where.meets()
+        asked, meets = [ways[name] for name in by], where.matcher()
         return (tuple(way(row) for way in asked) for row in self.rows() if meets(row.record))
 
     def damage(self) -> list[Damage]:

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from recollect.stores.port import Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.admin.nearest import nearest_sql, vectors_of
-from recollect.stores.postgres.memories import embedded_as, halves
+from recollect.stores.postgres.memories import halves
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.tables import DIALECT
 from recollect.stores.resident.snapshot import Block, Seen
-from recollect.stores.rows import condition
 from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
+from recollect.stores.tables.conditions import condition
 from recollect.stores.tables.engine import Statement
+from recollect.stores.tables.memories import embedded_as
 from recollect.text.query import TextQuery
 from recollect.text.segment import fold
 from recollect.text.terms import word_pattern
@@ -150,7 +151,7 @@ def _search(sessions: Runner, place: Place, ask: Ask, nearest: str | None) -> Sh
         return None
     asked = words.queries(place, ask.words)
     whole: Whole | None = None
-    if nearest is not None and ask.vector is not None and nearest == embedded_as(ask.model or "", ask.vector):
+    if nearest is not None and ask.vector is not None and nearest == embedded_as(ask.model or "", len(ask.vector) // 4):
         required, whole = _narrowed(sessions, place, ask, required, asked, nearest)
     shortlist = _shortlist(sessions, place, ask, required, asked)
     if shortlist is None or whole is None:
@@ -194,7 +195,7 @@ def _parts(
     distance, vectors = "NULL::float8", ""
     if ask.vector is not None and ask.model is not None and sessions.facts_of(place.tenant).vectors:
         distance, vectors = "v.v OPERATOR({v}.<#>) %(vector)s::{v}.halfvec", _VECTORS
-        values |= {"vector": halves(ask.vector), "model": embedded_as(ask.model, ask.vector)}
+        values |= {"vector": halves(ask.vector), "model": embedded_as(ask.model, len(ask.vector) // 4)}
     if required is not None:
         values["required"] = list(required)
     parts = {"s": "{s}", "distance": distance, "vectors": vectors, "clause": clause}

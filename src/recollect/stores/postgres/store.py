@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.runtime import forking, imports
-from recollect.stores.port import After, By, Damage, Order, Place
+from recollect.stores.port import Damage, Place
 from recollect.stores.postgres.connections import PATIENCE, Location
 from recollect.stores.postgres.memories import Memories, tables
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.sessions import Runner, Sessions
 from recollect.stores.postgres.statements import place_of, workspace_of
-from recollect.stores.postgres.tables import PostgresTables
 from recollect.stores.postgres.tenants.servers import Servers
 from recollect.stores.postgres.work import Work, Writing
 from recollect.stores.scope import Scope
 from recollect.stores.tables.audit import AuditTable
+from recollect.stores.tables.memories import MemoryTable
 from recollect.stores.tables.shelves import ShelfTable
 from recollect.stores.touches import Touched
 from recollect.stores.write_timer import timer
 from recollect.values.errors import InputError, StoreError
-from recollect.values.filters import Filter
 from recollect.values.record import Record
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _WRITTEN = "SELECT entries FROM {s}.places WHERE tenant = %s AND workspace = %s"
 _USED = "memories > 0 OR things > 0 OR entries > 0"
 
 
-class Postgres(AuditTable, ShelfTable):
+class Postgres(MemoryTable, AuditTable, ShelfTable):
     """One server. Any number of processes and threads may share it; nothing of it is kept in memory."""
 
     def __init__(self, location: str, replica_url: str | None = None, servers: Mapping[str, str] | None = None) -> None:
@@ -44,7 +43,7 @@ class Postgres(AuditTable, ShelfTable):
         self._home = Sessions(Location.of(f"postgresql:{location}" if location.startswith("//") else location), replica)
         self._sessions: Runner = self._home if servers is None else Servers(self._home, _others(servers))
         self._memories = Memories(self._sessions)
-        self.tables = PostgresTables(self._sessions)
+        self.tables = self._memories.tables
         forking.watch(self)
 
     def after_fork(self) -> None:
@@ -68,12 +67,6 @@ class Postgres(AuditTable, ShelfTable):
             self._memories.put(work, place, records)
         return records
 
-    def get(self, place: Place, ids: Sequence[str]) -> list[Record]:
-        return self._memories.get(place, ids)
-
-    def with_texts(self, place: Place, texts: Sequence[str]) -> list[Record]:
-        return self._memories.with_texts(place, texts)
-
     def update(self, place: Place, records: Sequence[Record]) -> None:
         if records:
             with self._writing(place) as work:
@@ -93,31 +86,11 @@ class Postgres(AuditTable, ShelfTable):
         """Write the counted retrievals of all places. False if some could not be written."""
         return self._memories.settle_all()
 
-    def scan(
-        self,
-        where: Filter,
-        *,
-        order: Order = "oldest",
-        after: After | None = None,
-        limit: int | None = None,
-        whole: bool = True,
-    ) -> Iterator[Record]:
-        return self._memories.scan(where, order, after, limit, whole)
-
-    def count(self, where: Filter, by: Sequence[By] = ()) -> dict[tuple[str, ...], int]:
-        return self._memories.count(where, by)
-
     def search(self, ask: Ask) -> list[Shortlist]:
         imports.load("recollect.stores.postgres.search")
         from recollect.stores.postgres.search import search
 
         return search(self._sessions, ask)
-
-    def ids_like(self, place: Place, part: str, limit: int) -> list[str]:
-        return self._memories.ids_like(place, part, limit)
-
-    def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
-        return self._memories.lacking(place, model, dimensions, limit)
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and place in self.places(place.tenant):

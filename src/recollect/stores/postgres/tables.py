@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recollect.stores.audit import Entry
@@ -10,7 +10,9 @@ from recollect.stores.port import Place
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import rows_of, workspace_of
 from recollect.stores.postgres.work import Work, Writing
+from recollect.stores.rows import COLUMNS
 from recollect.stores.tables.engine import Dialect, Rows, Statement, What
+from recollect.stores.touches import Touches
 from recollect.values.errors import CorruptionError
 
 _TAG = """EXISTS (SELECT 1 FROM {s}.tags t WHERE t.tenant = m.tenant AND t.workspace = m.workspace AND t.tag = ?
@@ -34,12 +36,20 @@ def _with_nul(text: str) -> str:
     return text.replace("\x010", "\0").replace("\x011", "\x01") if "\x01" in text else text
 
 
+BESIDE = ("tags", "refs", "derived_from", "metadata", "checksum", "schema_version", "text", "data")
+"""Columns of a memory that are in the table `contents`."""
+_SELECT = ", ".join(f"c.{name}" if name in BESIDE else f"m.{name}" for name in COLUMNS)
+_LEAN = _SELECT.replace("c.text, c.data", "NULL, NULL")
+_JOINED = "FROM {t}memories m JOIN {t}contents c USING (tenant, workspace, seq)"
+
 DIALECT = Dialect(
     mark="%s",
     prefix="{s}.",
     here="tenant = %s AND workspace = %s",
     here_columns=("tenant", "workspace"),
     here_values=_where,
+    whole=f"SELECT {_SELECT}, e.vector, e.model {_JOINED} LEFT JOIN {{t}}embeddings e USING (tenant, workspace, seq)",
+    lean=f"SELECT {_LEAN}, NULL::bytea, NULL {_JOINED}",
     tag=_TAG,
     tag_values=_tag_values,
     meta_has="strpos(meta, ?) > 0",
@@ -48,17 +58,19 @@ DIALECT = Dialect(
     from_text=_with_nul,
     more_of_entry=("folded",),
     more_of_undo=("at",),
+    lists=True,
 )
 
 
 class PostgresTables:
     dialect = DIALECT
 
-    def __init__(self, sessions: Runner) -> None:
+    def __init__(self, sessions: Runner, touches: Mapping[Place, Touches]) -> None:
         self._sessions = sessions
+        self.touches = touches
 
     def rows(self, place: Place, sql: str, values: Sequence[Any] = ()) -> Rows:
-        return self._sessions.rows(place.tenant, sql, values)
+        return self._sessions.rows(place.tenant, sql, values, binary=True)
 
     def writing(self, place: Place) -> Writing:
         return self._sessions.writing((place,), steps=1)

@@ -17,13 +17,22 @@ from numpy.typing import NDArray
 
 from recollect.stores.resident.snapshot import NEVER, Block, Seen
 from recollect.text.speakers import speaker
-from recollect.values.filters import ANY_OF, PRIVATE_KINDS, Filter
-from recollect.values.record import EPOCH, Address, Tier, to_micros
+from recollect.values.filters import PLACED, PRIVATE_KINDS, Comparison, Filter
+from recollect.values.record import EPOCH, Address, Operator, Tier, to_micros
 
 _GROWTH = 1.125
 """Copies are cheap beside vectors that nobody uses."""
 _FILTERS = 4
 """Filters whose answers are kept. Most questions are put with the same few."""
+
+_NUMBERS = {"created_at": "created", "expires_at": "expires"}
+"""Columns whose fields have another name."""
+_COMPARE: dict[Operator, Any] = {
+    "at_least": np.greater_equal,
+    "below": np.less,
+    "passed": np.less_equal,
+    "ahead": np.greater,
+}
 
 _ARRAYS: dict[str, Any] = {
     "key": np.int64,
@@ -408,32 +417,27 @@ class Columns:
 
     def mask(self, where: Filter) -> NDArray[np.bool_]:
         """Which positions a filter sees: what `Filter.matches` says of each."""
-        mask = self.column("alive") & self.who.table(lambda who: where.allows(*who))[self.column("who")]
-        archived, superseded = self.column("archived"), self.column("superseded_by") != 0
-        expired = self.column("expires") <= to_micros(where.now)
-        if where.state == "live":
-            mask &= ~(archived | superseded | expired)
-        elif where.state == "expired":
-            mask &= expired & ~(archived | superseded)
-        elif where.state == "archived":
-            mask &= archived & ~superseded
-        elif where.state == "superseded":
-            mask &= superseded
+        mask = self.column("alive") & self.who.table(where.address_matcher())[self.column("who")]
+        for comparison in where.comparisons():
+            if comparison.field not in PLACED:
+                mask &= self._compared(comparison)
         if where.hides_private:
             owned = self.who.table(lambda who: who[0].agent is not None)[self.column("who")]
             mask &= ~(owned & self.kinds.table(PRIVATE_KINDS.__contains__)[self.column("kind")])
-        for condition, name in ANY_OF.items():
-            if wanted := frozenset(getattr(where, condition)):
-                mask &= self._codes[name].table(wanted.__contains__)[self.column(name)]
         if where.tags or where.any_tags or where.without_tags:
             mask &= self.tags.table(where.has_tags)[self.column("tags")]
-        if where.since is not None:
-            mask &= self.column("created") >= to_micros(where.since)
-        if where.until is not None:
-            mask &= self.column("created") < to_micros(where.until)
-        if where.min_importance is not None:
-            mask &= self.column("importance") >= where.min_importance
         return mask
+
+    def _compared(self, comparison: Comparison) -> NDArray[np.bool_]:
+        """Which positions a comparison of one field holds for."""
+        field, operator, value = comparison
+        if field == "archived_at":
+            archived = self.column("archived")
+            return archived if operator == "set" else ~archived
+        if (codes := self._codes.get(field)) is not None:
+            return codes.table(comparison.holds)[self.column(field)]
+        number = value if field == "importance" else to_micros(value)
+        return _COMPARE[operator](self.column(_NUMBERS.get(field, field)), number)
 
     @property
     def _codes(self) -> dict[str, Codes]:

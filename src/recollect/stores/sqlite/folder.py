@@ -6,8 +6,8 @@ import os
 import threading
 import time
 import weakref
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -27,10 +27,8 @@ from recollect.stores.paths import (
     there,
     unreadable,
 )
-from recollect.stores.port import NO_SETTINGS, After, By, Damage, Order, Place, Settings
+from recollect.stores.port import NO_SETTINGS, Damage, Place, Settings
 from recollect.stores.resident.cache import Copies
-from recollect.stores.rows import Edge, edges
-from recollect.stores.scans import merged
 from recollect.stores.scope import end_left
 from recollect.stores.sqlite.memories import SOON, Memories
 from recollect.stores.sqlite.opening import ADVICE, BUSY_SECONDS, MovedError, create, moves
@@ -38,10 +36,11 @@ from recollect.stores.sqlite.rows import DIALECT
 from recollect.stores.sqlite.transaction import Writing
 from recollect.stores.tables.audit import AuditTable
 from recollect.stores.tables.engine import Rows, Statement, What
+from recollect.stores.tables.memories import MemoryTable, prove_speakers, unprove_speakers
 from recollect.stores.tables.shelves import ShelfTable
+from recollect.stores.touches import Touches
 from recollect.stores.write_timer import timer
 from recollect.values.errors import CorruptionError, StoreError
-from recollect.values.filters import Filter
 from recollect.values.record import Record, new_id
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ _TRIES = 100
 """How often a read begins anew."""
 
 
-class SqliteFolder(AuditTable, ShelfTable):
+class SqliteFolder(MemoryTable, AuditTable, ShelfTable):
     """Isolation by files: `root/<tenant>/account.db` and `root/<tenant>/workspaces/<workspace>/memory.db`.
 
     Any number of processes and threads may share the folder. A file is opened when it is first used.
@@ -73,6 +72,7 @@ class SqliteFolder(AuditTable, ShelfTable):
     def _forget_handles(self) -> None:
         self._lock = threading.Lock()
         self._handles: OrderedDict[Place, Memories] = OrderedDict()
+        self.touches: dict[Place, Touches] = {}
         self._most = open_files() // _FILES_EACH
         self.residents: Copies[Memories, Resident] = Copies()
         self._alive: weakref.WeakSet[Memories] = weakref.WeakSet()
@@ -150,7 +150,7 @@ class SqliteFolder(AuditTable, ShelfTable):
         path = self._path(place)
         while there(path) if new else _used(path):
             with suppress(MovedError):  # dropped by another process, and perhaps begun anew
-                return Memories(path, place)
+                return Memories(path, place, self.touches.setdefault(place, Touches()))
         return None
 
     def creating(self, place: Place) -> Memories:
@@ -184,17 +184,8 @@ class SqliteFolder(AuditTable, ShelfTable):
     def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
         with Writing(self, (place,), len(records)) as handle:
             handle.put(records)
+            self.run(place, prove_speakers(self, place, records))
         return records
-
-    def get(self, place: Place, ids: Sequence[str]) -> list[Record]:
-        handle = self._handles.get(place)
-        if handle is not None and handle.fresh() and not self.thread.places:  # what `_read` does, for most calls
-            with suppress(MovedError):
-                return handle.get(ids)
-        return self._read(place, lambda handle: handle.get(ids), [])
-
-    def with_texts(self, place: Place, texts: Sequence[str]) -> list[Record]:
-        return self._read(place, lambda handle: handle.with_texts(texts), [])
 
     def update(self, place: Place, records: Sequence[Record]) -> None:
         with Writing(self, (place,)) as handle:
@@ -202,7 +193,7 @@ class SqliteFolder(AuditTable, ShelfTable):
 
     def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
         with Writing(self, (place,)) as handle:
-            handle.delete(ids)
+            self.run(place, unprove_speakers(self, place, handle.delete(ids)))
 
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
         with suppress(StoreError):
@@ -216,53 +207,6 @@ class SqliteFolder(AuditTable, ShelfTable):
             with suppress(StoreError):
                 handle.settle()
         return not any(handle.touches and not handle.closed for handle in handles)
-
-    def scan(
-        self,
-        where: Filter,
-        *,
-        order: Order = "oldest",
-        after: After | None = None,
-        limit: int | None = None,
-        whole: bool = True,
-    ) -> Iterator[Record]:
-        places = Place.seen_by(where)
-        seqs = [None if after is None else self._seq(place, after.id) for place in places]
-        begins = zip(places, edges(seqs, after), strict=True)
-        streams = [self._scan(place, where, order, edge, limit, whole) for place, edge in begins]
-        return merged(streams, order, limit)
-
-    def _seq(self, place: Place, ident: str) -> int | None:
-        return self._read(place, lambda handle: handle.seq(ident), None)
-
-    def _scan(
-        self, place: Place, where: Filter, order: Order, edge: Edge | None, limit: int | None, whole: bool
-    ) -> Iterator[Record]:
-        """Goes on where it was if the file was closed for others meanwhile."""
-        last: Record | None = None
-        given = 0
-        while handle := self._existing(place):
-            try:
-                for record in handle.scan(where, order, edge, limit, whole):
-                    last, given = record, given + 1
-                    yield record
-                return
-            except MovedError:
-                if last is not None:
-                    edge = Edge(After.of(last))
-                limit, given = limit and limit - given, 0
-                if limit == 0:
-                    return
-
-    def count(self, where: Filter, by: Sequence[By] = ()) -> dict[tuple[str, ...], int]:
-        counts: Counter[tuple[str, ...]] = Counter()
-        for place in Place.seen_by(where):
-            if tuple(by) == ("speaker",):
-                names = self._resident(place, lambda resident: resident.speakers(where), dict[str, int]())
-                counts.update({(name,): number for name, number in names.items()})
-            else:
-                counts.update(self._read(place, lambda handle: handle.count(where, by), {}))
-        return dict(counts)
 
     def search(self, ask: Ask) -> list[Shortlist]:
         answers = [
@@ -283,12 +227,6 @@ class SqliteFolder(AuditTable, ShelfTable):
             return answer
 
         return self._read(place, read, nothing)
-
-    def ids_like(self, place: Place, part: str, limit: int) -> list[str]:
-        return self._read(place, lambda handle: handle.ids_like(part, limit), [])
-
-    def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
-        return self._resident(place, lambda resident: resident.lacking(model, dimensions, limit), [])
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and self._existing(place):
@@ -328,8 +266,8 @@ class SqliteFolder(AuditTable, ShelfTable):
         self,
         place: Place,
         statements: Sequence[Statement],
-        what: What,
-        keys: Iterable[Sequence[Any]],
+        what: What = "memory",
+        keys: Iterable[Sequence[Any]] = (),
         wait: bool = True,
     ) -> list[Rows]:
         execute = self.inside()[place].writer.execute

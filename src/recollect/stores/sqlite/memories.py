@@ -3,63 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import apsw
 
 from recollect.stores.audit import Entry
-from recollect.stores.integrity import CHANGED, is_intact, log_damage
+from recollect.stores.integrity import CHANGED, is_intact
 from recollect.stores.intents import Part
-from recollect.stores.port import By, Damage, Order, Place
-from recollect.stores.rows import GROUPS, ORDERS, UNREADABLE, Edge, behind, text_key, to_changes, to_record
+from recollect.stores.port import Damage, Place
+from recollect.stores.rows import UNREADABLE, to_changes, to_record
 from recollect.stores.sqlite.database import Database
 from recollect.stores.sqlite.opening import MovedError
-from recollect.stores.sqlite.rows import INSERT, SELECT, UPDATE, condition, indexed, to_row
+from recollect.stores.sqlite.rows import DIALECT, INSERT, UPDATE, indexed, to_row
 from recollect.stores.sqlite.turns import Settling
+from recollect.stores.tables.memories import Name, embedded_as, id_exists, no_memory
 from recollect.stores.touches import Touched, Touches
-from recollect.values.errors import ConflictError, CorruptionError, NotFoundError, StoreError
-from recollect.values.filters import Filter
+from recollect.values.errors import CorruptionError, StoreError
 from recollect.values.record import Record, to_micros
 
 _PAGE = 500
-SOME = 400
-"""Ids in one statement."""
 SOON = 0.25
-"""Seconds that what can be made up for waits for a writer."""
+"""Lock timeout in seconds for writes that can be deferred (retrievals, vectors)."""
 
-# Subselects, not LEFT JOIN: reading one memory by id is four times faster that way.
-_WITH_EMBEDDING = f"""SELECT {SELECT}, (SELECT vector FROM embeddings e WHERE e.seq = m.seq),
-    (SELECT model FROM embeddings e WHERE e.seq = m.seq) FROM memories m"""
-_WITHOUT_CONTENT = f"SELECT {SELECT}, NULL, NULL FROM memories m".replace("m.text, m.data", "NULL, NULL")
-_GET = f"{_WITH_EMBEDDING} WHERE m.id = ?"
-# Answered from the index of ids alone, without reading a memory.
-_IDS_LIKE = """SELECT id FROM memories WHERE id = ? OR substr(id, 1, ?) = ? OR substr(id, ?) = ?
-    ORDER BY id <> ?1, id LIMIT ?"""
 _CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)"
 _MOST_CHANGES = 20_000
 """Rows of `changed` from which the older half is dropped. A copy in memory that is further behind is made anew."""
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
-_NAME = "INSERT INTO texts (key, seq) VALUES (?, ?)"
-_NAMED = f"""{_WITH_EMBEDDING} WHERE m.seq IN (SELECT seq FROM texts WHERE key IN ({{}})) AND m.text IN ({{}})
-    AND m.superseded_by IS NULL AND m.archived_at IS NULL ORDER BY m.seq"""
 _EMBED = "INSERT OR REPLACE INTO embeddings (seq, model, vector) VALUES (?, ?, ?)"
-_EMBED_ID = "INSERT OR REPLACE INTO embeddings (seq, model, vector) SELECT seq, ?, ? FROM memories WHERE id = ?"
+_EMBEDDED = "UPDATE memories SET embedded = ? WHERE id = ? RETURNING seq"
 _TOUCH = "UPDATE memories SET access_count = access_count + ?, accessed_at = max(accessed_at, ?) WHERE id = ?"
-_GROUPS: dict[By, str] = {
-    **GROUPS,
-    "embedded": "CASE WHEN EXISTS (SELECT 1 FROM embeddings e WHERE e.seq = m.seq) THEN 'yes' ELSE 'no' END",
-}
+_DELETED = "SELECT seq, coalesce(segmented, text), conversation, named FROM memories WHERE id = ?"
 
 
 class Memories(Database):
     """`put`, `update`, `delete` and `embed` are called in a transaction."""
 
-    def __init__(self, path: str, place: Place) -> None:
+    def __init__(self, path: str, place: Place, touches: Touches) -> None:
         self.place = place
-        self.touches = Touches()
+        self.touches = touches
         self._written: Mapping[str, Touched] = {}
         self._entries_before: int | None = None
         """How many audit entries there were before those of the open transaction; None if it has none."""
@@ -77,11 +60,9 @@ class Memories(Database):
         try:
             execute(INSERT, row)
         except apsw.ConstraintError:
-            raise _exists(record.id) from None
+            raise id_exists(record.id) from None
         seq = self.writer.last_insert_rowid()
         execute(_INDEX, (seq, indexed(row)))
-        if record.address.conversation is None:
-            execute(_NAME, (text_key(record.text), seq))
         if record.embedding is not None:
             execute(_EMBED, (seq, record.embedding_model, record.embedding))
 
@@ -94,10 +75,9 @@ class Memories(Database):
         except apsw.ConstraintError as error:
             stored = {row[1]: self.row("SELECT seq FROM memories WHERE id = ?", (row[1],)) for row in rows}
             for ident in (row[1] for row in rows if stored[row[1]] not in (None, row[:1])):
-                raise _exists(ident) from None
+                raise id_exists(ident) from None
             raise self.problem(apsw.CorruptError(str(error))) from error
         many(_INDEX, [(row[0], indexed(row)) for row in rows])
-        many(_NAME, [(text_key(r.text), seq) for seq, r in enumerate(records, first) if r.address.conversation is None])
         if embeddings := [
             (seq, record.embedding_model, record.embedding)
             for seq, record in enumerate(records, first)
@@ -109,87 +89,30 @@ class Memories(Database):
         execute = self.writer.execute
         for record in records:
             if execute(UPDATE, to_changes(record)).fetchone() is None:
-                raise _missing(record.id)
+                raise no_memory(record.id)
 
     def embed(self, model: str, vectors: Mapping[str, bytes]) -> None:
-        self.writer.executemany(_EMBED_ID, [(model, vector, ident) for ident, vector in vectors.items()])
-
-    def delete(self, ids: Sequence[str]) -> None:
         execute = self.writer.execute
+        for ident, vector in vectors.items():
+            if (row := execute(_EMBEDDED, (embedded_as(model, len(vector) // 4), ident)).fetchone()) is not None:
+                execute(_EMBED, (row[0], model, vector))
+
+    def delete(self, ids: Sequence[str]) -> set[Name]:
+        """The names that turns among them begin with."""
+        execute = self.writer.execute
+        names: set[Name] = set()
         for ident in ids:
-            row = execute("SELECT seq, coalesce(segmented, text), text FROM memories WHERE id = ?", (ident,)).fetchone()
+            row = execute(_DELETED, (ident,)).fetchone()
             if row is None:
-                raise _missing(ident)
-            seq, words, text = row
+                raise no_memory(ident)
+            seq, words, conversation, name = row
+            if conversation is not None and name is not None:
+                names.add(Name(conversation, name))
             execute(_UNINDEX, (seq, words))
-            execute("DELETE FROM texts WHERE key = ? AND seq = ?", (text_key(text), seq))
             execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
             execute("DELETE FROM memories WHERE seq = ?", (seq,))
         self.touches.drop(ids)
-
-    def get(self, ids: Sequence[str]) -> list[Record]:
-        if len(ids) == 1:
-            row = self.row(_GET, (ids[0],))
-            return [] if row is None else self._records([row])
-        ids, rows = list(dict.fromkeys(ids)), list[tuple[Any, ...]]()
-        for at in range(0, len(ids), SOME):
-            some = ids[at : at + SOME]
-            rows += self.rows(f"{_WITH_EMBEDDING} WHERE m.id IN ({marks(some)})", some)
-        return self._records(rows)
-
-    def with_texts(self, texts: Sequence[str]) -> list[Record]:
-        rows: list[tuple[Any, ...]] = []
-        for at in range(0, len(texts), SOME):
-            some = texts[at : at + SOME]
-            rows += self.rows(_NAMED.format(marks(some), marks(some)), (*map(text_key, some), *some))
-        return self._records(rows)
-
-    def scan(
-        self, where: Filter, order: Order, edge: Edge | None, limit: int | None, whole: bool = True
-    ) -> Iterator[Record]:
-        """Page by page, so that no read transaction stays open while the caller works."""
-        clause, values = condition(where)
-        key, beyond, way = ORDERS[order]
-        fields = key.replace("m.", "").split(", ")
-        columns = _WITH_EMBEDDING if whole else _WITHOUT_CONTENT
-        sql = (
-            f"SELECT {key}, {columns.removeprefix('SELECT ')} WHERE ({key}) {beyond} ({marks(fields)}) "
-            f"AND {clause} ORDER BY {way} LIMIT ?"
-        )
-        if edge is not None and edge.seq is None and not edge.behind:
-            edge = edge._replace(seq=self.seq(edge.after.id))
-        begin: Sequence[Any] = behind(fields, order, edge)
-        left = limit
-        while left is None or left > 0:
-            try:
-                page = self.rows(sql, (*begin, *values, min(_PAGE, left or _PAGE)))
-            except MovedError:
-                if self.closed:
-                    raise
-                return  # nothing is left to be seen
-            yield from self._records([row[len(fields) :] for row in page])
-            if len(page) < _PAGE:
-                return
-            begin = page[-1][: len(fields)]
-            left = left and left - len(page)
-
-    def ids_like(self, part: str, limit: int) -> list[str]:
-        return [ident for (ident,) in self.rows(_IDS_LIKE, (part, len(part), part, -len(part), part, limit))]
-
-    def seq(self, ident: str) -> int | None:
-        row = self.row("SELECT seq FROM memories WHERE id = ?", (ident,))
-        return row[0] if row else None
-
-    def _records(self, rows: Sequence[Sequence[Any]]) -> list[Record]:
-        """Rows with their embeddings, and the retrievals that are not written yet. One that cannot be read is left
-        out, with a line in the log."""
-        records: list[Record] = []
-        for row in rows:
-            try:
-                records.append(to_record(self.place, row))
-            except UNREADABLE as error:
-                log_damage(self.place, f"{self.path}, memory {row[0]}", f"cannot be read: {error}")
-        return [self.touches.onto(record) for record in records] if self.touches else records
+        return names
 
     def touch(self, ids: Sequence[str], at: datetime) -> None:
         """Kept in memory and written along with the next change, or after a while if nobody else writes then."""
@@ -249,16 +172,6 @@ class Memories(Database):
             "ALTER TABLE things RENAME TO dropped_things"
         )
 
-    def count(self, where: Filter, by: Sequence[By]) -> dict[tuple[str, ...], int]:
-        clause, values = condition(where)
-        fields = [_GROUPS[field].format(now=to_micros(where.now)) for field in by]
-        grouped = f" GROUP BY {', '.join(str(n + 1) for n in range(len(fields)))}" if fields else ""
-        rows = self.rows(
-            f"SELECT {''.join(f'{field}, ' for field in fields)}count(*) FROM memories m WHERE {clause}{grouped}",
-            values,
-        )
-        return {row[:-1]: row[-1] for row in rows if row[-1]}
-
     def size(self) -> int:
         return _size(self.path) + _size(self.path + "-wal")
 
@@ -284,7 +197,7 @@ class Memories(Database):
         found += [Damage(ident, "is missing from the text index") for (ident,) in missing]
         for (seq,) in self.rows("SELECT seq FROM memories"):
             try:
-                for row in self.rows(f"{_WITH_EMBEDDING} WHERE m.seq = ?", (seq,)):
+                for row in self.rows(f"{DIALECT.whole} WHERE m.seq = ?", (seq,)):
                     record = to_record(self.place, row)
                     if not is_intact(record):
                         found.append(Damage(record.id, CHANGED))
@@ -293,18 +206,6 @@ class Memories(Database):
         if found and not self.current():  # it may have been looked at beside the log of another file
             raise MovedError
         return found
-
-
-def marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _exists(ident: str) -> ConflictError:
-    return ConflictError(f"a memory with the id {ident} exists already")
-
-
-def _missing(ident: str) -> NotFoundError:
-    return NotFoundError(f"there is no memory {ident}")
 
 
 def _size(path: str) -> int:

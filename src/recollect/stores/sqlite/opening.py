@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from recollect.runtime import forking
-from recollect.stores.rows import text_key
+from recollect.stores.rows import UNREADABLE, text_key
 from recollect.stores.scope import Scope
+from recollect.stores.tables.memories import name_in, speaker_of
 from recollect.values.errors import (
     ConcurrencyError,
     ConflictError,
@@ -25,7 +27,7 @@ from recollect.values.errors import (
     StoreError,
     UnreadableError,
 )
-from recollect.values.record import new_id
+from recollect.values.record import EPOCH, Address, Record, new_id
 
 BUSY_SECONDS = 10.0
 APPLICATION_ID = 0x7265636C  # "recl"
@@ -48,9 +50,36 @@ def schema_of(connection: Any) -> int:
     return connection.pragma("user_version")
 
 
+def _speaker(role: Any, metadata: Any) -> str:
+    return speaker_of(_recalled(role, metadata, ""))
+
+
+def _name(text: Any, metadata: Any) -> str | None:
+    return name_in(_recalled(None, metadata, text))
+
+
+def _recalled(role: Any, metadata: Any, text: Any) -> Record:
+    """As much of a memory in a conversation as tells who speaks."""
+    try:
+        fields = msgspec.json.decode(metadata, type=dict[str, Any]) if metadata else {}
+    except UNREADABLE:
+        fields = {}
+    address = Address(conversation="any")
+    return Record("", address, "conversation", "", text, 0.0, EPOCH, EPOCH, role=role, metadata=fields)
+
+
+_OF_COLUMNS: dict[str, tuple[Any, int]] = {
+    "text_key": (text_key, 1),
+    "speaker_of": (_speaker, 2),
+    "name_in": (_name, 2),
+}
+"""Functions by which migrations fill new columns, and how many arguments each takes."""
+
+
 def migrate(connection: Any) -> None:
     """Each migration and its number in one transaction; a second process waits and finds it done."""
-    connection.create_scalar_function("text_key", text_key, 1, deterministic=True)
+    for name, (function, arguments) in _OF_COLUMNS.items():
+        connection.create_scalar_function(name, function, arguments, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number, script in enumerate(_MIGRATIONS, 1):

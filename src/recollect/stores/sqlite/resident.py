@@ -20,12 +20,12 @@ from recollect.stores.resident.snapshot import NEVER
 from recollect.stores.rows import UNREADABLE
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.stores.sqlite.match import match_entry, match_expression
-from recollect.stores.sqlite.memories import SOME, Memories, marks
+from recollect.stores.sqlite.memories import Memories
 from recollect.stores.sqlite.opening import MovedError
+from recollect.stores.tables.conditions import marks
 from recollect.text.query import TextQuery
 from recollect.text.speakers import HEAD
 from recollect.text.terms import word_pattern
-from recollect.values.filters import Filter
 from recollect.values.record import Address
 
 # The text itself stays where it is: its beginning tells who speaks, and its length how much a neighbour may lend.
@@ -40,6 +40,8 @@ _VECTORS = "SELECT seq, vector FROM embeddings WHERE model = ? AND length(vector
 _BLOCK = 10_000
 """Rows in memory at a time while columns are filled."""
 _VECTOR_BLOCK = 1000
+_SOME = 400
+"""Numbers in one statement."""
 
 T = TypeVar("T")
 _strings = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -80,14 +82,6 @@ class Resident:
         dimensions = 0 if ask.vector is None else len(ask.vector) // 4
         with self._current(ask.model if dimensions else None, dimensions) as columns:
             return resident_shortlist(self._handle.place, columns, ask, self._postings, self._required)
-
-    def lacking(self, model: str, dimensions: int, limit: int) -> list[str]:
-        with self._current(model, dimensions) as columns:
-            return columns.missing(dimensions, limit)
-
-    def speakers(self, where: Filter) -> dict[str, int]:
-        with self._current(None, 0) as columns:
-            return columns.seen(where).speakers()
 
     @contextmanager
     def _current(self, model: str | None, dimensions: int) -> Generator[Columns]:
@@ -241,4 +235,4 @@ def _who(place: Place, tier: Any, *address: str | None) -> tuple[Address, Any]:
 
 
 def _shares(keys: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (keys[start : start + SOME] for start in range(0, len(keys), SOME))
+    return (keys[start : start + _SOME] for start in range(0, len(keys), _SOME))

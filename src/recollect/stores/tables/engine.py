@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol
 
 from recollect.stores.audit import Entry
 from recollect.stores.port import Place
+from recollect.stores.touches import Touches
 from recollect.values.errors import CorruptionError
 
 Rows = list[tuple[Any, ...]]
@@ -39,6 +40,10 @@ class Dialect(NamedTuple):
     """The columns that it compares, which stand first in every table."""
     here_values: Callable[[Place], tuple[str, ...]]
     """Their values."""
+    whole: str
+    """SELECT … FROM …: the columns of a memory with its vector and the name of the model, from `memories m`."""
+    lean: str
+    """The same without content and vector, which are NULL."""
     tag: str
     """The condition that a memory has a tag, or one below it."""
     tag_values: Callable[[str], tuple[str, ...]]
@@ -53,6 +58,20 @@ class Dialect(NamedTuple):
     to_text: Callable[[str], str] = str
     """A text as a column takes it, and back."""
     from_text: Callable[[str], str] = str
+    lists: bool = False
+    """Whether one value can be a list."""
+
+    @property
+    def most_values(self) -> int:
+        """How many values one statement may compare with."""
+        return 1 << 30 if self.lists else 400
+
+    def among(self, column: str, values: Sequence[Any]) -> str:
+        """The condition that a column has one of these values."""
+        return f"{column} = ANY(?)" if self.lists else f"{column} IN ({', '.join('?' * len(values))})"
+
+    def among_values(self, values: Sequence[Any]) -> Sequence[Any]:
+        return (list(values),) if self.lists else values
 
 
 @lru_cache(maxsize=1024)
@@ -75,6 +94,11 @@ class Tables(Protocol):
 
     @property
     def dialect(self) -> Dialect: ...
+
+    @property
+    def touches(self) -> Mapping[Place, Touches]:
+        """Retrievals that are counted but not written yet, by place."""
+        ...
 
     def rows(self, place: Place, sql: str, values: Sequence[Any] = ()) -> Rows:
         """No rows where nothing was ever stored."""

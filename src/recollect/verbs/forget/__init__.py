@@ -284,7 +284,7 @@ def _is_anothers(address: Address, wish: Forget) -> bool:
 
 
 def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Callable[[Record], bool]:
-    asks = [(where.meets(), chosen) for where, chosen in choices]
+    asks = [(where.matcher(), chosen) for where, chosen in choices]
     return lambda record: any(chosen(record) and ask(record) for ask, chosen in asks)
 
 

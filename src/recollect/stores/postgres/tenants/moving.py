@@ -466,7 +466,7 @@ class Mover:
         with sessions.writing([place]) as work:
             there = "SELECT FROM {s}.audit WHERE tenant = %s AND workspace = '' AND id = %s"
             if not work.execute(there, (self.tenant, self._move)).rowcount:
-                AuditTable(PostgresTables(sessions)).append(place, entry)
+                AuditTable(PostgresTables(sessions, {})).append(place, entry)
 
 
 def _unlike(tenant: str, tables: Iterable[str]) -> CorruptionError:
