@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.common import Clock
 from support.ledger_files import Files, entry
 
 from recollect import Memory
+from recollect.stores.files.index import PlaceIndex
 
 
 @pytest.fixture
@@ -57,17 +56,17 @@ def test_sessions_without_the_tag_are_not_even_opened(
         f"birds.{name}": {name} for name in ("ann", "bob", "cy")
     }
     opened: set[str] = set()
-    really = os.open
+    really = PlaceIndex.refresh
 
-    def recording(path: Any, *arguments: Any, **options: Any) -> int:
-        opened.add(os.fspath(path))
-        return really(path, *arguments, **options)
+    def recording(index: PlaceIndex) -> None:
+        opened.add(str(index.place.workspace))
+        really(index)
 
-    monkeypatch.setattr(os, "open", recording)
+    monkeypatch.setattr(PlaceIndex, "refresh", recording)
     with three:
         (hit,) = three.sessions.search({"tags": ["birds.bob"]})
         assert hit.memory.content == "an owl of bob"
-        assert {Path(path).parent.name for path in opened if path.endswith("memory.jsonl")} == {"bob"}
+        assert opened - {"None"} == {"bob"}
         assert len(three.sessions.search({"tags": ["birds"]})) == 3
 
 

@@ -54,7 +54,7 @@ def test_the_folder_is_laid_out_as_in_the_document(files: Files) -> None:
     assert document <= found
     # What the document has no word for is in the session's folder too.
     more = {f"sessions/s/{name}.jsonl" for name in ("audit", "undo", "changes", "vectors", "shelves")}
-    assert found - document <= {*more, "sessions/s/metadata.bak", "indices/lock"}
+    assert found - document <= {*more, "sessions/s/metadata.bak", "sessions/s/index.db", "indices/lock"}
     assert all(json.loads(line) for path in files.session().glob("*.jsonl") for line in path.read_text().splitlines())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from support.common import Clock
 from support.ledger_files import NOW, Files, checksum, entry
 
 from recollect import DiskFullError, InputError, Memory, SizeLimitError
+from recollect.stores.files.index import PlaceIndex
+from recollect.values.record import Record
 
 LIMIT = 52_428
 """Of a session in these tests, in bytes: 0.05 MB."""
@@ -166,16 +168,16 @@ def test_what_is_read_and_refused_at_the_limit_costs_no_entry(files: Files, cloc
         assert used(files) <= LIMIT
 
 
-def preads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Where files are read from, from now on."""
-    read: list[int] = []
-    really = os.pread
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The entries that are read from the index, from now on."""
+    read: list[str] = []
+    really = PlaceIndex.load
 
-    def recording(fd: int, size: int, offset: int) -> bytes:
-        read.append(offset)
-        return really(fd, size, offset)
+    def recording(index: PlaceIndex, ids: Sequence[str]) -> list[Record]:
+        read.extend(ids)
+        return really(index, ids)
 
-    monkeypatch.setattr(os, "pread", recording)
+    monkeypatch.setattr(PlaceIndex, "load", recording)
     return read
 
 
@@ -190,7 +192,7 @@ def test_the_entries_used_last_are_cached(
         memory.sessions.get("s", ids[0])
         for ident in ids[1 : others + 1]:
             memory.sessions.get("s", ident)
-        read = preads(monkeypatch)
+        read = loads(monkeypatch)
         found = memory.sessions.get("s", ids[0])
         assert found is not None
         assert found.content == "0"
@@ -206,7 +208,7 @@ def test_the_entry_that_was_not_used_for_longest_makes_room(
         a, b, c = memory.sessions.add_many("s", [entry("a"), entry("b"), entry("c")])
         for ident in (a, b, a, c):
             memory.sessions.get("s", ident)
-        read = preads(monkeypatch)
+        read = loads(monkeypatch)
         memory.sessions.get("s", a)
         assert len(read) == 0
         memory.sessions.get("s", b)

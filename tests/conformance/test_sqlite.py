@@ -10,31 +10,31 @@ from hypothesis import settings
 
 from recollect.conformance import StoreConformance, StoreMachine
 from recollect.stores.port import Store
-from recollect.stores.sqlite.folder import SqliteFolder
+from recollect.stores.sqlite.store import SqliteStore
 
 
-class TestSqliteFolder(StoreConformance):
+class TestSqliteStore(StoreConformance):
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
         return tmp_path / "memory"
 
     @pytest.fixture
     def store(self, folder: Path) -> Iterator[Store]:
-        with closing(SqliteFolder(folder)) as store:
+        with closing(SqliteStore(folder)) as store:
             yield store
 
     @pytest.fixture
     def reopen(self, folder: Path) -> Callable[[], Store]:
-        return lambda: SqliteFolder(folder)
+        return lambda: SqliteStore(folder)
 
 
 class SqliteMachine(StoreMachine):
     def fresh(self) -> Store:
         self.folder = TemporaryDirectory()
-        return SqliteFolder(self.folder.name)
+        return SqliteStore(self.folder.name)
 
     def reopen(self, store: Store) -> Store:
-        return SqliteFolder(self.folder.name)
+        return SqliteStore(self.folder.name)
 
     def teardown(self) -> None:
         super().teardown()

@@ -11,18 +11,18 @@ import pytest
 
 from recollect import ConcurrencyError
 from recollect.conformance.samples import NOW, PLACE, sample
-from recollect.stores.sqlite.folder import SqliteFolder
+from recollect.stores.sqlite.store import SqliteStore
 from recollect.values.record import pack
 
 
-def flushing(store: SqliteFolder) -> int:
+def flushing(store: SqliteStore) -> int:
     """SQLite's setting inside a transaction: 2 is FULL, 1 is NORMAL."""
     with store.transaction(PLACE):
         return store.inside()[PLACE].writer.pragma("synchronous")
 
 
 def test_a_write_is_flushed_whatever_was_written_without_a_flush_before(tmp_path: Path) -> None:
-    with closing(SqliteFolder(tmp_path)) as store:
+    with closing(SqliteStore(tmp_path)) as store:
         (record,) = store.put(PLACE, [sample("a heron")])
         assert flushing(store) == 2
         store.embed(PLACE, "m", {record.id: pack([1.0])})

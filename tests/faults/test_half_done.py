@@ -61,21 +61,27 @@ def killed_at_commit(location: str, change: Callable[[Memory], Any], commit: int
 
 def _die_at(memory: Memory, commit: int) -> None:
     """In this process: end it just before a file is committed for the second, third … time."""
-    from recollect.stores.files.writer import Writer
-    from recollect.stores.sqlite.memories import Memories
-
     seen = 0
-    for owner in (Memories, Writer):
-        plain: Any = owner.end
+    owner = _committing(memory)
+    plain: Any = owner.end
 
-        def end(self: Any, error: BaseException | None, plain: Any = plain) -> None:
-            nonlocal seen
-            seen += error is None
-            if seen == commit:
-                os._exit(9)
-            plain(self, error)
+    def end(self: Any, error: BaseException | None) -> None:
+        nonlocal seen
+        seen += error is None
+        if seen == commit:
+            os._exit(9)
+        plain(self, error)
 
-        owner.end = end
+    owner.end = end
+
+
+def _committing(memory: Memory) -> Any:
+    """The class whose objects commit the places of a memory."""
+    from recollect.stores.files.index import PlaceIndex
+    from recollect.stores.sqlite.place_file import PlaceFile
+    from recollect.stores.sqlite.store import SqliteStore
+
+    return PlaceFile if isinstance(memory._view.store, SqliteStore) else PlaceIndex
 
 
 @pytest.mark.parametrize("commit", [1, 2, 3])
@@ -112,8 +118,6 @@ def test_killed_between_two_commits_it_is_taken_back_or_done_to_its_end(
 def test_where_the_second_commit_fails_nothing_is_there(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.stores.files.writer import Writer
-    from recollect.stores.sqlite.memories import Memories
     from recollect.values.errors import DiskFullError
 
     with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
@@ -121,18 +125,17 @@ def test_where_the_second_commit_fails_nothing_is_there(
         before = contents(memory)
         seen = 0
         with monkeypatch.context() as patched:
-            for owner in (Memories, Writer):
-                plain: Any = owner.end
+            plain: Any = _committing(memory).end
 
-                def end(self: Any, error: BaseException | None, plain: Any = plain) -> None:
-                    nonlocal seen
-                    seen += error is None
-                    if seen == 2 and error is None:
-                        plain(self, DiskFullError("no space left"))
-                        raise DiskFullError("no space left")
-                    plain(self, error)
+            def end(self: Any, error: BaseException | None) -> None:
+                nonlocal seen
+                seen += error is None
+                if seen == 2 and error is None:
+                    plain(self, DiskFullError("no space left"))
+                    raise DiskFullError("no space left")
+                plain(self, error)
 
-                patched.setattr(owner, "end", end)
+            patched.setattr(_committing(memory), "end", end)
             with pytest.raises(RecollectError):
                 memory.remember_many(PAIR)
         assert contents(memory) == before

@@ -27,22 +27,24 @@ Answers._keep = die
 """Kills the process when the change is stored and its answer is about to be noted."""
 _DYING_BETWEEN_COMMITS = """
 import os, signal
-from recollect.stores.files.writer import Writer
-from recollect.stores.sqlite.memories import Memories
+import sys
+from recollect.stores.files.index import PlaceIndex
+from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.intents import Intents
 plain_note, noted = Intents.note, []
 def note(self, parts):
     noted.append(parts)
     return plain_note(self, parts)
 Intents.note = note
-for owner in (Memories, Writer):
-    def end(self, error, plain=owner.end):
-        if noted and error is None:
-            if len(noted) == 2:
-                os.kill(os.getpid(), signal.SIGKILL)
-            noted.append(None)
-        plain(self, error)
-    owner.end = end
+owner = PlaceIndex if any(option.startswith(("ledger:", "notebook:")) for option in sys.argv) else PlaceFile
+plain = owner.end
+def end(self, error):
+    if noted and error is None:
+        if len(noted) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        noted.append(None)
+    plain(self, error)
+owner.end = end
 """
 """Kills the process when one place of a change has it, and the next one has not."""
 _START = "from recollect.cli import main; main()"

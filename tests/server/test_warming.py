@@ -15,7 +15,7 @@ from recollect.memory import view_of
 from recollect.server import warming
 from recollect.server.running import built
 from recollect.server.serving import Serving
-from recollect.stores.sqlite.folder import SqliteFolder
+from recollect.stores.sqlite.store import SqliteStore
 
 
 def wait(true: Any) -> None:
@@ -36,7 +36,7 @@ def test_the_copies_are_made_before_the_first_question(store_url: str) -> None:
         memory.at(tenant="other").remember("what another tenant knows")
     with Memory(store_url) as memory:
         store = view_of(memory).store
-        assert isinstance(store, SqliteFolder)
+        assert isinstance(store, SqliteStore)
         with listening(built(Serving(memory, limits=PLENTY), warm=True)):
             wait(lambda: not warming_threads())
             assert len(store.residents) == 2  # both workspaces of this tenant, and nobody else's
@@ -56,7 +56,7 @@ def test_no_more_than_some_are_got_ready(store_url: str, monkeypatch: pytest.Mon
 def test_an_end_waits_for_no_more_than_what_is_under_way(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on, counted = threading.Event(), threading.Event(), list[Sequence[str]]()
 
-    def count(self: SqliteFolder, where: Any, by: Sequence[str] = ()) -> dict[tuple[str, ...], int]:
+    def count(self: SqliteStore, where: Any, by: Sequence[str] = ()) -> dict[tuple[str, ...], int]:
         counted.append(by)
         begun.set()
         go_on.wait(20)
@@ -65,7 +65,7 @@ def test_an_end_waits_for_no_more_than_what_is_under_way(store_url: str, monkeyp
     with Memory(store_url) as memory:
         for number in range(3):
             memory.at(workspace=f"w{number}").remember("something")
-        monkeypatch.setattr(SqliteFolder, "count", count)
+        monkeypatch.setattr(SqliteStore, "count", count)
         with listening(built(Serving(memory, limits=PLENTY), warm=True)):
             assert begun.wait(20)
             threading.Timer(0.3, go_on.set).start()
@@ -75,12 +75,12 @@ def test_an_end_waits_for_no_more_than_what_is_under_way(store_url: str, monkeyp
 
 
 def test_what_cannot_be_read_keeps_nobody_from_starting(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def places(self: SqliteFolder, tenant: str) -> Any:
+    def places(self: SqliteStore, tenant: str) -> Any:
         raise StoreError("the disk is gone")
 
     with Memory(store_url) as memory:
         serving = Serving(memory, limits=PLENTY)
-        monkeypatch.setattr(SqliteFolder, "places", places)
+        monkeypatch.setattr(SqliteStore, "places", places)
         with listening(built(serving, warm=True)):
             wait(lambda: not warming_threads())
         monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""How many places a store of files remembers."""
+"""How many places a store of files remembers, and keeps open."""
 
 from __future__ import annotations
 
@@ -7,36 +7,25 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory
-from recollect.stores.files import folder
-from recollect.stores.files.book import Book
+from recollect.stores.files.index import PlaceIndex
+from recollect.stores.sqlite import places
 
 
-def test_what_is_known_of_places_is_bounded_and_each_is_forgotten_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["sqlite", "ledger"])
+def test_what_is_known_of_places_is_bounded_and_nothing_is_lost_by_that(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "_KNOWN_BOOKS", 20)
-    alive: set[int] = set()
-    forgotten: list[int] = []
-    forget = Book.forget
-    make = Book.__init__
-
-    def counting_make(book: Book, *given: object, **options: object) -> None:
-        make(book, *given, **options)  # pyright: ignore[reportArgumentType]
-        alive.add(id(book))
-
-    def counting_forget(book: Book, **options: bool) -> None:
-        forgotten.append(id(book))
-        alive.discard(id(book))
-        forget(book, **options)
-
-    monkeypatch.setattr(Book, "__init__", counting_make)
-    monkeypatch.setattr(Book, "forget", counting_forget)
-    with Memory(f"ledger:{tmp_path}", embedder="none") as memory:
+    monkeypatch.setattr(places, "open_files", lambda: 60)
+    with Memory(f"{kind}:{tmp_path}", embedder="none") as memory:
+        store = memory._view.store
         for number in range(100):
             memory.at(workspace=f"w{number}").remember(f"heron {number}")
             memory.at(workspace=f"w{number}").recall("heron")
-        assert len(alive) <= 25
-        assert len(forgotten) <= 200
+            handles = list(store._handles.values())  # pyright: ignore
+            assert sum(handle.open_files for handle in handles) <= 80
+            if isinstance(handles[0], PlaceIndex) and number % 20 == 19:
+                store.settle()  # pyright: ignore
+                assert len(store._logs) <= len(store._handles) + 1  # pyright: ignore
         for number in range(100):
             (kept,) = memory.at(workspace=f"w{number}").list()
             assert (kept.text, kept.access_count) == (f"heron {number}", 1)

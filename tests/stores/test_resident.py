@@ -24,7 +24,7 @@ from recollect.stores import open_store
 from recollect.stores.port import Place, Store
 from recollect.stores.resident.cache import Copies
 from recollect.stores.shortlist import Ask
-from recollect.stores.sqlite.folder import SqliteFolder
+from recollect.stores.sqlite.store import SqliteStore
 from recollect.text.query import TextQuery
 from recollect.values.filters import Filter
 from recollect.values.record import Address, Record, pack
@@ -231,7 +231,7 @@ def do(view: Memory, deed: str, text: str, talk: str | None, shared: bool, which
 
 @pytest.mark.parametrize(("column", "wrong"), [("tags", "[1"), ("created_at", "noon")])
 def test_a_row_that_cannot_be_read_is_told_and_read_again_once_it_can(tmp_path: Path, column: str, wrong: str) -> None:
-    with closing(SqliteFolder(tmp_path)) as store:
+    with closing(SqliteStore(tmp_path)) as store:
         store.put(PLACE, [sample("an owl"), sample("a lynx")])
         assert len(shape(store)) == 2
         broken = sample("a hare", tags=("x",))

@@ -31,7 +31,7 @@ LOADED = (
     "recollect.stores.files.ledger",
     "recollect.stores.files.notebook",
     "recollect.stores.postgres.store",
-    "recollect.stores.sqlite.folder",
+    "recollect.stores.sqlite.store",
 )
 WRITES = ("put", "update", "embed", "delete", "append", "keep", "remove", "drop", "close", "transaction")
 

@@ -15,6 +15,7 @@ from support.stores import STORES, located
 from support.watchdog import together
 
 from recollect import Memory
+from recollect.values.record import Address, Record, from_micros, new_id
 
 
 @pytest.fixture(params=STORES)
@@ -207,14 +208,25 @@ with Memory({location!r}, preset="recollect", embedder="none") as memory:
 
 
 def test_a_store_made_before_knows_its_texts(tmp_path: Path) -> None:
-    """The table of texts is filled when an older file is opened."""
+    """The hashes of texts are filled in when an older file is opened."""
     import apsw
 
-    with Memory(f"sqlite:{tmp_path / 'm'}", embedder="none") as memory:
-        memory.remember("tea at four")
-    (file,) = (tmp_path / "m").rglob("memory.db")
+    from recollect.stores.sqlite.opening import _MIGRATIONS  # pyright: ignore[reportPrivateUsage]
+
+    file = tmp_path / "m/default/workspaces/default/memory.db"
+    file.parent.mkdir(parents=True)
     connection = apsw.Connection(str(file))
-    connection.execute("DROP TABLE texts; ALTER TABLE memories DROP COLUMN derived_from; PRAGMA user_version = 4")
+    for script in _MIGRATIONS[:4]:
+        connection.execute(script.read_text())
+    row = {"id": new_id(), "tier": "workspace", "kind": "fact", "lifetime": "long_term", "importance": 0.5}
+    row |= {"created_at": 1, "accessed_at": 1, "access_count": 0, "checksum": "", "schema_version": 1}
+    row |= {"text": "tea at four"}
+    record = Record(row["id"], Address(), "workspace", "fact", "tea at four", 0.5, from_micros(1), from_micros(1))
+    row["checksum"] = record.digest()
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO memories ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
+    connection.execute("INSERT INTO memories_text (rowid, text) VALUES (1, 'tea at four')")
+    connection.execute(f"PRAGMA user_version = 4; PRAGMA application_id = {0x7265636C}")
     connection.close()
     with Memory(f"sqlite:{tmp_path / 'm'}", embedder="none") as memory:
         assert memory.remember("tea at four").access_count == 1

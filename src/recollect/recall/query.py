@@ -15,7 +15,7 @@ from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.recall import Asking, Question
 from recollect.stores.integrity import intact
-from recollect.stores.port import After, Order, by_place
+from recollect.stores.port import After, Order, Place, by_place
 from recollect.text.times import point, span
 from recollect.values import validation
 from recollect.values.errors import InputError
@@ -174,8 +174,10 @@ def _by_conditions(
         records = [r for r in view.store.scan(where, order=stored, whole=False) if related is None or r.id in related]
         if len(records) > limit:
             records = heapq.nsmallest(limit, records, key=_bare_key(order, view, now))
-        whole = (r for place, group in by_place(records).items() for r in view.store.get(place, [r.id for r in group]))
-        hits += [Hit(record, score(Evidence(record, ""), decay, now)) for record in intact(whole)]
+        groups = by_place(records).items()
+        whole = {(p, r.id): r for p, group in groups for r in view.store.get(p, [bare.id for bare in group])}
+        ordered = (whole[key] for bare in records if (key := (Place.of(bare), bare.id)) in whole)
+        hits += [Hit(record, score(Evidence(record, ""), decay, now)) for record in intact(ordered)]
     return hits
 
 

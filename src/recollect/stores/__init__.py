@@ -10,7 +10,7 @@ from recollect.stores.port import Store
 from recollect.values.errors import InputError
 
 _STORES = {
-    "sqlite": ("recollect.stores.sqlite.folder", "SqliteFolder"),
+    "sqlite": ("recollect.stores.sqlite.store", "SqliteStore"),
     "ledger": ("recollect.stores.files.ledger", "Ledger"),
     "notebook": ("recollect.stores.files.notebook", "Notebook"),
     "postgresql": ("recollect.stores.postgres.store", "Postgres"),

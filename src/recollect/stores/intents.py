@@ -43,15 +43,15 @@ class Intents:
     """The records of a store, in a folder of their own."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._folder = os.path.join(root, FOLDER)
+        self.folder = os.path.join(root, FOLDER)
         self.finish: Callable[[Sequence[Part]], None] | None = None
         """Takes a change back that was left half done. The engine sets it."""
         self._finishing = False
 
     def note(self, parts: Sequence[Part]) -> str:
         """Record what is about to be committed, durably. Returns the path of the record."""
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        path = os.path.join(self._folder, new_id())
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        path = os.path.join(self.folder, new_id())
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:
             os.write(descriptor, _encode(parts))
@@ -63,7 +63,7 @@ class Intents:
 
     def _sync(self) -> None:
         with suppress(OSError):
-            descriptor = os.open(self._folder, os.O_RDONLY)
+            descriptor = os.open(self.folder, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
             finally:
@@ -74,7 +74,7 @@ class Intents:
         with suppress(OSError):
             os.unlink(path)
         with suppress(OSError):  # not empty: others are at work
-            os.rmdir(self._folder)
+            os.rmdir(self.folder)
 
     def finish_left(self) -> None:
         """Take back what killed processes have left half done. Called with no transaction open.
@@ -84,13 +84,13 @@ class Intents:
         if self.finish is None or self._finishing:
             return
         try:
-            names = os.listdir(self._folder)
+            names = os.listdir(self.folder)
         except OSError:  # there is none, which is how it is nearly always
             return
         self._finishing = True
         try:
             for name in names:
-                self._finish(os.path.join(self._folder, name))
+                self._finish(os.path.join(self.folder, name))
         finally:
             self._finishing = False
 

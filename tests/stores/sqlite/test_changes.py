@@ -11,7 +11,7 @@ import pytest
 from recollect import Memory
 from recollect.conformance.samples import PLACE, sample, where
 from recollect.stores.sqlite import memories
-from recollect.stores.sqlite.folder import SqliteFolder
+from recollect.stores.sqlite.store import SqliteStore
 
 
 def rows(path: Path) -> int:
@@ -44,7 +44,7 @@ def test_the_list_of_changes_is_trimmed_and_copies_stay_right(
 
 
 def test_a_scan_without_content_reads_none(tmp_path: Path) -> None:
-    store = SqliteFolder(tmp_path)
+    store = SqliteStore(tmp_path)
     try:
         with store.transaction(PLACE):
             store.put(PLACE, [sample(f"heron {number}") for number in range(3)])

@@ -11,7 +11,7 @@ from recollect.stores.files import files
 from recollect.stores.files.fileset import UNREAD, FileSet
 from recollect.stores.files.formats import Format
 from recollect.stores.files.lines import named
-from recollect.stores.files.state import UNREADABLE, State
+from recollect.stores.files.replay import UNREADABLE, Replay
 from recollect.stores.port import Damage, Place
 
 _CONTENT = ("content", "text")
@@ -52,7 +52,7 @@ def damage(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
 
 def _problem(place: Place, format: Format, line: bytes) -> str:
     """Why it cannot be read; nothing if it can."""
-    alone = State(place, format)
+    alone = Replay(place, format)
     alone.read(format.file, files.Line(0, len(line) + 1, line, True))
     return next((damage.problem for damage in alone.damage.values()), "")
 

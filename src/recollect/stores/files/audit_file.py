@@ -13,7 +13,7 @@ from recollect.stores.files import files
 from recollect.stores.files.files import MISSING, Identity
 from recollect.stores.files.fileset import AUDIT, AUDITED, UNDO, FileSet
 from recollect.stores.files.lines import Audited, Undo, UndoHead
-from recollect.stores.files.state import UNREADABLE
+from recollect.stores.files.replay import UNREADABLE
 from recollect.stores.port import Before
 from recollect.stores.shelves import Thing
 from recollect.values.errors import StoreError

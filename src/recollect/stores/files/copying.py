@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import IO
 
 from recollect.stores.files import files
-from recollect.stores.files.transaction import Opened
+from recollect.stores.files.fileset import INDEX_FILE
+from recollect.stores.files.log import Log
 from recollect.stores.paths import TRASH
 from recollect.values.errors import StoreError
 
 _CHUNK = 1 << 20
 
 
-def copy(opened: Opened, parts: Sequence[str], root: str, folder: str) -> None:
+def copy(log: Log, turn: AbstractContextManager[object], parts: Sequence[str], root: str, folder: str) -> None:
     """The files of a place, from under `root` to the same names under `folder`, as they are at one moment.
 
-    The lock is held only until they are open: files grow at their ends or are replaced as a whole, so what was there
-    stays readable.
+    The `turn` to write is taken only until they are open: files grow at their ends or are replaced as a whole, so what
+    was there stays readable.
     """
-    book = opened.book
     with ExitStack() as stack:
-        with opened.writer.turn("backup"):
-            if book.reader.unsaved:
-                raise StoreError(f"{len(book.reader.unsaved)} writes are not saved yet: {book.unsaved_because}")
+        with turn:
+            if log.unsaved:
+                raise StoreError(f"{len(log.unsaved)} writes are not saved yet: {log.unsaved_because}")
             found = [(path, stack.enter_context(open(path, "rb"))) for path in _files(parts)]
             sizes = [os.fstat(file.fileno()).st_size for _, file in found]
         for (path, file), size in zip(found, sizes, strict=True):
@@ -33,15 +33,14 @@ def copy(opened: Opened, parts: Sequence[str], root: str, folder: str) -> None:
 
 
 def _files(parts: Sequence[str]) -> Iterator[str]:
-    """Without the lock, which is nobody's there, and what is going or was never finished."""
+    """Without the lock, which is nobody's there, the index, and what is going or was never finished."""
     for part in parts:
         if os.path.isfile(part):
             yield part
         for folder, folders, names in os.walk(part):
             folders[:] = [name for name in folders if not name.startswith(TRASH)]
-            yield from (
-                os.path.join(folder, name) for name in names if name != "lock" and not name.endswith(files.TEMPORARY)
-            )
+            mine = (name for name in names if name != "lock" and not name.startswith(INDEX_FILE))
+            yield from (os.path.join(folder, name) for name in mine if not name.endswith(files.TEMPORARY))
 
 
 def _write(file: IO[bytes], size: int, path: str) -> None:

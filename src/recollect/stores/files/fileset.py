@@ -17,6 +17,8 @@ from recollect.stores.paths import there
 CHANGES, VECTORS, TOMBSTONES, SHELVES = "changes.jsonl", "vectors.jsonl", "tombstones.jsonl", "shelves.jsonl"
 UNDO, AUDIT = "undo.jsonl", "audit.jsonl"
 COUNTER, AUDITED, UNREAD = "counter", "audited", "unread.jsonl"
+INDEX_FILE = "index.db"
+"""Derived from the others. SQLite has more files beside it whose names begin like this."""
 
 
 class FileSet:

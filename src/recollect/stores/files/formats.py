@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from recollect.stores.port import Place
 from recollect.values.record import SCHEMA_VERSION, Address, Record
 
 _encode = msgspec.json.Encoder().encode
+T = TypeVar("T")
 _ACCOUNT = 1_000_000_000
 """What accounts share is numbered from here: a view sees it beside a workspace, and an id must mean one note."""
 _NUMBERED = re.compile(r"m-([1-9][0-9]{0,17})")
@@ -25,11 +26,13 @@ _MADE = re.compile(r"[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
 
 
 class Parsed(NamedTuple):
-    """A memory without its content, as its own line has it."""
+    """A memory as its own line has it."""
 
     record: Record
     version: int
     schema: int
+    foreign: dict[str, Any] | None = None
+    """Fields that other programs have given it."""
 
 
 class Addresses:
@@ -68,10 +71,6 @@ class Format(Protocol):
         """What the line has no room for."""
         ...
 
-    def foreign(self, line: bytes) -> dict[str, Any]:
-        """Fields of a line that other programs have given it."""
-        ...
-
     def with_foreign(self, line: bytes, fields: dict[str, Any]) -> bytes:
         """A line of ours with these fields, too."""
         ...
@@ -81,12 +80,21 @@ class Format(Protocol):
     def content(self, line: bytes) -> Any: ...
 
 
+def _parse(strict: Callable[[bytes], T], lenient: Callable[[bytes], T], line: bytes) -> tuple[T, bool]:
+    """A line, and whether it has fields that are not ours."""
+    try:
+        return strict(line), False
+    except msgspec.ValidationError:
+        return lenient(line), True
+
+
 _RENAMED = {"kind": "type", "created_at": "timestamp"}
 """As the ledger document calls them."""
 _ALWAYS = ("tags", "references", "schema_version")
 _ON_LINES = [field for field in FIELDS if field.name != "checksum"]
 _TIMES = [field.name for field in FIELDS if field.way == "time"]
 _PLAIN = [field.name for field in _ON_LINES if not field.address and field.name != "schema_version"]
+_USUAL_TEXTS = {field.name: field.usual for field in _ON_LINES if isinstance(field.usual, str)}
 _plain, _address = attrgetter(*_PLAIN), attrgetter(*ADDRESS)
 
 
@@ -114,11 +122,13 @@ def _read_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
     }
     required = [(field.name, field.type) for field in _ON_LINES if field.name not in optional]
     more = [(name, kind, value) for name, (kind, value) in optional.items()]
-    return [*required, ("content", msgspec.Raw), *more, ("version", int, 1)]
+    unread = [(name, msgspec.Raw, msgspec.Raw(b"null")) for name in ("decay_factor", "session_id", "checksum")]
+    return [*required, ("content", Any), *more, ("version", int, 1), *unread]
 
 
 _Written: Any = msgspec.defstruct("_Written", _written_fields(), omit_defaults=True, kw_only=True, rename=_RENAMED)
 _Entry: Any = msgspec.defstruct("_Entry", _read_fields(), rename=_RENAMED)
+_OurEntry: Any = msgspec.defstruct("_OurEntry", _read_fields(), rename=_RENAMED, forbid_unknown_fields=True)
 
 
 _LEDGER_NAMES = frozenset((*_Written.__struct_encode_fields__, *_Entry.__struct_encode_fields__, "checksum"))
@@ -138,7 +148,7 @@ class LedgerFormat:
     def __init__(self, checked: bool = True) -> None:
         self._checked = checked
         self.address = Addresses()
-        self._parse = msgspec.json.Decoder(_Entry).decode
+        self._ours, self._any = msgspec.json.Decoder(_OurEntry).decode, msgspec.json.Decoder(_Entry).decode
         self._content = msgspec.json.Decoder(_Content).decode
 
     def name(self, records: Sequence[Record], after: int) -> tuple[list[Record], int]:
@@ -151,6 +161,9 @@ class LedgerFormat:
         address = record.address
         values: dict[str, Any] = dict(zip(_PLAIN, _plain(record), strict=True))
         values |= zip(ADDRESS, _address(address), strict=True)
+        for name, usual in _USUAL_TEXTS.items():  # msgspec leaves out the very same text only, not an equal one
+            if values[name] == usual:
+                values[name] = usual
         if record.accessed_at == record.created_at:
             values["accessed_at"] = None
         values["schema_version"] = SCHEMA_VERSION
@@ -162,9 +175,6 @@ class LedgerFormat:
     def rest(self, record: Record) -> Changed | None:
         return None
 
-    def foreign(self, line: bytes) -> dict[str, Any]:
-        return {name: value for name, value in _fields(line).items() if name not in _LEDGER_NAMES}
-
     def with_foreign(self, line: bytes, fields: dict[str, Any]) -> bytes:
         own = {name: value for name, value in _fields(line).items() if name != "checksum"}
         return sealed({**own, **fields}, plain=False)
@@ -172,7 +182,8 @@ class LedgerFormat:
     def parse(self, line: bytes, place: Place) -> Parsed:
         if self._checked and not intact(line):
             raise ValueError("does not match its checksum")
-        entry = self._parse(line)
+        entry, is_foreign = _parse(self._ours, self._any, line)
+        foreign = {n: v for n, v in _fields(line).items() if n not in _LEDGER_NAMES} if is_foreign else None
         if not 0.0 <= entry.importance <= 1.0:
             raise ValueError(f"importance {entry.importance} is outside 0 to 1")
         values: dict[str, Any] = dict(zip(_PLAIN, _plain(entry), strict=True))
@@ -182,8 +193,8 @@ class LedgerFormat:
         values["accessed_at"] = values["accessed_at"] or values["created_at"]
         workspace = None if entry.tier == "account" else place.workspace
         address = self.address(place.tenant, workspace, *_address(entry))
-        record = Record(address=address, content=None, **values)
-        return Parsed(record, entry.version, entry.schema_version)
+        record = Record(address=address, content=entry.content, **values)
+        return Parsed(record, entry.version, entry.schema_version, foreign)
 
     def content(self, line: bytes) -> Any:
         if self._checked and not intact(line):
@@ -202,13 +213,17 @@ Scope = Literal["user", "workspace", "session"]
 
 
 class _Note(msgspec.Struct):
-    """A line of the notebook document."""
+    """A line of the notebook document, which may have fields of other programs."""
 
     id: str
     text: str
     ts: datetime
     scope: Scope = "workspace"
     tags: tuple[str, ...] = ()
+
+
+class _OurNote(_Note, forbid_unknown_fields=True):
+    """One that has none."""
 
 
 class NotebookFormat:
@@ -219,7 +234,7 @@ class NotebookFormat:
 
     def __init__(self) -> None:
         self.address = Addresses()
-        self._parse = msgspec.json.Decoder(_Note).decode
+        self._ours, self._any = msgspec.json.Decoder(_OurNote).decode, msgspec.json.Decoder(_Note).decode
 
     def name(self, records: Sequence[Record], after: int) -> tuple[list[Record], int]:
         names: dict[str, str] = {}
@@ -268,26 +283,24 @@ class NotebookFormat:
             more["metadata"] = record.metadata
         return Changed(**more) if more else None
 
-    def foreign(self, line: bytes) -> dict[str, Any]:
-        return {name: value for name, value in _fields(line).items() if name not in _Note.__struct_fields__}
-
     def with_foreign(self, line: bytes, fields: dict[str, Any]) -> bytes:
         return _encode({**_fields(line), **fields}) + b"\n"
 
     def parse(self, line: bytes, place: Place) -> Parsed:
-        note = self._parse(line)
+        note, is_foreign = _parse(self._ours, self._any, line)
         if not note.text:
             raise ValueError("has no text")
+        foreign = {n: v for n, v in _fields(line).items() if n not in _Note.__struct_fields__} if is_foreign else None
         tier = "account" if place.workspace is None else "workspace"
         address = self.address(*place)
         created = _utc(note.ts)
-        record = Record(note.id, address, tier, "fact", None, 0.5, created, created, note.tags)
+        record = Record(note.id, address, tier, "fact", note.text, 0.5, created, created, note.tags)
         if note.scope != "workspace":
             record = replace(record, metadata=_scope(note.scope))
-        return Parsed(record, 1, SCHEMA_VERSION)
+        return Parsed(record, 1, SCHEMA_VERSION, foreign)
 
     def content(self, line: bytes) -> Any:
-        return self._parse(line).text
+        return self._any(line).text
 
 
 def _scope(scope: Any) -> dict[str, Any]:

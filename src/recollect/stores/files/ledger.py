@@ -12,19 +12,18 @@ from datetime import datetime
 from typing import Any
 
 from recollect.stores.files import aside, config, files, indices
-from recollect.stores.files.book import Book
 from recollect.stores.files.fileset import FileSet
-from recollect.stores.files.folder import FileFolder, holds_something
 from recollect.stores.files.formats import LedgerFormat
 from recollect.stores.files.indices import SessionPart
+from recollect.stores.files.log import Log, tell
 from recollect.stores.files.metrics import Meter
-from recollect.stores.files.reader import tell
 from recollect.stores.files.session import COUNTED, Session
 from recollect.stores.files.snapshots import INDEX, METADATA
-from recollect.stores.files.transaction import Opened
+from recollect.stores.files.store import FileStore, holds_something
 from recollect.stores.paths import check_apart, existing_or_coded, names_in, perhaps, there
 from recollect.stores.port import Place, Settings, Shortfall
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
+from recollect.stores.sqlite.place_file import SOON
 from recollect.stores.write_timer import timer
 from recollect.values.errors import StoreError
 from recollect.values.record import SCHEMA_VERSION, Record
@@ -73,16 +72,16 @@ class LedgerLayout:
     def beside(self, place: Place) -> list[str]:
         return [os.path.join(self.root, "config.json")]
 
-    def make(self, place: Place, meter: Meter) -> Book:
+    def make(self, place: Place, meter: Meter) -> Log:
         folder = self.path(place)
         format = LedgerFormat(self.config.integrity.enable_checksums)
         fileset = FileSet(folder, os.path.join(folder, format.file), format.file)
         rules = config.unlimited(self.config) if place.reserved else self.config  # the engine's own is no session
-        book = Book(place, fileset, format, rules, meter)
-        book.session = Session(book)
+        log = Log(place, fileset, format, rules, meter)
+        log.session = Session(log)
         if place.workspace is not None and self.holds(place):
             tell(place, logging.INFO, "session opened")
-        return book
+        return log
 
     def sizes(self, place: Place) -> dict[str, int]:
         """How long the files are that decide what a session holds."""
@@ -115,7 +114,7 @@ class LedgerLayout:
             files.replace(path, config.shown(self.config))
 
 
-class Ledger(FileFolder):
+class Ledger(FileStore):
     """`Memory(Ledger("./memory", default_decay_half_life=24), preset="ledger")` sets other defaults than usual."""
 
     def __init__(
@@ -158,7 +157,7 @@ class Ledger(FileFolder):
         return self._ledger.config
 
     def _session(self, place: Place) -> Session:
-        session = self.book(place).session
+        session = self.log(place).session
         assert session is not None
         return session
 
@@ -169,13 +168,14 @@ class Ledger(FileFolder):
         return self._session(place).crowded()
 
     def size(self, place: Place) -> int:
-        return self.book(place).fileset.size(INDEX, METADATA)
+        return self.log(place).fileset.size(INDEX, METADATA)
 
     def has_session(self, place: Place) -> bool:
         return self._ledger.holds(place)
 
     def session(self, place: Place) -> SessionMetadata | None:
-        return self._session(place).metadata()
+        session = self._session(place)
+        return self._read(place, session.metadata, None) or session.metadata(None)
 
     def create_session(
         self,
@@ -186,29 +186,30 @@ class Ledger(FileFolder):
         compaction: SessionCompaction,
         preferences: Preferences,
     ) -> SessionMetadata:
-        with self.transaction(place):
+        with self.transaction(place) as index:
             return self._session(place).create(
-                now, user_id=user_id, decay_config=decay, compaction_config=compaction, preferences=preferences
+                index, now, user_id=user_id, decay_config=decay, compaction_config=compaction, preferences=preferences
             )
 
     def close_session(self, place: Place) -> None:
-        with self._lock:
-            opened = self._books.pop(place, None)
-            self._recent.pop(place, None)
-        if opened is not None:
-            self._put_away([opened])
-            self._sum_up(opened)
-            _tell_closed(opened)
+        log = self._logs.get(place)
+        if log is not None:
+            self._write_all([place])
+            self._take_summary(log)
+            if (index := self._handles.get(place)) is not None:
+                self.discard(place, index)
+            self._logs.pop(place, None)
+            _tell_closed(log)
         self._write_indices()
 
     def close(self) -> None:
-        known = self.known()
+        logs = dict(self._logs)
         try:
             super().close()
         finally:
-            for opened in known:
-                self._sum_up(opened)
-                _tell_closed(opened)
+            for log in logs.values():
+                self._take_summary(log)
+                _tell_closed(log)
             self._write_indices()
 
     def elsewhere(self, folder: str) -> Ledger:
@@ -236,19 +237,16 @@ class Ledger(FileFolder):
         check_apart(folder, self.root)
 
     def compact(self, place: Place) -> int:
-        opened, started = self.opened(place), time.monotonic()
-        book = opened.book
-        if not book.fileset.exists():
+        log, session, started = self.log(place), self._session(place), time.monotonic()
+        if not log.fileset.exists():
             return 0
         tell(place, logging.INFO, "session compaction started")
-        opened.writer.settle()
-        with opened.writer.turn("compact"):
-            state = book.reader.state
-            entries = len(state.rows.keys() | state.tombs.keys())
-            freed = self._compacted(opened)  # of the log: the index is counted out, it may be new
-            assert book.session is not None
-            book.session.compacted(entries, freed, started)
-        self._sum_up(opened)
+        with self.turn(place, "compact") as index:
+            entries = len(index.tombs().keys() | {row.record.id for row in index.known_rows(whole=False)})
+            freed = self._compacted(index)  # of the log: the index is counted out, it may be new
+            session.compacted(index, entries, freed, started)
+        self._read(place, self._shrink_index, None)
+        self._take_summary(index.log)
         self._write_indices()
         return freed
 
@@ -263,11 +261,12 @@ class Ledger(FileFolder):
 
     # Files derived from the logs
 
-    def _make(self, place: Place) -> Opened:
-        opened = super()._make(place)
-        if opened.book.session is not None:
-            opened.book.session.check_files()
-        return opened
+    def log(self, place: Place) -> Log:
+        is_new = place not in self._logs
+        log = super().log(place)
+        if is_new and log.session is not None:
+            log.session.check_files()
+        return log
 
     def defer(self) -> None:
         timer.schedule(self, max(self.config.performance.batch_write_interval_ms / 1000, self._interval))
@@ -279,15 +278,16 @@ class Ledger(FileFolder):
         self._interval = _SHARE * (time.thread_time() - started)
         return settled
 
-    def _settle(self, opened: Opened) -> None:
-        super()._settle(opened)
-        self._sum_up(opened)
+    def _settle(self, place: Place, seconds: float = SOON, *, durable: bool = False) -> None:
+        super()._settle(place, seconds, durable=durable)
+        self._take_summary(self.log(place))
 
-    def _sum_up(self, opened: Opened) -> None:
-        session, place = opened.book.session, opened.book.place
-        if session is not None and _is_session(place) and session.summary:
+    def _take_summary(self, log: Log) -> None:
+        """Have the indices of all sessions say what is new of one."""
+        session = log.session
+        if session is not None and _is_session(log.place) and session.summary:
             with self._parts_lock:
-                self._parts[place], session.summary = session.summary, None
+                self._parts[log.place], session.summary = session.summary, None
 
     def _write_indices(self) -> bool:
         """Of what changed. If they cannot be written they are behind, and not trusted; False then."""
@@ -336,10 +336,8 @@ class Ledger(FileFolder):
             missing = [Place(tenant, name) for name in behind if Place(tenant, name) not in self._parts]
             self._parts = dict.fromkeys(Place(tenant, name) for name in gone) | self._parts
         for place in missing[:_REPAIRED_AT_ONCE]:
-            opened = self.opened(place)
-            if opened.book.session is not None:
-                opened.book.session.behind = True
-            self._settle(opened)
+            self._session(place).behind = True
+            self._settle(place)
         if len(missing) <= _REPAIRED_AT_ONCE:
             self._compared_tenants.add(tenant)
 
@@ -348,34 +346,33 @@ class Ledger(FileFolder):
         workspaces = list(filter(_is_session, self.places(tenant)))
         sessions = [session for place in workspaces if (session := self.session(place))]
         counts["memory.sessions.active"] = sum(
-            opened.book.place.tenant == tenant and _is_session(opened.book.place) for opened in self.known()
+            place.tenant == tenant and _is_session(place) for place in list(self._handles)
         )
         counts["memory.entries.total"] = sum(session.total_entries for session in sessions)
         counts["memory.size.bytes"] = sum(session.total_size_bytes for session in sessions)
         return counts
 
     def rebuild(self, place: Place) -> int:
-        with self.transaction(place):
-            return self._session(place).rebuild()
+        with self.transaction(place) as index:
+            return self._session(place).rebuild(index)
 
     def migrate(self, place: Place) -> bool:
-        book = self.book(place)
-        old = book.read(lambda: book.reader.state.oldest_schema < SCHEMA_VERSION)
+        old = self._read(place, lambda index: index.oldest_schema < SCHEMA_VERSION, False)
         if old:
             with self.transaction(place):
                 pass  # whoever writes to an old session brings it up to date first
         return old
 
     def unsaved_writes(self, tenant: str) -> int:
-        return sum(len(opened.book.reader.unsaved) for opened in self.known() if opened.book.place.tenant == tenant)
+        return sum(len(log.unsaved) for place, log in list(self._logs.items()) if place.tenant == tenant)
 
     def damaged_entries(self, place: Place) -> int:
-        book = self.book(place)
-        return book.read(lambda: len(book.reader.state.damage)) + aside.count(book.fileset)
+        damaged = self._read(place, lambda index: len(index.damaged_lines()), 0)
+        return damaged + aside.count(self.log(place).fileset)
 
     def deleted(self, place: Place) -> int:
-        book = self.book(place)
-        return book.read(lambda: len(book.reader.state.tombs.keys() - book.reader.state.rows.keys()))
+        sql = "SELECT count(*) FROM tombs WHERE id NOT IN (SELECT id FROM memories)"
+        return self._read(place, lambda index: index.rows(sql)[0][0], 0)
 
     def without_tag(self, tenant: str, tag: str) -> set[str]:
         names = names_in(os.path.join(self._ledger.tenant(tenant), "sessions"))
@@ -383,11 +380,10 @@ class Ledger(FileFolder):
         return indices.without(self._ledger.tenant(tenant), tag, sizes)
 
 
-def _tell_closed(opened: Opened) -> None:
-    book = opened.book
+def _tell_closed(log: Log) -> None:
     with suppress(StoreError):  # who closes has no use for a folder that cannot be read
-        if book.place.workspace is not None and book.fileset.exists():
-            tell(book.place, logging.INFO, "session closed")
+        if log.place.workspace is not None and log.fileset.exists():
+            tell(log.place, logging.INFO, "session closed")
 
 
 def _is_session(place: Place) -> bool:

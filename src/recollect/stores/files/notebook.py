@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable
 
 from recollect.stores.files.agent_file import AgentSettings
-from recollect.stores.files.book import Book
 from recollect.stores.files.config import Config, Storage
 from recollect.stores.files.fileset import FileSet
-from recollect.stores.files.folder import FileFolder, holds_something
 from recollect.stores.files.formats import NotebookFormat
+from recollect.stores.files.log import Log
 from recollect.stores.files.metrics import Meter
+from recollect.stores.files.store import FileStore, holds_something
 from recollect.stores.paths import check_apart, existing_or_coded, names_in, perhaps
 from recollect.stores.port import Place, Settings, Shortfall
 from recollect.values.errors import InputError
@@ -70,10 +70,10 @@ class NotebookLayout:
         """Named after the file: another notebook may be beside it."""
         return os.path.join(folder, "." + os.path.basename(self._memories(folder)).removesuffix(".jsonl"))
 
-    def make(self, place: Place, meter: Meter) -> Book:
+    def make(self, place: Place, meter: Meter) -> Log:
         folder = self.path(place)
         fileset = FileSet(self._aside(folder), self._memories(folder), NotebookFormat.file)
-        return Book(place, fileset, NotebookFormat(), _CONFIG, meter)
+        return Log(place, fileset, NotebookFormat(), _CONFIG, meter)
 
     def places(self, tenant: str) -> list[Place]:
         names = names_in(os.path.dirname(self.path(Place(tenant, "any"))))
@@ -94,7 +94,7 @@ class NotebookLayout:
         """A notebook has nothing that must be there before it is written to."""
 
 
-class Notebook(FileFolder):
+class Notebook(FileStore):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         layout = self._notebook = NotebookLayout(os.path.abspath(path))
         self.root = layout.root

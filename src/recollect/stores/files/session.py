@@ -9,24 +9,26 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
 from recollect.stores.files import aside, config, files, snapshots
-from recollect.stores.files.book import Book
 from recollect.stores.files.config import LEDGER_DECAY
 from recollect.stores.files.files import MISSING, Identity
 from recollect.stores.files.fileset import AUDIT, CHANGES, SHELVES, TOMBSTONES, UNDO, VECTORS
 from recollect.stores.files.formats import LedgerFormat
 from recollect.stores.files.indices import SessionPart
-from recollect.stores.files.reader import Parts, tell, tell_failure
+from recollect.stores.files.log import Log, Parts, tell, tell_failure
 from recollect.stores.files.snapshots import INDEX, METADATA, SETTINGS
 from recollect.stores.sessions import Migration, SessionDecay, SessionMetadata
 from recollect.values.errors import ConflictError, CorruptionError, InputError, SizeLimitError, StoreError
-from recollect.values.record import SCHEMA_VERSION, Record
+from recollect.values.record import SCHEMA_VERSION, Record, from_micros
+
+if TYPE_CHECKING:
+    from recollect.stores.files.index import PlaceIndex
 
 COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
 """The files that decide what a session holds, and whose sizes its limit is about."""
@@ -36,10 +38,10 @@ _UNCOUNTED = (UNDO, AUDIT, VECTORS, SHELVES)
 
 
 class Session:
-    """The rules of one book. It takes the book's guard where it looks at memories, and never waits."""
+    """The rules of one session. What needs its memories is given its index."""
 
-    def __init__(self, book: Book) -> None:
-        self._book = book
+    def __init__(self, log: Log) -> None:
+        self._log = log
         self._metadata: tuple[Identity, SessionMetadata | None] | None = None
         self._indexed: tuple[dict[str, int], Identity] | None = None
         """How far the log was read for the index that this process wrote last, and that file."""
@@ -57,19 +59,16 @@ class Session:
         """What the indices of all sessions should say of this one, where that is new."""
 
     def _path(self, name: str) -> str:
-        return self._book.fileset.path(name)
-
-    def _records(self) -> list[Record]:
-        return self._book.read(lambda: [row.record for row in self._book.reader.state.rows.values()])
+        return self._log.fileset.path(name)
 
     # The limit
 
     def used(self) -> int:
         """The bytes that count towards the limit."""
-        return sum(self._book.fileset.identity(name).size for name in (*COUNTED, INDEX))
+        return sum(self._log.fileset.identity(name).size for name in (*COUNTED, INDEX))
 
     def has_room(self, parts: Parts) -> bool:
-        limit = self._book.config.limit
+        limit = self._log.config.limit
         if limit is None or not parts.keys() & {LedgerFormat.file, CHANGES}:
             return True
         return self.used() + _counted(parts) <= limit  # nobody else can write meanwhile
@@ -77,23 +76,23 @@ class Session:
     def check_room(self, parts: Parts) -> None:
         if self.has_room(parts) or (self._drop_index() and self.has_room(parts)):
             return
-        raise SizeLimitError(self.used(), _counted(parts), self._book.config.limit or 0, self.auto_compact())
+        raise SizeLimitError(self.used(), _counted(parts), self._log.config.limit or 0, self.auto_compact())
 
     def auto_compact(self) -> bool:
         kept = self._kept()
         own = kept.compaction_config.auto_compact if kept else None
-        return self._book.config.storage.auto_compact if own is None else own
+        return self._log.config.storage.auto_compact if own is None else own
 
     def crowded(self) -> bool:
         """Whether it is so full that it should be compacted."""
-        limit, storage, kept = self._book.config.limit, self._book.config.storage, self._kept()
+        limit, storage, kept = self._log.config.limit, self._log.config.storage, self._kept()
         own = kept.compaction_config.threshold if kept else None
         threshold = storage.compaction_threshold if own is None else own
         if limit is None or (used := self.used()) <= threshold * limit:
             return False
         if used - self._warned_at > limit / 100:
             self._warned_at = used
-            tell(self._book.place, logging.WARNING, "approaching size limit", size_bytes=used, limit_bytes=limit)
+            tell(self._log.place, logging.WARNING, "approaching size limit", size_bytes=used, limit_bytes=limit)
         # Below the limit not again before enough was written for it to be worth the while. Deletions are never refused,
         # and the marks that they leave may pass it.
         grown = used - (kept.compacted_size_bytes if kept else 0)
@@ -101,90 +100,87 @@ class Session:
 
     # Snapshots
 
-    def written(self) -> None:
+    def written(self, index: PlaceIndex) -> None:
         """After a write, with the lock held. The files derived from the log follow within the batch interval."""
         self._wrote = self.behind = True
-        self._book.defer()
-        if self._book.reader.unsaved:
+        self._log.defer()
+        if self._log.unsaved:
             return
         self._have_tombstones()
         if self._kept() is None:
-            if self._book.place.workspace is not None:
-                tell(self._book.place, logging.INFO, "session created")
-            self.write_metadata(durable=False)
+            if self._log.place.workspace is not None:
+                tell(self._log.place, logging.INFO, "session created")
+            self.write_metadata(index, durable=False)
 
     def check_files(self) -> None:
         """Notice where a process was killed before it wrote the files derived from the log. Reads only metadata.json.
 
         `total_size_bytes` counts index.json, so that it also tells of an index that is not the one of these metadata.
         """
-        fileset = self._book.fileset
+        fileset = self._log.fileset
         with suppress(InputError, StoreError):  # whoever uses the session is told
             if not fileset.exists() or not os.access(fileset.folder, os.W_OK):
                 return
             kept, sizes = self._kept(), {name: fileset.identity(name).size for name in fileset.log}
             if kept is None or kept.covers != sizes or kept.total_size_bytes != self.used():
                 self.behind = True
-                self._book.defer()
+                self._log.defer()
 
     def _have_tombstones(self) -> None:
         """The document's folder has the file from the start."""
-        if self._book.reader.seen.get(TOMBSTONES, MISSING) == MISSING:
+        if self._log.fileset.identity(TOMBSTONES) == MISSING:
             with suppress(OSError):
                 os.close(os.open(self._path(TOMBSTONES), os.O_WRONLY | os.O_CREAT, files.PRIVATE))
 
-    def should_write_snapshots(self, *, durable: bool) -> bool:
+    def should_write_snapshots(self, index: PlaceIndex, *, durable: bool) -> bool:
         """Whether to take the lock for `write_snapshots`."""
-        book = self._book
         if not self.behind and not (durable and self._wrote):
             return False
-        if book.reader.unsaved:  # the write that saves them puts these files off again
+        if self._log.unsaved:  # the write that saves them puts these files off again
             return False
-        if not book.fileset.exists():
+        if not self._log.fileset.exists():
             self.behind = False
             return False
         # Whoever takes the lock migrates the session and repairs its tombstones first, which only a writer should do.
-        untidy = not self._wrote and book.read(
-            lambda: book.reader.state.oldest_schema < SCHEMA_VERSION or bool(book.reader.state.unburied)
-        )
+        untidy = not self._wrote and (index.oldest_schema < SCHEMA_VERSION or bool(index.unburied()))
         if untidy:
-            self.summary, self.behind = self._part(), False
+            self.summary, self.behind = self._part(index), False
         return not untidy
 
-    def write_snapshots(self, *, durable: bool) -> None:
+    def write_snapshots(self, index: PlaceIndex, *, durable: bool) -> None:
         """With the lock held: index.json and metadata.json, and what the indices of all sessions should say."""
-        if self._book.reader.unsaved:
+        if self._log.unsaved:
             return
         if self.behind:
-            if not self._index_is_current():
-                self.write_index()
+            if not self._index_is_current(index):
+                self.write_index(index)
             self.behind = False
-        self.write_metadata(durable=durable)
-        self.summary = self._part()
+        self.write_metadata(index, durable=durable)
+        self.summary = self._part(index)
         self._wrote = self._wrote and not durable
 
-    def _index_is_current(self) -> bool:
+    def _index_is_current(self, index: PlaceIndex) -> bool:
         """Whether this process wrote the index from the same log, and less than `update_interval_minutes` ago."""
-        minutes = (self._book.config.decay or LEDGER_DECAY).update_interval_minutes
-        current = self._read_sizes(), self._book.fileset.identity(INDEX)
+        minutes = (self._log.config.decay or LEDGER_DECAY).update_interval_minutes
+        current = self._read_sizes(index), self._log.fileset.identity(INDEX)
         return self._indexed == current and time.monotonic() - self._indexed_at <= 60 * minutes
 
-    def _read_sizes(self) -> dict[str, int]:
+    def _read_sizes(self, index: PlaceIndex) -> dict[str, int]:
         """How far the files of the log were read."""
-        book = self._book
-        return book.read(lambda: {name: book.reader.at[name] for name in book.fileset.log})
+        sizes = index.sizes_read()
+        return {name: sizes.get(name, 0) for name in self._log.fileset.log}
 
-    def write_index(self) -> None:
+    def write_index(self, index: PlaceIndex) -> None:
         """Unless it would take the session over its limit: the memories need the room more."""
-        book, decay, now = self._book, self.decay() or LEDGER_DECAY.curve(), self._book.now()
-        data = book.read(lambda: snapshots.make_index(book.reader.state, book.fileset, book.reader.at, decay, now))
-        limit, old = book.config.limit, book.fileset.identity(INDEX).size
+        log, decay, now = self._log, self.decay() or LEDGER_DECAY.curve(), self._log.now()
+        data = snapshots.make_index(index, self._read_sizes(index), decay, now)
+        limit, old = log.config.limit, log.fileset.identity(INDEX).size
         if limit is not None and self.used() - old + len(data) > limit:
             self._drop_index()
         else:
             self._replace(INDEX, data, durable=False)
         self._decayed_at, self._indexed_at = now, time.monotonic()
-        self._indexed = self._read_sizes(), book.fileset.identity(INDEX)
+        self._indexed = self._read_sizes(index), log.fileset.identity(INDEX)
 
     def _drop_index(self) -> bool:
         """It can be made again at any time. False if there is none."""
@@ -193,7 +189,7 @@ class Session:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise tell_failure(self._book.place, files.problem(error, self._book.fileset.folder)) from error
+            raise tell_failure(self._log.place, files.problem(error, self._log.fileset.folder)) from error
         return True
 
     def _replace(self, name: str, data: bytes, *, durable: bool = True) -> None:
@@ -201,18 +197,20 @@ class Session:
         try:
             files.replace(self._path(name), data, durable=durable)
         except OSError as error:
-            tell(self._book.place, logging.ERROR, "snapshot not written", file=name, problem=str(error))
+            tell(self._log.place, logging.ERROR, "snapshot not written", file=name, problem=str(error))
 
-    def metadata(self) -> SessionMetadata | None:
+    def metadata(self, index: PlaceIndex | None) -> SessionMetadata | None:
         """What is known of the session, counted as of now. None if it was never created, nor written to."""
-        book, kept = self._book, self._kept()
-        if kept is None and not book.fileset.exists():
+        log, kept = self._log, self._kept()
+        if kept is None and not log.fileset.exists():
             return None
         if kept is None:
-            records, now = self._records(), book.now()
-            first = min((record.created_at for record in records), default=now)
-            kept = SessionMetadata(session_id=book.place.workspace or "account", created_at=first, last_accessed=now)
-        kinds, oldest = book.read(lambda: (dict(book.reader.state.kinds), book.reader.state.oldest_schema))
+            ((first,),) = index.rows("SELECT min(created_at) FROM memories") if index else [(None,)]
+            now = log.now()
+            created = now if first is None else from_micros(first)
+            kept = SessionMetadata(session_id=log.place.workspace or "account", created_at=created, last_accessed=now)
+        kinds = index.kinds() if index else {}
+        oldest = index.oldest_schema if index else SCHEMA_VERSION
         shown, inherited = self._decay_in_force(self._own_decay(kept))
         return replace(
             kept,
@@ -225,13 +223,13 @@ class Session:
             migration=replace(
                 kept.migration, status="current" if oldest >= SCHEMA_VERSION else "pending", schema_version=oldest
             ),
-            corrupt_entries=len(book.reader.state.damage) + aside.count(book.fileset),
-            buffered_writes=len(book.reader.unsaved),
+            corrupt_entries=(len(index.damaged_lines()) if index else 0) + aside.count(log.fileset),
+            buffered_writes=len(log.unsaved),
         )
 
     def _kept(self) -> SessionMetadata | None:
         """What the file says, or its copy. None if neither is there and can be read."""
-        there, known = self._book.fileset.identity(METADATA), self._metadata
+        there, known = self._log.fileset.identity(METADATA), self._metadata
         if known is None or known[0] != there:
             known = self._metadata = there, self._read(METADATA) or self._read(SETTINGS)
         return known[1]
@@ -253,16 +251,15 @@ class Session:
         """InputError for a setting in the metadata that is wrong: before anything is written, and so overwritten."""
         self._kept()
 
-    def write_metadata(self, *, durable: bool = True, **changes: Any) -> SessionMetadata:
-        known, now = self.metadata(), self._book.now()
+    def write_metadata(self, index: PlaceIndex, *, durable: bool = True, **changes: Any) -> SessionMetadata:
+        known, now = self.metadata(index), self._log.now()
         if known is None:
-            name, counts = self._book.place.workspace or "account", snapshots.statistics({})
+            name, counts = self._log.place.workspace or "account", snapshots.statistics({})
             known = SessionMetadata(session_id=name, created_at=now, last_accessed=now, statistics=counts)
-        with self._book.guard:
-            audited = self._book.last_entry()[0]
+        audited = self._log.last_entry(index.mine())[0]
         if not durable:  # the log may still be on its way to the disk
             audited = min(audited, known.audit_entries)
-        fields = {"last_accessed": now, "audit_entries": audited, "covers": self._read_sizes(), **changes}
+        fields = {"last_accessed": now, "audit_entries": audited, "covers": self._read_sizes(index), **changes}
         if self._decayed_at is not None:
             fields["last_decay_update"], self._decayed_at = self._decayed_at, None
         new = replace(known, **fields)
@@ -286,18 +283,18 @@ class Session:
             return kept.audit_entries if kept else 0
         return 0
 
-    def _part(self) -> SessionPart:
+    def _part(self, index: PlaceIndex) -> SessionPart:
         """What the indices of all sessions say of this one."""
-        sizes, records, kept = self._read_sizes(), self._records(), self._kept()
-        times = [record.created_at for record in records]
+        sizes, kept = self._read_sizes(index), self._kept()
+        ((entries, first, last),) = index.rows("SELECT count(*), min(created_at), max(created_at) FROM memories")
         return SessionPart(
             kept.user_id if kept else None,
-            len(records),
+            entries,
             self.used(),
-            min(times, default=None),
-            max(times, default=None),
-            _counts(record.kind for record in records),
-            _counts(tag for record in records for tag in record.tags),
+            None if first is None else from_micros(first),
+            None if last is None else from_micros(last),
+            index.kinds(),
+            _counts(tag for row in index.known_rows(whole=False) for tag in row.record.tags),
             {name: sizes[name] for name in COUNTED},
         )
 
@@ -305,7 +302,7 @@ class Session:
 
     def decay(self) -> Decay | None:
         """The session's own settings, or those of all sessions; None if nothing was set."""
-        shared, kept = self._book.config.decay, self._kept()
+        shared, kept = self._log.config.decay, self._kept()
         own = self._own_decay(kept) if kept else SessionDecay()
         if not own.enabled:
             return NoDecay()
@@ -332,7 +329,7 @@ class Session:
 
     def _decay_in_force(self, own: SessionDecay) -> tuple[SessionDecay, dict[str, float]]:
         """For the metadata: all numbers, and those of them that are not the session's own."""
-        shared, inherited = self._book.config.decay or LEDGER_DECAY, dict[str, float]()
+        shared, inherited = self._log.config.decay or LEDGER_DECAY, dict[str, float]()
         numbers = {name: getattr(own, name) for name in ("half_life_hours", "min_decay_factor")}
         for name, value in numbers.items():
             if value is None:
@@ -349,9 +346,9 @@ class Session:
 
         The document keeps an entry's metadata in its content, as `content.metadata`; the rest of the content stays.
         """
-        rule = self._book.config.compaction
+        rule = self._log.config.compaction
         age, most = rule.strip_metadata_after_hours, rule.strip_metadata_over_bytes
-        if age is None or hours_between(record.created_at, self._book.now()) < age:
+        if age is None or hours_between(record.created_at, self._log.now()) < age:
             return record
         metadata, freed = _stripped(record.metadata, most)
         content: Any = record.content
@@ -363,46 +360,46 @@ class Session:
         self._stripped = self._stripped[0] + 1, self._stripped[1] + freed
         return replace(record, metadata=metadata, content=content)
 
-    def compacted(self, entries_before: int, freed: int, started: float) -> None:
-        self.write_index()
+    def compacted(self, index: PlaceIndex, entries_before: int, freed: int, started: float) -> None:
+        self.write_index(index)
         kept, (entries, size), self._stripped = self._kept(), self._stripped, (0, 0)
         self.write_metadata(
-            last_compaction=self._book.now(),
+            index,
+            last_compaction=self._log.now(),
             compacted_size_bytes=self.used(),
             stripped_entries=(kept.stripped_entries if kept else 0) + entries,
             stripped_bytes=(kept.stripped_bytes if kept else 0) + size,
         )
         self._wrote, self.behind = True, False
-        self.summary = self._part()
+        self.summary = self._part(index)
         details = {
             "entries_before": entries_before,
-            "entries_after": len(self._book.reader.state.rows),
+            "entries_after": sum(index.kinds().values()),
             "size_reduction_mb": round(freed / 1_048_576, 3),
             "duration_ms": round(1000 * (time.monotonic() - started)),
         }
-        tell(self._book.place, logging.INFO, "session compaction completed", **details)
+        tell(self._log.place, logging.INFO, "session compaction completed", **details)
 
-    def rebuild(self) -> int:
-        """Make the index anew from the log. Returns how many memories it knows."""
+    def rebuild(self, index: PlaceIndex) -> int:
+        """Make both indices anew from the log. Returns how many memories they know."""
         self._drop_index()
-        with self._book.guard:
-            self._book.reader.reset()
-        self.write_index()
-        self.write_metadata()
-        return len(self._book.reader.state.rows)
+        index.rebuild()
+        self.write_index(index)
+        self.write_metadata(index)
+        return sum(index.kinds().values())
 
-    def migrated(self) -> None:
+    def migrated(self, index: PlaceIndex) -> None:
         """After the files were written anew because they had entries of an older schema."""
-        self.write_metadata(migration=Migration(migrated_at=self._book.now()))
+        self.write_metadata(index, migration=Migration(migrated_at=self._log.now()))
         self._wrote = True
 
-    def create(self, now: datetime, **settings: Any) -> SessionMetadata:
-        if self._book.fileset.exists() or self._kept() is not None:
-            raise ConflictError(f"there is a session {self._book.place.workspace} already")
-        tell(self._book.place, logging.INFO, "session created")
-        files.make_folder(self._book.fileset.folder)
+    def create(self, index: PlaceIndex, now: datetime, **settings: Any) -> SessionMetadata:
+        if self._log.fileset.exists() or self._kept() is not None:
+            raise ConflictError(f"there is a session {self._log.place.workspace} already")
+        tell(self._log.place, logging.INFO, "session created")
+        files.make_folder(self._log.fileset.folder)
         self._have_tombstones()
-        return self.write_metadata(created_at=now, last_accessed=now, inherited_decay={}, **settings)
+        return self.write_metadata(index, created_at=now, last_accessed=now, inherited_decay={}, **settings)
 
 
 def _stripped(metadata: dict[str, Any], most: int) -> tuple[dict[str, Any], int]:

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
 from recollect.policies.decay import Decay, hours_between
 from recollect.stores.fields import FIELDS, REQUIRED
+from recollect.stores.files import files
 from recollect.stores.files.files import AppendOnly
-from recollect.stores.files.fileset import FileSet
-from recollect.stores.files.state import Row, State
+from recollect.stores.files.replay import UNREADABLE, Row, head
 from recollect.stores.sessions import SessionMetadata
 from recollect.values.errors import SchemaError
 from recollect.values.record import SCHEMA_VERSION, Record
+
+if TYPE_CHECKING:
+    from recollect.stores.files.index import PlaceIndex
 
 INDEX, METADATA, SETTINGS = "index.json", "metadata.json", "metadata.bak"
 VERSION = 1
@@ -89,22 +94,48 @@ def read_metadata(data: bytes, path: str) -> SessionMetadata:
     return _metadata(data)
 
 
-def make_index(state: State, fileset: FileSet, at: Mapping[str, int], decay: Decay, now: datetime) -> bytes:
-    """Of a state that was read up to there."""
+def make_index(index: PlaceIndex, sizes: Mapping[str, int], decay: Decay, now: datetime) -> bytes:
+    """Of what was read up to these sizes."""
+    log = index.log
     tags: dict[str, list[str]] = {}
     types: dict[str, list[str]] = {}
     entries: dict[str, dict[str, Any]] = {}
-    for ident, row in state.rows.items():
+    places = _own_lines(files.read_part(log.fileset.main_path, 0, sizes.get(log.fileset.main, 0)))
+    for row in index.known_rows(whole=False):
+        ident = row.record.id
         for tag in row.record.tags:
             tags.setdefault(tag, []).append(ident)
         types.setdefault(row.record.kind, []).append(ident)
-        entries[ident] = _indexed(row, decay, now)
-    corrupt = [(name, byte, damage.where, damage.problem) for (name, byte), damage in state.damage.items()]
-    covers = {name: _covered(fileset.paths[name], at[name]) for name in fileset.log}
-    oldest = min(state.oldest_schema, SCHEMA_VERSION)
-    index = _Index(VERSION, now, covers, state.lines, entries, state.tombs, oldest, corrupt, tags, types)
-    body = msgspec.json.encode(index)[:-1]
+        entries[ident] = _indexed(row, places.get(ident, _NOWHERE), decay, now)
+    corrupt = [(name, byte, damage.where, damage.problem) for (name, byte), damage in index.damaged_lines().items()]
+    covers = {name: _covered(log.fileset.paths[name], sizes.get(name, 0)) for name in log.fileset.log}
+    oldest = min(index.oldest_schema, SCHEMA_VERSION)
+    made = _Index(VERSION, now, covers, index.fact("lines"), entries, index.tombs(), oldest, corrupt, tags, types)
+    body = msgspec.json.encode(made)[:-1]
     return b"%b%b%d}\n" % (body, _SEAL, zlib.crc32(body))
+
+
+class _OwnLine(NamedTuple):
+    """Where the line of a memory is."""
+
+    number: int
+    start: int
+    end: int
+    version: int
+
+
+_NOWHERE = _OwnLine(0, 0, 0, 0)
+
+
+def _own_lines(data: bytes) -> dict[str, _OwnLine]:
+    """By id. Of several lines of one memory, the one with the highest version counts."""
+    places: dict[str, _OwnLine] = {}
+    for number, line in enumerate(files.lines(data), 1):
+        with suppress(*UNREADABLE):
+            ident, version = astuple(head(line.data))
+            if version > places.get(ident, _NOWHERE).version:
+                places[ident] = _OwnLine(number, line.start, line.end, version)
+    return places
 
 
 def _covered(path: str, size: int) -> Covered:
@@ -115,18 +146,18 @@ def _covered(path: str, size: int) -> Covered:
         file.close()
 
 
-def _indexed(row: Row, decay: Decay, now: datetime) -> dict[str, Any]:
+def _indexed(row: Row, place: _OwnLine, decay: Decay, now: datetime) -> dict[str, Any]:
     """A memory without its content. The first fields are the document's."""
     record = row.record
     entry: dict[str, Any] = {
-        "line_number": row.number,
-        "byte_offset": row.start,
+        "line_number": place.number,
+        "byte_offset": place.start,
         "type": record.kind,
         "timestamp": record.created_at,
         "tags": record.tags,
         "importance": record.importance,
         "current_relevance": round(relevance(record, decay, now), 4),
-        "length": row.end - row.start,
+        "length": place.end - place.start,
     }
     if row.version != 1:
         entry["version"] = row.version
@@ -136,8 +167,6 @@ def _indexed(row: Row, decay: Decay, now: datetime) -> dict[str, Any]:
             entry[field.name] = value
     if record.accessed_at != record.created_at:
         entry["accessed_at"] = record.accessed_at
-    if row.vector is not None:
-        entry["vector"] = row.vector
     if row.vector_version:
         entry["vector_version"] = row.vector_version
     if record.embedding_model is not None:

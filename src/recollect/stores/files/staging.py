@@ -1,101 +1,52 @@
-"""What a transaction has changed so far: lines to append, laid over a state that does not know of them."""
+"""Lines that a transaction is about to append, in the order in which they were made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from recollect.stores.files.state import Row, State
-from recollect.stores.shelves import Thing
-
-_ABSENT: Any = object()
-Path = tuple[str, str]
-"""A shelf and a key."""
+from recollect.stores.files.fileset import AUDIT
 
 
-class Mark(NamedTuple):
-    """How far a transaction had come."""
+class _Staged(NamedTuple):
+    name: str
+    """Of the file."""
+    line: bytes
 
-    steps: int
-    lines: dict[str, int]
 
-
-class Staged:
-    """Only the thread of the transaction sees it. Taking back is forgetting it, as a whole or from a mark on."""
+class Staging:
+    """Taking back is forgetting them from a mark on."""
 
     def __init__(self) -> None:
-        self.lines: dict[str, list[bytes]] = {}
-        self.rows: dict[str, Row | None] = {}
-        """What became of memories; None for those that were deleted."""
-        self.stored: dict[str, bool] = {}
-        """Memories that were put, in that order: they come after all others."""
-        self.tombs: dict[str, int] = {}
-        self.things: dict[Path, Thing | None] = {}
-        self.kept: dict[Path, bool] = {}
-        """Things that were not there before, in the order in which they were first kept."""
-        self.untouched: dict[str, bool] = {}
-        """Memories of which retrievals that are counted but not written are of no account any more."""
-        self.dropped_undo: dict[int, bool] = {}
-        self.numbers: dict[str, int] = {}
-        """The highest number that an id was given."""
-        self._steps: list[tuple[dict[Any, Any], Any, Any]] = []
+        self._lines: list[_Staged] = []
+        self.touch_lines = 0
+        """How many of the first ones tell of retrievals that were counted before."""
+        self.dropped_undo: dict[int, None] = {}
+        """Audit entries whose undo data goes."""
+        self._marks: dict[int, tuple[int, dict[int, None]]] = {}
+        """By the depth of the savepoint."""
 
     def add(self, name: str, line: bytes) -> None:
-        self.lines.setdefault(name, []).append(line)
+        self._lines.append(_Staged(name, line))
 
-    def set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """Change one of the tables above. The last entry of a key decides its place in the order."""
-        self._steps.append((table, key, table.pop(key, _ABSENT)))
-        table[key] = value
+    def mark(self, depth: int) -> None:
+        self._marks[depth] = len(self._lines), dict(self.dropped_undo)
 
-    def mark(self) -> Mark:
-        return Mark(len(self._steps), {name: len(lines) for name, lines in self.lines.items()})
+    def take_back(self, depth: int) -> None:
+        if depth in self._marks:
+            count, self.dropped_undo = self._marks.pop(depth)
+            del self._lines[count:]
 
-    def take_back(self, mark: Mark) -> None:
-        """Forget what was staged since the mark."""
-        for table, key, value in reversed(self._steps[mark.steps :]):
-            table.pop(key, None)
-            if value is not _ABSENT:
-                table[key] = value
-        del self._steps[mark.steps :]
-        for name, lines in self.lines.items():
-            del lines[mark.lines.get(name, 0) :]
+    def drop_touches(self) -> None:
+        del self._lines[: self.touch_lines]
+        self.touch_lines = 0
+
+    def lines(self, name: str) -> list[bytes]:
+        return [staged.line for staged in self._lines if staged.name == name]
 
     def parts(self) -> dict[str, bytes]:
-        return {name: b"".join(lines) for name, lines in self.lines.items() if lines}
-
-    # What the thread of the transaction sees
-
-    def row(self, state: State, ident: str) -> Row | None:
-        return self.rows[ident] if ident in self.rows else state.rows.get(ident)
-
-    def all_rows(self, state: State) -> Iterator[Row]:
-        """In the order of storing."""
-        for ident, row in state.rows.items():
-            changed = self.rows.get(ident, row)
-            if changed is not None and ident not in self.stored:
-                yield changed
-        for ident in self.stored:
-            if (row := self.rows[ident]) is not None:
-                yield row
-
-    def tomb(self, state: State, ident: str) -> int:
-        return self.tombs.get(ident) or state.tombs.get(ident, 0)
-
-    def version(self, state: State, ident: str) -> int:
-        """The highest of any line of a memory."""
-        row = self.row(state, ident)
-        return max(row.last_version if row else 0, self.tomb(state, ident))
-
-    def thing(self, state: State, path: Path) -> Thing | None:
-        return self.things[path] if path in self.things else state.things.get(path)
-
-    def all_things(self, state: State) -> Iterator[Thing]:
-        """In the order in which they were first kept."""
-        for path, thing in state.things.items():
-            changed = self.things.get(path, thing)
-            if changed is not None and path not in self.kept:
-                yield changed
-        for path in self.kept:
-            if (thing := self.things[path]) is not None:
-                yield thing
+        """What is to be appended to each file; the audit log last."""
+        parts: dict[str, list[bytes]] = {}
+        for name, line in self._lines:
+            parts.setdefault(name, []).append(line)
+        ordered = sorted(parts, key=lambda name: name == AUDIT)
+        return {name: b"".join(parts[name]) for name in ordered}

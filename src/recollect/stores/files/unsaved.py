@@ -6,52 +6,52 @@ import atexit
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 from recollect.stores.files import files
-from recollect.stores.files.book import Book
 from recollect.stores.files.lines import named
-from recollect.stores.files.state import UNREADABLE
+from recollect.stores.files.log import Log
+from recollect.stores.files.replay import UNREADABLE
 from recollect.stores.paths import folder_name
 from recollect.stores.port import Place
 
 _SHOWN = 5
-_waiting: dict[int, tuple[int, Book, Callable[[], object]]] = {}
-"""Books with something in memory only: by whom it was written, and how to try once more."""
+_waiting: dict[int, tuple[int, Log]] = {}
+"""Logs with something in memory only, and the process that wrote it."""
 
 
-def watch(book: Book, retry: Callable[[], object]) -> None:
+def watch(log: Log) -> None:
     """Make sure that it is not lost without a word, even if nobody closes the store."""
-    _waiting[id(book)] = os.getpid(), book, retry
+    _waiting[id(log)] = os.getpid(), log
 
 
-def unwatch(book: Book) -> None:
-    _waiting.pop(id(book), None)
+def unwatch(log: Log) -> None:
+    _waiting.pop(id(log), None)
 
 
-def lost(books: Iterable[Book]) -> str:
-    """Give up what the books could not write: copied if possible. Says what it was and where the copy is."""
-    books = [book for book in books if book.reader.unsaved]
-    what = "; ".join(map(_described, books))
+def lost(logs: Iterable[Log]) -> str:
+    """Give up what the logs could not write: copied if possible. Says what it was and where the copy is."""
+    logs = [log for log in logs if log.unsaved]
+    what = "; ".join(map(_described, logs))
     try:
-        copy = _copied(books)
+        copy = _copied(logs)
     except OSError as error:
         where = f"no copy could be made either: {error.strerror}"
     else:
         where = f"a copy is in {copy}, as a ledger of its own"
-    for book in books:
-        unwatch(book)
+    for log in logs:
+        unwatch(log)
     return f"{what}. It could not be written and is lost; {where}"
 
 
-def _described(book: Book) -> str:
-    writes = book.reader.unsaved
-    ids = [_id(line.data) for parts in writes for line in files.lines(parts.get(book.format.file, b""))]
+def _described(log: Log) -> str:
+    writes = log.unsaved
+    ids = [_id(line.data) for parts in writes for line in files.lines(parts.get(log.format.file, b""))]
     shown = ", ".join(ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
     what = f"{len(writes)} write{'s' if len(writes) > 1 else ''} with {len(ids)} memor{'y' if len(ids) == 1 else 'ies'}"
-    return f"{book.fileset.folder}: {what}{f' ({shown})' if ids else ''}: {book.unsaved_because}"
+    return f"{log.fileset.folder}: {what}{f' ({shown})' if ids else ''}: {log.unsaved_because}"
 
 
 def _id(line: bytes) -> str:
@@ -60,13 +60,13 @@ def _id(line: bytes) -> str:
     return "?"
 
 
-def _copied(books: Iterable[Book]) -> str:
+def _copied(logs: Iterable[Log]) -> str:
     """Elsewhere, because here the disk refuses."""
     root = tempfile.mkdtemp(prefix="recollect-unsaved-")
-    for book in books:
-        folder = os.path.join(root, *_folder(book.place))
+    for log in logs:
+        folder = os.path.join(root, *_folder(log.place))
         os.makedirs(folder, files.PRIVATE_FOLDER, exist_ok=True)
-        for parts in book.reader.unsaved:
+        for parts in log.unsaved:
             for name, data in parts.items():
                 fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, files.PRIVATE)
                 with open(fd, "ab") as file:
@@ -81,11 +81,11 @@ def _folder(place: Place) -> list[str]:
 
 @atexit.register
 def _at_exit() -> None:
-    mine = [(book, retry) for pid, book, retry in _waiting.values() if pid == os.getpid()]
-    for _, retry in mine:
+    logs = [log for pid, log in _waiting.values() if pid == os.getpid()]
+    for log in logs:
         with suppress(Exception):
-            retry()
-    if left := [book for book, _ in mine if book.reader.unsaved]:
+            log.retry()
+    if left := [log for log in logs if log.unsaved]:
         with suppress(OSError, ValueError, AttributeError):  # nobody may be there to read it
             print(f"recollect: {lost(left)}", file=sys.stderr, flush=True)
         sys.stderr = _Failing(sys.stderr)

@@ -15,7 +15,7 @@ from recollect.stores.port import Damage, Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.sessions import Runner
 from recollect.stores.postgres.statements import rows_of, workspace_of
-from recollect.stores.postgres.tables import BESIDE, PostgresTables
+from recollect.stores.postgres.tables import BESIDE, DIALECT, PostgresTables
 from recollect.stores.postgres.work import Work
 from recollect.stores.rows import COLUMNS, text_key, to_changes, to_values
 from recollect.stores.tables.engine import Statement
@@ -113,7 +113,7 @@ class Memories:
             first = next((record.id for record in records if record.id not in added), records[0].id)
             raise id_exists(first)
         work.heads[place] = head._replace(memories=head.memories + len(records))
-        self._hear(work, place, prove_speakers(self.tables, place, records))
+        self._hear(work, place, prove_speakers(DIALECT, place, records))
 
     def _inserts(self, work: Work, place: Place, numbered: Sequence[tuple[int, Record]]) -> Iterator[Statement]:
         """Some memories at a time: the server writes them while the next are made ready. One tells which are new."""
@@ -165,7 +165,7 @@ class Memories:
                 raise no_memory(ident)
         self._take_out(work, place, list(gone.values()), ("memories",))
         names = {Name(talk, name) for _, _, talk, name in rows if talk is not None and name is not None}
-        self._hear(work, place, unprove_speakers(self.tables, place, names))
+        self._hear(work, place, unprove_speakers(DIALECT, place, names))
         self.touches(place).drop(ids)
 
     def _take_out(self, work: Work, place: Place, seqs: Sequence[int], but: Sequence[str] = ()) -> None:

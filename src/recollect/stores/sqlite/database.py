@@ -22,6 +22,7 @@ from recollect.stores.sqlite.opening import (
     SCHEMA,
     MovedError,
     connect,
+    connect_in_memory,
     identity,
     migrate,
     moves,
@@ -50,8 +51,17 @@ class Database:
     Readers wait for nobody: each has a connection of its own while it reads. Writers take turns.
     """
 
-    def __init__(self, path: str) -> None:
+    more_tables = ""
+    """SQL of tables that a new file gets besides those of the migrations."""
+    patience = BUSY_SECONDS
+    """Lock timeout in seconds of a write that nobody has set another one for."""
+    synchronous = "FULL"
+    """Whether a commit waits for the disk."""
+
+    def __init__(self, path: str, in_memory: bool = False) -> None:
+        """`path` is only a name for one that is kept in memory."""
         self.path = path
+        self.in_memory = in_memory
         self.lock = threading.RLock()
         """Held by the thread that writes, for a whole transaction. The guard is only ever taken after it."""
         # Taken by itself, not by way of the condition: that is Python, and an interrupt in it would leave it locked.
@@ -67,13 +77,13 @@ class Database:
         """Connections that threads have taken to read."""
         self._open: set[object] = set()
         """Connections there are, whoever has them, and for each that is being opened something that stands for it."""
-        self.writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
+        self.writable = in_memory or (os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK))
         # SQLite must write beside a file to read it while others write. Where it cannot, they must not: the file is
         # read as it stands, and opened anew once it or its log has changed.
         self._still = not self.writable and not all(os.access(path + end, os.R_OK) for end in ("-wal", "-shm"))
         # Before opening: if the path names the same file afterwards, that is the file which was opened.
-        self._identity = identity(path, self._still)
-        first = connect(path, self.writable, self._still)
+        self._identity = self._identity_now()
+        first = self._connect()
         self._open.add(first)
         try:
             self._prepare(first)
@@ -85,12 +95,20 @@ class Database:
         if not self.current():
             self.dispose(first)
             raise MovedError
+        # A database in memory is gone with its last connection.
+        self._anchor = self.connect() if in_memory else None
         self._idle.append(first)
+
+    def _identity_now(self) -> tuple[int, ...] | None:
+        return () if self.in_memory else identity(self.path, self._still)
+
+    def _connect(self) -> Any:
+        return connect_in_memory(self.path) if self.in_memory else connect(self.path, self.writable, self._still)
 
     def current(self) -> bool:
         """Whether the path still names the open file."""
         self._looked = time.monotonic()
-        return self._identity is not None and identity(self.path, self._still) == self._identity
+        return self._identity is not None and self._identity_now() == self._identity
 
     @property
     def closed(self) -> bool:
@@ -100,6 +118,11 @@ class Database:
     def busy(self) -> bool:
         """Whether some thread reads or writes just now."""
         return bool(self._owner or self._reading)
+
+    @property
+    def open_files(self) -> int:
+        """How many its connections have open: two each, and one that they share."""
+        return 2 * len(self._open) + 1
 
     @property
     def inside(self) -> bool:
@@ -163,7 +186,7 @@ class Database:
         connection: Any = None
         try:
             with self._translated():
-                connection = connect(self.path, self.writable, self._still)
+                connection = self._connect()
                 with self._lock:
                     self._open.add(connection)
                     self._open.discard(coming)
@@ -249,7 +272,7 @@ class Database:
     def _dropped(self) -> bool:
         """Whether whoever drops the workspace has taken its tables away already, and will move the file next."""
         with suppress(apsw.Error, RecollectError), suppress(RecursionError):
-            raw: Any = connect(self.path, self.writable, self._still)
+            raw: Any = self._connect()
             try:
                 sql = "SELECT 1 FROM sqlite_schema WHERE name = 'dropped'"
                 return raw.execute(sql).fetchone() is not None
@@ -315,7 +338,7 @@ class Database:
     _durable = True
 
     def _connect_writer(self) -> Any:
-        return self._connected("synchronous = FULL", "secure_delete = ON")
+        return self._connected(f"synchronous = {self.synchronous}", "secure_delete = ON")
 
     def prepare(self) -> None:
         """Write what is to be committed into the log, so that a full disk is noticed before anything is committed."""
@@ -347,7 +370,7 @@ class Database:
                     if writer.in_transaction:
                         writer.execute("ROLLBACK")
                     if not self._durable:
-                        writer.execute("PRAGMA synchronous = FULL")
+                        writer.execute(f"PRAGMA synchronous = {self.synchronous}")
             self._durable = True
             self.ended(kept)
         finally:
@@ -446,6 +469,8 @@ class Database:
             self._identity, self._looked, self._closing = None, -math.inf, True
         self._close_idle()
         self._close_writer()
+        if self._anchor is not None:
+            self.dispose(self._anchor)
         with self._lock:
             return self._guard.wait_for(lambda: not self._open, seconds)
 
@@ -465,10 +490,11 @@ class Database:
             self._check_owner(connection)
             if not self.writable:
                 return
-            patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
+            if not self.in_memory:
+                patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
             if schema_of(connection) < SCHEMA:
-                connection.execute("PRAGMA synchronous = FULL; PRAGMA secure_delete = ON")
-                migrate(connection)
+                connection.execute(f"PRAGMA synchronous = {self.synchronous}; PRAGMA secure_delete = ON")
+                migrate(connection, self.more_tables)
             connection.execute("PRAGMA query_only = ON")
 
     def _check_owner(self, connection: Any) -> None:

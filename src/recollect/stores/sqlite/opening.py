@@ -10,6 +10,7 @@ from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 import msgspec
@@ -76,16 +77,19 @@ _OF_COLUMNS: dict[str, tuple[Any, int]] = {
 """Functions by which migrations fill new columns, and how many arguments each takes."""
 
 
-def migrate(connection: Any) -> None:
-    """Each migration and its number in one transaction; a second process waits and finds it done."""
+def migrate(connection: Any, more_tables: str = "") -> None:
+    """All in one transaction; a second process waits and finds it done. A new file gets `more_tables` at the end."""
     for name, (function, arguments) in _OF_COLUMNS.items():
         connection.create_scalar_function(name, function, arguments, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
+        is_new = schema_of(connection) == 0
         for number, script in enumerate(_MIGRATIONS, 1):
             if number > schema_of(connection):
                 connection.execute(script.read_text())
                 connection.execute(f"PRAGMA user_version = {number}")
+        if is_new and more_tables:
+            connection.execute(more_tables)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
@@ -251,6 +255,14 @@ def connect(path: str, writable: bool, still: bool) -> Any:
             connection.close()
             raise MovedError
         return connection
+
+
+def connect_in_memory(name: str) -> Any:
+    """A connection to the database of this process with that name; the last one to close takes it along."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+    connection: Any = apsw.Connection(f"file:/{quote(name, safe='')}?vfs=memdb", flags=flags)
+    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    return connection
 
 
 def _connect(path: str, writable: bool, still: bool, before: tuple[int, ...] | None) -> Any:

@@ -20,8 +20,8 @@ from recollect.stores.resident.snapshot import NEVER
 from recollect.stores.rows import UNREADABLE
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.stores.sqlite.match import match_entry, match_expression
-from recollect.stores.sqlite.memories import Memories
 from recollect.stores.sqlite.opening import MovedError
+from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.tables.conditions import marks
 from recollect.text.query import TextQuery
 from recollect.text.speakers import HEAD
@@ -51,7 +51,7 @@ _mapping = msgspec.json.Decoder(dict[str, Any]).decode
 class Resident:
     """A copy with a connection of its own, by which it sees what others have committed. Threads take turns."""
 
-    def __init__(self, handle: Memories) -> None:
+    def __init__(self, handle: PlaceFile) -> None:
         self._handle = handle
         self._lock = threading.Lock()
         self._connection: Any = None

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from recollect.stores.port import Place, in_order
 from recollect.stores.scope import Scope
-from recollect.stores.sqlite.memories import Memories
-from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError
+from recollect.stores.sqlite.opening import MovedError
+from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.values.errors import RecollectError, StoreError
 
 if TYPE_CHECKING:
-    from recollect.stores.sqlite.folder import SqliteFolder
+    from recollect.stores.sqlite.places import SqlitePlaces
 
 
-class Writing(Scope[Memories]):
+H = TypeVar("H", bound=PlaceFile)
+
+
+class Writing(Scope[H], Generic[H]):
     """The transaction of some places: opened if this thread has none, else joined.
 
     Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
@@ -25,12 +28,13 @@ class Writing(Scope[Memories]):
 
     def __init__(
         self,
-        folder: SqliteFolder,
+        folder: SqlitePlaces[H],
         places: Sequence[Place],
         steps: int = 2,
         durable: bool = True,
-        seconds: float = BUSY_SECONDS,
+        seconds: float | None = None,
     ) -> None:
+        """`seconds` to wait for other writers; as long as the store is patient without."""
         self._folder = folder
         self._places = places if len(places) == 1 else in_order(places)
         self._steps = steps
@@ -40,7 +44,7 @@ class Writing(Scope[Memories]):
         self._opened: bool | None = None
         """Not known before it is entered."""
 
-    def enter(self) -> Memories:
+    def enter(self) -> H:
         """The handle of the first place."""
         inside, self._depth = self._folder.inside(), self._folder.thread.depth
         self._opened = not inside
@@ -58,13 +62,14 @@ class Writing(Scope[Memories]):
                     inside[place].savepoint(self._depth)
         return inside[self._places[0]]
 
-    def _open(self, inside: dict[Place, Memories]) -> None:
-        self._folder.intents.finish_left()
+    def _open(self, inside: dict[Place, H]) -> None:
+        self._folder.starting()
         for place in self._places:
             while place not in inside:
                 handle = inside[place] = self._folder.creating(place)
                 try:
-                    handle.begin(seconds=self._seconds, durable=self._durable)
+                    seconds = handle.patience if self._seconds is None else self._seconds
+                    handle.begin(seconds=seconds, durable=self._durable)
                 except MovedError:
                     del inside[place]
                     self._folder.discard(place, handle)
@@ -78,7 +83,7 @@ class Writing(Scope[Memories]):
                 inside[place].release(self._depth, error)
             self._folder.thread.depth = self._depth
 
-    def _close(self, inside: dict[Place, Memories], error: BaseException | None) -> None:
+    def _close(self, inside: dict[Place, H], error: BaseException | None) -> None:
         """Each is ended, whatever happens to the others. Where some were committed by then, they are taken back."""
         problem: BaseException | None = None
         record = ""
@@ -103,7 +108,7 @@ class Writing(Scope[Memories]):
         if problem is not None:
             raise problem
 
-    def _noted(self, inside: dict[Place, Memories]) -> str:
+    def _noted(self, inside: dict[Place, H]) -> str:
         """The path of the record of what is about to be committed; none for a change of one place."""
         parts = [part for handle in inside.values() if (part := handle.intent()) is not None]
         if len(parts) < 2:
@@ -113,7 +118,9 @@ class Writing(Scope[Memories]):
         try:
             return self._folder.intents.note(parts)
         except OSError as error:
-            raise StoreError(f"{self._folder.root}: the change could not be written: {error.strerror}") from error
+            raise StoreError(
+                f"{self._folder.intents.folder}: the change could not be written: {error.strerror}"
+            ) from error
 
     def abandon(self) -> None:
         inside = self._folder.inside()

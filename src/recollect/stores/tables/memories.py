@@ -115,23 +115,22 @@ def _get_one(dialect: Dialect) -> str:
     return rendered(dialect, f"{dialect.whole} WHERE {{here}} AND m.id = ?")
 
 
-def prove_speakers(tables: Tables, place: Place, records: Sequence[Record]) -> list[Statement]:
+def prove_speakers(dialect: Dialect, place: Place, records: Sequence[Record]) -> list[Statement]:
     """After these were stored: their names may be speakers now."""
     names = {
         Name(record.address.conversation, name)
         for record in records
         if record.address.conversation is not None and (name := name_in(record))
     }
-    return _heard(tables, place, _PROVE, names)
+    return _heard(dialect, place, _PROVE, names)
 
 
-def unprove_speakers(tables: Tables, place: Place, names: set[Name]) -> list[Statement]:
+def unprove_speakers(dialect: Dialect, place: Place, names: set[Name]) -> list[Statement]:
     """After turns that begin with these names were deleted: one turn alone proves no speaker."""
-    return _heard(tables, place, _UNPROVE, names)
+    return _heard(dialect, place, _UNPROVE, names)
 
 
-def _heard(tables: Tables, place: Place, template: str, names: set[Name]) -> list[Statement]:
-    dialect = tables.dialect
+def _heard(dialect: Dialect, place: Place, template: str, names: set[Name]) -> list[Statement]:
     here, sql = dialect.here_values(place), rendered(dialect, template)
     return [Statement(sql, (*here, *name, *here)) for name in sorted(names)]
 

@@ -1,4 +1,4 @@
-"""The memories of one place, in one file."""
+"""One place in one file: its memories, its documents and its audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from recollect.stores.sqlite.database import Database
 from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.sqlite.rows import DIALECT, INSERT, UPDATE, indexed, to_row
 from recollect.stores.sqlite.turns import Settling
-from recollect.stores.tables.memories import Name, embedded_as, id_exists, no_memory
+from recollect.stores.tables.engine import Statement
+from recollect.stores.tables.memories import (
+    Name,
+    embedded_as,
+    id_exists,
+    no_memory,
+    prove_speakers,
+    unprove_speakers,
+)
 from recollect.stores.touches import Touched, Touches
 from recollect.values.errors import CorruptionError, StoreError
 from recollect.values.record import Record, to_micros
@@ -27,7 +35,7 @@ SOON = 0.25
 """Lock timeout in seconds for writes that can be deferred (retrievals, vectors)."""
 
 _CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)"
-_MOST_CHANGES = 20_000
+MOST_CHANGES = 20_000
 """Rows of `changed` from which the older half is dropped. A copy in memory that is further behind is made anew."""
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
@@ -37,26 +45,37 @@ _TOUCH = "UPDATE memories SET access_count = access_count + ?, accessed_at = max
 _DELETED = "SELECT seq, coalesce(segmented, text), conversation, named FROM memories WHERE id = ?"
 
 
-class Memories(Database):
+class PlaceFile(Database):
     """`put`, `update`, `delete` and `embed` are called in a transaction."""
 
-    def __init__(self, path: str, place: Place, touches: Touches) -> None:
+    def __init__(self, path: str, place: Place, touches: Touches, in_memory: bool = False) -> None:
         self.place = place
         self.touches = touches
         self._written: Mapping[str, Touched] = {}
         self._entries_before: int | None = None
         """How many audit entries there were before those of the open transaction; None if it has none."""
-        super().__init__(path)
+        super().__init__(path, in_memory)
 
-    def put(self, records: Sequence[Record]) -> None:
+    def put(self, records: Sequence[Record]) -> Sequence[Record]:
         if len(records) == 1:
             self._put_one(records[0])
-            return
-        for at in range(0, len(records), _PAGE):
-            self._put(records[at : at + _PAGE])
+        else:
+            for at in range(0, len(records), _PAGE):
+                self._put(records[at : at + _PAGE])
+        self._run(prove_speakers(DIALECT, self.place, records))
+        return records
 
-    def _put_one(self, record: Record) -> None:
-        execute, row = self.writer.execute, to_row(None, record)
+    def _run(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self.writer.execute(statement.sql, statement.values).fetchall()
+
+    def put_at(self, seq: int, record: Record) -> None:
+        """With a number that is free."""
+        self._put_one(record, seq)
+        self._run(prove_speakers(DIALECT, self.place, [record]))
+
+    def _put_one(self, record: Record, seq: int | None = None) -> None:
+        execute, row = self.writer.execute, to_row(seq, record)
         try:
             execute(INSERT, row)
         except apsw.ConstraintError:
@@ -91,14 +110,13 @@ class Memories(Database):
             if execute(UPDATE, to_changes(record)).fetchone() is None:
                 raise no_memory(record.id)
 
-    def embed(self, model: str, vectors: Mapping[str, bytes]) -> None:
+    def embed(self, model: str | None, vectors: Mapping[str, bytes]) -> None:
         execute = self.writer.execute
         for ident, vector in vectors.items():
-            if (row := execute(_EMBEDDED, (embedded_as(model, len(vector) // 4), ident)).fetchone()) is not None:
+            if (row := execute(_EMBEDDED, (embedded_as(model or "", len(vector) // 4), ident)).fetchone()) is not None:
                 execute(_EMBED, (row[0], model, vector))
 
-    def delete(self, ids: Sequence[str]) -> set[Name]:
-        """The names that turns among them begin with."""
+    def delete(self, ids: Sequence[str], reason: str = "") -> None:
         execute = self.writer.execute
         names: set[Name] = set()
         for ident in ids:
@@ -111,8 +129,8 @@ class Memories(Database):
             execute(_UNINDEX, (seq, words))
             execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
             execute("DELETE FROM memories WHERE seq = ?", (seq,))
+        self._run(unprove_speakers(DIALECT, self.place, names))
         self.touches.drop(ids)
-        return names
 
     def touch(self, ids: Sequence[str], at: datetime) -> None:
         """Kept in memory and written along with the next change, or after a while if nobody else writes then."""
@@ -137,7 +155,7 @@ class Memories(Database):
         rows = [(count, to_micros(at), ident) for ident, (count, at) in self._written.items()]
         if rows:
             self.writer.executemany(_TOUCH, rows)
-        self._trim_changes(_MOST_CHANGES)
+        self._trim_changes(MOST_CHANGES)
 
     def _trim_changes(self, most: int) -> None:
         """Drop the older half of the list of changes where it has grown longer than that."""
@@ -172,6 +190,9 @@ class Memories(Database):
             "ALTER TABLE things RENAME TO dropped_things"
         )
 
+    def refresh(self) -> None:
+        """Called before each read outside a transaction, for files that are derived from others."""
+
     def size(self) -> int:
         return _size(self.path) + _size(self.path + "-wal")
 
@@ -179,12 +200,16 @@ class Memories(Database):
         self.settle()
         self.checkpoint()
         before = self.size()
+        self.vacuum()
+        return before - self.size()
+
+    def vacuum(self) -> None:
+        """Give unused space back."""
         with self.alone() as connection:
             connection.execute("DELETE FROM changed WHERE rev < (SELECT max(rev) FROM changed)")
             connection.execute("INSERT INTO memories_text (memories_text) VALUES ('optimize')")
             connection.execute("VACUUM")
         self.checkpoint()
-        return before - self.size()
 
     def _integrity(self) -> list[tuple[str]]:
         """By a connection of its own: one that has looked before compares with what it remembers of the text index."""

@@ -1,0 +1,294 @@
+"""The files of one place: its lock, what is appended to them, and what the disk has refused.
+
+The log is the truth. Everything that is asked of memories and documents is answered by an index that is derived from
+it (`index.py`); the audit log and what undo needs are read from their files.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from recollect.stores.audit import Entry, UndoSize
+from recollect.stores.files import audit_file, files
+from recollect.stores.files.audit_file import AuditFile, Last
+from recollect.stores.files.config import Config
+from recollect.stores.files.files import AppendOnly
+from recollect.stores.files.fileset import AUDIT, UNDO, VECTORS, Appender, FileSet
+from recollect.stores.files.formats import Format
+from recollect.stores.files.lines import UndoHead
+from recollect.stores.files.lock import LockNote
+from recollect.stores.files.metrics import CONTENTION, WRITE, Meter
+from recollect.stores.files.staging import Staging
+from recollect.stores.port import Before, Place
+from recollect.values.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
+from recollect.values.record import utc_now
+
+if TYPE_CHECKING:
+    from recollect.stores.files.session import Session
+
+_TRIES = 50
+_PAUSE = 0.005
+_REFUSED_SECONDS = 60.0
+"""After which it is tried again to write the index to the disk."""
+
+log = logging.getLogger("recollect.store")
+log.addHandler(logging.NullHandler())  # nothing on stderr unless the application asks for it
+
+Parts = Mapping[str, bytes]
+"""What is to be appended to each file."""
+
+
+def log_enabled(level: int) -> bool:
+    return log.isEnabledFor(level)
+
+
+def tell(place: Place, level: int, message: str, **details: Any) -> None:
+    """Levels and names are those of the ledger document."""
+    if log.isEnabledFor(level):
+        extra = {"component": "MemoryManager", "session_id": place.workspace, "metadata": details}
+        log.log(level, message, extra=extra)
+
+
+def tell_failure(place: Place, problem: StoreError) -> StoreError:
+    """What the system refused, and the caller is about to be told."""
+    tell(place, logging.ERROR, "I/O failure", problem=str(problem))
+    return problem
+
+
+class Log:
+    """One thread writes at a time: the one that has the index's turn to write."""
+
+    def __init__(self, place: Place, fileset: FileSet, format: Format, config: Config, meter: Meter) -> None:
+        self.place = place
+        self.fileset = fileset
+        self.format = format
+        self.config = config
+        self.meter = meter
+        self.appender = Appender(fileset, config.patience)
+        self.session: Session | None = None
+        """What a session of a ledger has beyond its memories."""
+        self.audit = AuditFile(fileset, lambda: self.session.audit_entries() if self.session else self.audit.noted())
+        self.staging: Staging | None = None
+        """What the open transaction is about to append."""
+        self.operation = "write"
+        """What the lock's note says of the next transaction."""
+        self.wrote = False
+        self.unsaved: list[Parts] = []
+        """What the disk has refused so far, in the order in which it was made."""
+        self.unsaved_because = ""
+        self.undropped: set[int] = set()
+        """Entries whose undo data was dropped, but the disk has refused to write the file without it."""
+        self.retry: Callable[[], object] = lambda: None
+        """Tries once more to write what the disk has refused."""
+        self._refused_until = 0.0
+        self.now: Callable[[], datetime] = utc_now
+        self.defer: Callable[[], None] = lambda: None
+        """Tells the store that the session has files to write within `batch_write_interval_ms`."""
+
+    @property
+    def index_refused(self) -> bool:
+        """Whether the disk has refused to write the index, so that this process has one of its own in memory."""
+        return time.monotonic() < self._refused_until
+
+    def refuse_index(self, forever: bool = False) -> None:
+        self._refused_until = math.inf if forever else time.monotonic() + _REFUSED_SECONDS
+
+    def allow_index(self) -> None:
+        self._refused_until = 0.0
+
+    # The lock
+
+    def lock(self, seconds: float) -> LockNote:
+        """Wait for other processes that write. The note of one that died in the middle, or an idle one."""
+        operation, self.operation = self.operation, "write"
+        if seconds < self.config.patience.total:
+            return self._lock_within(seconds, operation)
+        for _ in range(_TRIES):
+            try:
+                return self._lock_patiently(operation)
+            except FileNotFoundError:
+                files.make_folder(self.fileset.folder)
+        raise StoreError(f"{self.fileset.folder} is removed as often as it is made")
+
+    def _lock_within(self, seconds: float, operation: str) -> LockNote:
+        deadline = time.monotonic() + seconds
+        while (left := self._try_lock(operation)) is None:
+            if time.monotonic() >= deadline:
+                raise ConcurrencyError(f"{self.fileset.folder}: somebody else writes just now; try again")
+            time.sleep(_PAUSE)
+        tell(self.place, logging.DEBUG, "lock acquired", operation=operation)
+        return left
+
+    def _try_lock(self, operation: str) -> LockNote | None:
+        try:
+            return self.appender.lock.try_acquire(operation)
+        except FileNotFoundError as error:
+            raise StoreError(f"{self.fileset.folder} is gone") from error
+
+    def _lock_patiently(self, operation: str) -> LockNote:
+        lock, waits = self.appender.lock, self.appender.lock.waits
+        try:
+            left = lock.acquire(operation)
+            tell(self.place, logging.DEBUG, "lock acquired", operation=operation)
+            return left
+        except ConcurrencyError as error:
+            tell(self.place, logging.WARNING, "lock timeout", problem=str(error))
+            raise
+        except StoreError as error:
+            tell_failure(self.place, error)
+            raise
+        finally:
+            if lock.waits > waits:
+                self.meter.counts[CONTENTION] += 1
+
+    def unlock(self) -> None:
+        try:
+            self.appender.release()
+            tell(self.place, logging.DEBUG, "lock released")
+        except OSError as error:
+            tell(self.place, logging.ERROR, "lock file not written", problem=str(error))
+
+    def failure(self, error: OSError) -> StoreError:
+        return tell_failure(self.place, files.problem(error, self.fileset.folder))
+
+    # Appending
+
+    def save(self, parts: Parts, sizes: Mapping[str, int]) -> bool:
+        """Append durably. If the disk refuses for long, a ledger keeps it in memory and says so: False then."""
+        concurrency, started = self.config.concurrency, time.perf_counter()
+        if self.unsaved:  # they are written in the order in which they were made
+            self._hold(parts, self.unsaved_because)
+            return False
+        # Vectors can be made again at any time: alone, they are not worth a flush of the disk.
+        durable = list(parts) != [VECTORS]
+        for attempt in range(concurrency.max_retries + 1):
+            try:
+                self.appender.append(parts, sizes, durable=durable)
+                self.meter.took(WRITE, started)
+                return True
+            except OSError as error:
+                if error.errno is None:  # a TimeoutError that somebody's handler of signals has raised
+                    raise
+                problem = files.problem(error, self.fileset.folder)
+                if isinstance(problem, ReadOnlyError):
+                    raise tell_failure(self.place, problem) from error
+                if attempt == concurrency.max_retries:
+                    if self.session is None:  # only the ledger document keeps what the disk refuses
+                        raise tell_failure(self.place, problem) from error
+                    self._hold(parts, files.told(error, self.fileset.folder))
+                    return False
+                time.sleep(concurrency.retry_backoff_ms / 1000 * 2**attempt)
+        return False
+
+    def _hold(self, parts: Parts, problem: str) -> None:
+        self.unsaved.append(parts)
+        self.unsaved_because = problem
+        tell(self.place, logging.ERROR, "write kept in memory", problem=problem)
+        warnings.warn(
+            f"{problem}. It is kept in memory and written once that is possible; until then it is not durable",
+            UnsavedWarning,
+            stacklevel=2,
+        )
+
+    def write_unsaved(self, sizes: Mapping[str, int]) -> bool:
+        """With the lock held: try to write what was kept in memory; leave it there if that still fails."""
+        while self.unsaved:
+            try:
+                parts = audit_file.renumbered(self.unsaved[0], self.audit.last())
+                self.appender.append(parts, sizes)
+            except OSError as error:
+                self.unsaved_because = files.told(error, self.fileset.folder)
+                return False
+            self.unsaved.pop(0)
+        return True
+
+    def drop_undo(self) -> None:
+        """Write the file of undo data without what was dropped. StoreError if the disk refuses that."""
+        if not self.undropped:
+            return
+        lines = audit_file.undo_heads(self.audit.lines(UNDO))
+        left = [line + b"\n" for head, line in lines if head.seq not in self.undropped]
+        try:
+            files.replace(self.fileset.paths[UNDO], b"".join(left))
+        except OSError as error:
+            raise self.failure(error) from error
+        self.undropped = set()
+
+    def drop_unsaved_undo(self, seqs: Mapping[int, None]) -> None:
+        """Forget the undo data of these entries that no file has yet."""
+        for number, parts in enumerate(self.unsaved):
+            if lines := parts.get(UNDO):
+                heads = audit_file.undo_heads(lines.splitlines())
+                left = b"".join(line + b"\n" for head, line in heads if head.seq not in seqs)
+                self.unsaved[number] = {**parts, UNDO: left}
+
+    def sync(self, *names: str) -> None:
+        """Make durable what was written without waiting for the disk."""
+        for name in names:
+            file = AppendOnly(self.fileset.paths[name])
+            try:
+                if file.open():
+                    file.sync()
+            finally:
+                file.close()
+
+    # The audit log
+
+    def last_entry(self, staging: Staging | None) -> Last:
+        if staging is not None and (lines := staging.lines(AUDIT)):
+            return audit_file.last_of(lines[-1])
+        for parts in reversed(self.unsaved):
+            if logged := parts.get(AUDIT):
+                return audit_file.last_of(logged)
+        return self.audit.last()
+
+    def append_entry(self, staging: Staging, entry: Entry, before: Sequence[Any], things: Sequence[Any]) -> Entry:
+        entry, logged = audit_file.sealed_line(entry, self.last_entry(staging))
+        staging.add(AUDIT, logged)
+        if before or things:
+            staging.add(UNDO, audit_file.undo_line(entry, before, things))
+        return entry
+
+    def entries(
+        self, staging: Staging | None, contains: Sequence[str], about: str, newest_first: bool, limit: int | None
+    ) -> Iterator[Entry]:
+        return audit_file.entries(self._lines(AUDIT, staging), contains, about, newest_first, limit)
+
+    def stored_by_audit(self) -> dict[str, bool]:
+        """Of each memory that the audit log names, whether it was stored last, or deleted."""
+        return audit_file.last_changes(self._lines(AUDIT, None))
+
+    def _lines(self, name: str, staging: Staging | None) -> list[bytes]:
+        more = staging.lines(name) if staging else []
+        return self.audit.lines(name, *(parts.get(name, b"") for parts in self.unsaved), *more)
+
+    def _undo_lines(self, staging: Staging | None) -> list[tuple[UndoHead, bytes]]:
+        dropped = {*self.undropped, *(staging.dropped_undo if staging else ())}
+        heads = audit_file.undo_heads(self._lines(UNDO, staging))
+        return [(head, line) for head, line in heads if head.seq not in dropped]
+
+    def before(self, staging: Staging | None, seq: int) -> Before | None:
+        if staging is None and not self.unsaved and not self.undropped:
+            return self.audit.before(seq)
+        for head, line in self._undo_lines(staging):
+            if head.seq == seq:
+                return audit_file.before(line)
+        return None
+
+    def undos(self, staging: Staging | None) -> list[tuple[int, Before]]:
+        return [(head.seq, audit_file.before(line)) for head, line in self._undo_lines(staging)]
+
+    def undo_sizes(self, staging: Staging | None) -> list[UndoSize]:
+        return [UndoSize(head.seq, head.at, len(line)) for head, line in self._undo_lines(staging)]
+
+    def forget_before(self, staging: Staging, seqs: Sequence[int] | None) -> int:
+        chosen = None if seqs is None else set(seqs)
+        dropped = [head.seq for head, _ in self._undo_lines(staging) if chosen is None or head.seq in chosen]
+        staging.dropped_undo |= dict.fromkeys(dropped)
+        return len(dropped)
