@@ -6,8 +6,11 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,9 @@ from recollect import (
     SecretError,
     tools,
 )
+from recollect.policies.extraction import extract
+from recollect.stores import open_store
+from recollect.stores.port import Place
 
 
 @pytest.fixture(params=STORES)
@@ -332,6 +338,80 @@ def test_the_end_catches_what_was_missed_and_stores_nothing_twice(memory: Memory
         "We decided to go by train.",
     ]
     assert talk.conversation.status == "idle"
+
+
+class Reads:
+    """The calls of a store by name, and how often the words of each memory were read."""
+
+    def __init__(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: Counter[str] = Counter()
+        self.words: Counter[str] = Counter()
+        self._inside = False
+        for name in ("find", "get", "keep", "scan", "shelf"):
+            monkeypatch.setattr(store, name, partial(self._call, name, getattr(store, name)))
+
+    def _call(self, name: str, method: Any, *args: Any, **options: Any) -> Any:
+        if self._inside:  # a store may call itself
+            return method(*args, **options)
+        self._inside = True
+        try:
+            answer = method(*args, **options)
+            answer = answer if name == "keep" else list(answer)
+        finally:
+            self._inside = False
+        self.calls[name] += 1
+        if name == "get" or (name == "scan" and options.get("whole", True)):
+            self.words.update(record.id for record in answer)
+        return answer
+
+
+def test_the_end_of_a_conversation_reads_its_turns_once(
+    location: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = ["My dog is called Bello.", "Noted.", "We decided to go by train."]
+    store = open_store(location)
+    with Memory(store, preset="recollect", embedder="none", clock=clock) as memory:
+        with memory.conversation("trip") as talk:
+            said = [talk.say("user" if at != 1 else "assistant", text) for at, text in enumerate(turns)]
+            said.append(talk.memory.remember("The seats are 12 and 13", lifetime="conversation", tier="channel"))
+            reads = Reads(store, monkeypatch)
+        assert reads.words == {record.id: 1 for record in said}
+        # Under the lock once more without words; the conversation is looked up by its ref code, and then by its key.
+        assert reads.calls["scan"] == 2
+        assert reads.calls["find"] <= 3
+        monkeypatch.undo()
+        assert sorted(record.content for record in memory.list()) == [turns[0], turns[2]]
+        memory.undo()
+        assert {record.content for record in talk.memory.list()} >= {*turns, "The seats are 12 and 13"}
+        assert memory.verify() == []
+
+
+def test_what_is_said_while_a_model_reads_the_rest_is_read_alone(
+    location: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what was recalled meanwhile is undone with its count."""
+    store = open_store(location)
+    with Memory(store, preset="recollect", embedder="none", clock=clock) as memory:
+        started = memory.conversations.start("trip")
+        first = memory.conversations.say(started.id, "user", "My dog is called Bello.")
+        late = ["My cat is called Pixel."]
+
+        def extract_slowly(*args: Any) -> Any:
+            if late:
+                store.touch(Place("default", "default"), [first.id], clock())
+                memory.conversations.say(started.id, "user", late.pop())
+            return extract(*args)
+
+        reads = Reads(store, monkeypatch)
+        module = import_module("recollect.facets.conversations.persist")
+        monkeypatch.setattr(module, "read", lambda view, turns: extract_slowly(turns))
+        memory.conversations.idle(started.id)
+        assert list(reads.words.values()) == [1, 1]
+        monkeypatch.undo()
+        assert {record.content for record in memory.list()} == {"My dog is called Bello.", "My cat is called Pixel."}
+        memory.undo()
+        (turn,) = [record for record in memory.at(conversation=started.id).list() if record.id == first.id]
+        assert (turn.content, turn.access_count) == ("My dog is called Bello.", 1)
 
 
 def test_many_conversations_that_say_the_same_leave_one_memory(tmp_path: Path) -> None:

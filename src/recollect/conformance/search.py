@@ -240,6 +240,29 @@ class SearchClaims:
         assert shortlist.whole.length == pytest.approx((len("heron") + len("a heron and a fox")) / 2)
         assert dict(shortlist.whole.frequency) == {"heron": 2}
 
+    def test_the_whole_names_its_speakers_whatever_phrases_are_looked_for(self, store: Store) -> None:
+        keep(
+            store,
+            sample("a heron", conversation="c-1", role="user", metadata={"speaker": "Ann"}),
+            sample("a fox", conversation="c-1", role="assistant"),
+            sample("a heron, unseen", kind="error", role="user", metadata={"speaker": "Bob"}),
+        )
+        seen = where(kinds=("fact",))
+        speakers = {name for (name,) in store.count(seen, ("speaker",))}
+        assert speakers == {"ann", "assistant"}
+        for query in (words("heron"), phrase("a fox"), pattern("fo*")):
+            (shortlist,) = store.search(ask(query, seen))
+            assert set(shortlist.whole.speakers) == speakers
+
+    def test_the_whole_counts_memories_without_a_vector_as_far_as_it_is_asked(self, store: Store) -> None:
+        vector: dict[str, Any] = {"embedding": pack([2.0, 0.0]), "embedding_model": "test"}
+        keep(store, sample("has one", **vector), *(sample(f"has none {n}") for n in range(3)))
+        question = ask(words("has"), vector=pack([1.0, 0.0]), model="test")
+        for most, lacking in ((0, 0), (2, 2), (9, 3)):
+            (shortlist,) = store.search(replace(question, lacking=most))
+            assert shortlist.whole.lacking == lacking
+        assert len(store.lacking(PLACE, "test", 2, 9)) == 3
+
     def test_vectors_of_the_same_model_and_size_are_compared(self, store: Store) -> None:
         vectors: list[dict[str, Any]] = [
             {"embedding": pack([2.0, 0.0]), "embedding_model": "test"},

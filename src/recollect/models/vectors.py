@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -194,17 +194,27 @@ class Embedding:
         self._backlog.add(place)
         self._start()
 
-    def catch_up(self, place: Place, dimensions: int, seconds: float) -> None:
-        """Before a recall: have what is missing there embedded next, and wait for that, but no longer."""
+    def catch_up(self, place: Place, lacking: int, seconds: float) -> bool:
+        """For a recall that has found memories without vectors: have them embedded next, and wait so long for a few.
+
+        Returns whether there may be vectors now that were not there before. `lacking` is from a search that counted
+        up to `countable(place)`.
+        """
         if place.workspace is None or self._problem:
-            return
+            return False
         self._tenants[place.tenant] = None
         if time.monotonic() < self._stuck.get(place, 0.0):
-            return  # somebody else writes there, and nobody should wait for that
-        lacking = len(self._lacking(place, dimensions, _SOON + 1))
-        if lacking:
-            self._start()
-            self._backlog.wait_for(place, seconds if lacking <= _SOON else 0.0)
+            return False  # somebody else writes there, and nobody should wait for that
+        lacking -= len(self._without.get(place, ()))
+        if lacking <= 0:
+            return False
+        self._start()
+        self._backlog.wait_for(place, seconds if lacking <= _SOON else 0.0)
+        return lacking <= _SOON and seconds > 0.0
+
+    def countable(self, places: Iterable[Place]) -> int:
+        """How many memories without vectors a search has to count: more than a recall waits for are too many."""
+        return _SOON + 1 + max((len(self._without.get(place, ())) for place in places), default=0)
 
     def missing(self, place: Place) -> int:
         """How many memories have no vector there."""

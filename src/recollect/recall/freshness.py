@@ -1,8 +1,8 @@
 """Newer before older, where they contradict each other.
 
 Two memories contradict if they say the same of the same, with another value: "Lena sits in Graz", "Lena sits in
-Porto". It is read off their words, in English; in other languages names and numbers still tell. What is only similar
-keeps its place, since a wrong exchange costs as much as a right one gains.
+Porto". text.statements reads and compares them; here the question helps to tell what they are about. What is only
+similar keeps its place, since a wrong exchange costs as much as a right one gains.
 """
 
 from __future__ import annotations
@@ -16,36 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.text.speakers import prefix
-from recollect.text.words import NEGATION, WORD, stem, stems
-
-_EMPTY = frozenset(
-    """a an the is are was were be been am do does did has have had of in on at to for with by as and or it its this
-    that there what which who whom whose where when why how will would can could""".split()
-)
-"""Words that are no value: "in Graz" and "at the Graz office" differ in nothing but "office"."""
-
-_OPPOSITES = """on/off open/closed enable/disable allowed/forbidden active/inactive start/stop started/stopped
-like/dislike love/hate true/false available/unavailable accept/reject yes/no"""
-"""Where these are all that differs, the two are one statement and its reverse, even if the question names only one."""
-
-_MORE = re.compile(r"\b(also|too|as well|another|additionally|in addition|besides|second|plus|both)\b", re.IGNORECASE)
-"""Says that a value joins the others and replaces none."""
-
-_CHANGE = re.compile(
-    r"\b(now|no longer|any ?more|any longer|moved|switch\w*|chang\w*|instead|new|from now on|these days|since|migrated|"
-    r"became|raised|lowered)\b",
-    re.IGNORECASE,
-)
-"""Says that something is different from before: then fewer words need to be the same."""
+from recollect.text.statements import EMPTY, SENTENCE_END, Statement, compare, names
+from recollect.text.words import WORD, stem, stems
 
 _VERB = re.compile(r" (?:is|are|was|were|has|have|had) ", re.IGNORECASE)
 _OWNERS = re.compile(r"^(?:my|your|his|her|our|their)\b", re.IGNORECASE)
 """Begins a sentence about what belongs to somebody, and not about them: "I park here", "my tenant parks there"."""
-_POSSESSOR = re.compile(
-    r"([^\W\d_]+)(?:['’]s\b|s['’](?=\s))|\bof (?:my|your|his|her|our|their) ([^\W\d_]+)", re.IGNORECASE
-)
-"""Whose a thing is: "Ann's sister", "my parents' house", "the garden of my parents"."""
-
 _LEFT = """sold gave traded quit left cancelled dropped ditched closed broke died stopped swapped replaced wiped
 resigned retired stepped unsubscribed renamed rebranded migrated switched moved outgrew relocated rewrote transferred
 changed ended lost beat settled shipped cut reduced turned went"""
@@ -70,10 +46,6 @@ _FRAMES = {
     "doctor see": "referred",
 }
 """What a question asks for, and what tells that it has changed, though it says so in words of its own."""
-
-_SENTENCE = re.compile(r"(?<=\w\w\w[.!?])\s+")
-"""Not behind "Dr."."""
-_CAPITALIZED = re.compile(r"(?<=\s)[^\W\d_]\w+")
 
 _TOP = 20
 """Further down an exchange is not seen."""
@@ -100,46 +72,12 @@ class ByPosition(Protocol[T_co]):
     def __getitem__(self, position: int, /) -> T_co: ...
 
 
-class _Said:
-    """The sentence of a memory that speaks of what was asked. What else it says is read when it matters."""
+class _Answer(NamedTuple):
+    """The sentence of a memory that speaks of what was asked."""
 
-    def __init__(self, words: Set[str], speaker: Set[str], sentence: str, plain: bool) -> None:
-        self.words = words
-        self.sentence = sentence
-        self.plain = plain
-        self.speaker = speaker
-        self._sentence = sentence
-        self._known: dict[re.Pattern[str], bool] = {}
-        self._owners: list[tuple[int, str]] | None = None
-
-    @property
-    def owners(self) -> list[tuple[int, str]]:
-        """Whose things it speaks of, and where."""
-        if self._owners is None:
-            # Most sentences have none, and a pattern is slow to say so.
-            may = "'" in self.sentence or "’" in self.sentence or " of " in self.sentence.lower()
-            found = _POSSESSOR.finditer(self.sentence) if may else ()
-            self._owners = [(one.start(), stem((one[1] or one[2]).lower())) for one in found]
-        return self._owners
-
-    def _has(self, pattern: re.Pattern[str]) -> bool:
-        # Not a cached_property: until Python 3.12 that takes a lock, which a forked child may find taken.
-        known = self._known.get(pattern)
-        if known is None:
-            known = self._known[pattern] = pattern.search(self._sentence) is not None
-        return known
-
-    @property
-    def negated(self) -> bool:
-        return self._has(NEGATION)
-
-    @property
-    def adds(self) -> bool:
-        return self._has(_MORE)
-
-    @property
-    def changed(self) -> bool:
-        return self._has(_CHANGE)
+    statement: Statement
+    plain: bool
+    """Whether it is short and all that the memory says, and nobody is named as its speaker."""
 
 
 class _Question(NamedTuple):
@@ -174,7 +112,7 @@ def freshen(
     short = {row for row in head if len(texts[row]) <= _LONGEST}
     alike = _alike(head, vectors)
     question = _question(query)
-    said: dict[int, _Said] = {}
+    answers: dict[int, _Answer] = {}
     for new in sorted(short, key=lambda row: born[row]):  # oldest first: of a chain of values the newest ends on top
         for old in head[: head.index(new)]:
             gap = scores[old] - scores[new]
@@ -184,13 +122,13 @@ def freshen(
             if likeness < _LEAST_COSINE_CHANGED:
                 continue
             for row in (old, new):
-                if row not in said:
-                    said[row] = _said(texts[row], question)
-            a, b = said[old], said[new]
-            if _of_another(a, b, question):
+                if row not in answers:
+                    answers[row] = _answer(texts[row], question)
+            a, b = answers[old], answers[new]
+            if _of_another(a.statement, b.statement, question):
                 continue
             near = gap < _WIDEST and likeness >= _LEAST_COSINE
-            if (near and _replaces(a, b, question)) or _tells_of_a_change(a, b, question):
+            if (near and _replaces(a.statement, b.statement, question)) or _tells_of_a_change(a, b, question):
                 head.remove(new)
                 head.insert(head.index(old), new)
                 moved[new] = old
@@ -200,16 +138,16 @@ def freshen(
 
 def _alike(rows: Sequence[int], vectors: ByPosition[NDArray[np.float32] | None] | None) -> dict[tuple[int, int], float]:
     """The cosines of those that have vectors."""
-    known = {row: vector for row in rows if vectors is not None and (vector := vectors[row]) is not None}
-    if not known:
+    own = {row: vector for row in rows if vectors is not None and (vector := vectors[row]) is not None}
+    if not own:
         return {}
-    matrix = np.stack(list(known.values()))
+    matrix = np.stack(list(own.values()))
     cosines = (matrix @ matrix.T).tolist()
-    order = list(known)
+    order = list(own)
     return {(a, b): cosines[i][j] for i, a in enumerate(order) for j, b in enumerate(order)}
 
 
-def _of_another(old: _Said, new: _Said, question: _Question) -> bool:
+def _of_another(old: Statement, new: Statement, question: _Question) -> bool:
     """Whether the newer says it of somebody else, or of something that belongs to the one asked about."""
     if new.owners:
         verb = _VERB.search(new.sentence)
@@ -218,66 +156,64 @@ def _of_another(old: _Said, new: _Said, question: _Question) -> bool:
         if any(name not in theirs for at, name in new.owners if at <= max(end, 0)):
             return True
     begins = _OWNERS.match(new.sentence)
-    return begins is not None and not _OWNERS.match(old.sentence) and "@me" in old.words and not new.adds
+    return begins is not None and not _OWNERS.match(old.sentence) and "@me" in old.stems and not new.adds
 
 
-def _tells_of_a_change(old: _Said, new: _Said, question: _Question) -> bool:
+def _tells_of_a_change(old: _Answer, new: _Answer, question: _Question) -> bool:
     """Whether the newer says, in words of its own, that what the older says is so no longer."""
-    if new.adds or not (old.plain and new.plain) or not (question.persons & old.words) <= new.words:
+    before, after = old.statement.stems, new.statement.stems
+    if new.statement.adds or not (old.plain and new.plain) or not (question.persons & before) <= after:
         return False
     topic = question.words - question.persons
-    value = old.words - question.words - _EMPTY
+    value = before - question.words - EMPTY
     if len(value) > _MOST_OLD_VALUE:
         return False
-    if new.words & _left() and new.words & value and new.words & (topic | question.persons | value):
+    if after & _left() and after & value and after & (topic | question.persons | value):
         return True
-    told = {verb for asked, verbs in _frames() if question.all & asked for verb in verbs}
-    if not new.words & told:
+    verbs = {verb for asked, verbs in _frames() if question.all & asked for verb in verbs}
+    if not after & verbs:
         return False
-    return bool(question.persons & new.words or topic & new.words)
+    return bool(question.persons & after or topic & after)
 
 
-def _replaces(old: _Said, new: _Said, question: _Question) -> bool:
+def _replaces(old: Statement, new: Statement, question: _Question) -> bool:
     """Whether the newer answers the question anew: the same subject in the same frame, with another value."""
-    a, b = old.words, new.words
-    shared = 2 * len(a & b) / ((len(a) + len(b)) or 1)
-    if shared < min(_LEAST_SHARED, _LEAST_SHARED_CHANGED) or new.adds:
+    if new.adds:
         return False
-    if shared < (_LEAST_SHARED_CHANGED if new.changed else _LEAST_SHARED):
+    difference = compare(old, new)
+    if difference.shared < _LEAST_SHARED_CHANGED or (difference.shared < _LEAST_SHARED and not new.tells_change):
         return False
-    here, there, opposite = b - a - _EMPTY, a - b - _EMPTY, (a ^ b) in _opposites()
-    if max(len(here), len(there)) > _MOST_VALUE:
+    if max(len(difference.new), len(difference.old)) > _MOST_VALUE:
         return False
-    if not (here and there) and not opposite and old.negated == new.negated:
+    if not (difference.new and difference.old) and not difference.opposite and not difference.denied:
         return False  # one says no more than the other
-    if question.chooses and question.words & here:
+    if question.chooses and question.words & difference.new:
         return True
-    if not (question.words & a & b) - new.speaker:
+    if not (question.words & old.stems & new.stems) - new.speaker:
         return False  # by the same speaker, but nothing else is known to be of the same
-    missing = (question.words & a) - b
-    if not missing or opposite:
+    missing = (question.words & old.stems) - new.stems
+    if not missing or difference.opposite:
         return True
     # A sentence that tells of a change may leave out the occasion, but not whom or what it is about.
-    return new.changed and not missing & question.names and not any(word[0] == "@" for word in missing)
+    return new.tells_change and not missing & question.names and not any(word[0] == "@" for word in missing)
 
 
 def _question(query: str) -> _Question:
-    names = {stem(word.lower()) for word in _CAPITALIZED.findall(query) if word[0].isupper()}
+    named = {stem(word.lower()) for word in names(query) if len(word) > 1}
     every = frozenset(stems(query))
-    words = every - _EMPTY
-    persons = names | {word for word in words if word[0] == "@"}
+    words = every - EMPTY
+    persons = named | {word for word in words if word[0] == "@"}
     telling = words - persons
     spelled = [word for word in WORD.findall(query.lower()) if stem(word) in telling]
-    return _Question(words, names, persons, every, [word[:5] for word in spelled], " or " in query)
+    return _Question(words, named, persons, every, [word[:5] for word in spelled], " or " in query)
 
 
-def _said(text: str, question: _Question) -> _Said:
-    found = prefix(text)
-    name, start = found or ("", 0)
-    sentences = [(frozenset(stems(sentence)), sentence) for sentence in _SENTENCE.split(text[start:])]
+def _answer(text: str, question: _Question) -> _Answer:
+    name, start = prefix(text) or ("", 0)
+    sentences = [(frozenset(stems(sentence)), sentence) for sentence in SENTENCE_END.split(text[start:])]
     words, sentence = max(sentences, key=lambda pair: len(question.words & pair[0]))
-    speaker = frozenset(stems(name))
-    return _Said(words | speaker, speaker, sentence, len(sentences) == 1 and len(text) <= _PLAIN and not speaker)
+    statement = Statement(sentence, name, words)
+    return _Answer(statement, len(sentences) == 1 and len(text) <= _PLAIN and not statement.speaker)
 
 
 @cache
@@ -288,10 +224,5 @@ def _left() -> frozenset[str]:
 @cache
 def _frames() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     return tuple(
-        (frozenset(map(stem, asked.split())), frozenset(map(stem, told.split()))) for asked, told in _FRAMES.items()
+        (frozenset(map(stem, asked.split())), frozenset(map(stem, verbs.split()))) for asked, verbs in _FRAMES.items()
     )
-
-
-@cache
-def _opposites() -> frozenset[frozenset[str]]:
-    return frozenset(frozenset(map(stem, pair.split("/"))) for pair in _OPPOSITES.split())

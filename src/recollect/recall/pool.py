@@ -121,6 +121,14 @@ class Pool:
         here = (shortlist.whole for shortlist in self._shortlists if shortlist.place.workspace is not None)
         return sum(whole.memories - whole.compared for whole in here)
 
+    def speakers(self) -> set[str]:
+        """Who speaks in what can be seen, shortlisted or not."""
+        return {name for shortlist in self._shortlists for name in shortlist.whole.speakers} - {""}
+
+    def lacking(self) -> dict[Place, int]:
+        """How many memories of each place have no vector, up to the number that was asked for."""
+        return {shortlist.place: shortlist.whole.lacking for shortlist in self._shortlists if shortlist.whole.lacking}
+
     def said_by(self, named: set[str]) -> NDArray[np.bool_] | None:
         if not named:
             return None

@@ -15,6 +15,7 @@ from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Scor
 from recollect.recall.distinct import distinct, saying
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.recall.relevance import relevance
+from recollect.recall.speakers import Speakers
 from recollect.runtime import imports
 from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
 from recollect.stores.port import Place
@@ -152,10 +153,27 @@ class Asking:
 
     # Asking
 
-    def _speakers(self) -> set[str]:
-        """Of what may be found."""
-        counts = [self._store.count(where, ("speaker",)) for where in self._question.wheres]
-        return {name for count in counts for (name,) in count} - {""}
+    def _search(self) -> tuple[Pool, bytes | None, set[str]]:
+        """The candidates, the vector that they were compared with, and the speakers that the question names.
+
+        The vector is of the question without the names of speakers, and only the store knows who speaks. So the
+        speakers of the last answer are supposed to be those of this one. Where that was wrong, or where vectors were
+        missing that have been made by now, the store is asked once more.
+        """
+        text, speakers = self._question.text, Speakers(self._view, self._question.wheres)
+        calibrated = isinstance(self._ranking, Calibrated)
+        supposed = asked(text, speakers.last()) if calibrated and self._embedding is not None else set[str]()
+        vector = self._vector(supposed)
+        pool = self._pool(vector)
+        named = asked(text, speakers.keep(pool.speakers())) if calibrated else set[str]()
+        if vector is None:
+            return pool, None, named
+        again = self._caught_up(pool)
+        if without_names(text, named) != without_names(text, supposed):
+            vector, again = self._vector(named), True
+        if again:
+            pool = self._pool(vector)
+        return pool, vector, named
 
     def _vector(self, named: set[str]) -> bytes | None:
         """Of the question, without the names of speakers. Nothing is locked meanwhile: a model may take its time."""
@@ -166,10 +184,18 @@ class Asking:
         except ModelError as error:
             self._notes.append(f"by words alone: {error}")
             return None
-        deadline = time.monotonic() + self._rules.catch_up
-        for place in dict.fromkeys(place for where in self._question.wheres for place in Place.seen_by(where)):
-            self._embedding.catch_up(place, len(vector), deadline - time.monotonic())
         return vector.astype("<f4").tobytes()
+
+    def _caught_up(self, pool: Pool) -> bool:
+        """Whether vectors were missing and may be there by now."""
+        if self._embedding is None:
+            return False
+        deadline = time.monotonic() + self._rules.catch_up
+        waited = [
+            self._embedding.catch_up(place, lacking, deadline - time.monotonic())
+            for place, lacking in pool.lacking().items()
+        ]
+        return any(waited)
 
     def _pool(self, vector: bytes | None) -> Pool:
         from recollect.recall.pool import Pool
@@ -177,16 +203,20 @@ class Asking:
 
         question = self._question
         each = max(_EACH, self._rules.fetch(question.chosen_for))
-        asks = [Ask(where, self._wish, vector, self._model, question.hits_wanted, each) for where in question.wheres]
+        lacking = 0
+        if self._embedding is not None and vector is not None:
+            lacking = self._embedding.countable(place for where in question.wheres for place in Place.seen_by(where))
+        asks = [
+            Ask(where, self._wish, vector, self._model, question.hits_wanted, each, lacking)
+            for where in question.wheres
+        ]
         return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
 
     # Scoring
 
     def _rank(self) -> list[Hit]:
         ranking = self._ranking
-        named = asked(self._question.text, self._speakers()) if isinstance(ranking, Calibrated) else set[str]()
-        vector = self._vector(named)
-        pool = self._pool(vector)
+        pool, vector, named = self._search()
         if not len(pool):
             return []
         cosine = pool.cosines()

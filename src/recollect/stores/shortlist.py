@@ -6,7 +6,7 @@ neighbours. Either way `whole` tells of all that the filter sees, so that one fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -34,6 +34,8 @@ class Ask(msgspec.Struct, frozen=True):
     """Where fewer memories have one of the words, they are also looked for inside longer words."""
     each: int = 200
     """So many of the best by words, and of the best by meaning, where a store does not give all."""
+    lacking: int = 0
+    """Memories of the place without a vector of the model are counted up to this number."""
     around: int = 2
     """So many neighbours in the conversation on either side of each."""
 
@@ -52,6 +54,10 @@ class Whole(NamedTuple):
     """The mean."""
     spread: float = 0.0
     """The standard deviation of the cosine."""
+    speakers: Collection[str] = ()
+    """Who speaks in them, whatever phrases and patterns they have. A store may sample a large place."""
+    lacking: int = 0
+    """How many memories of the place have no vector, at most as many as were to be counted."""
 
 
 class Shortlist(NamedTuple):

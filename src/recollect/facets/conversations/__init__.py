@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import secrets
 import string
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -13,7 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.facets.channels import DEFAULT, Channels, keep_default
-from recollect.facets.conversations.persist import TURN, persist, placed, said
+from recollect.facets.conversations.contents import Contents
+from recollect.facets.conversations.persist import TURN, persist, placed
 from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen
 from recollect.stores.port import Place, by_place
@@ -23,7 +24,7 @@ from recollect.values import validation
 from recollect.values.bodies import CONVERSATIONS as SHELF
 from recollect.values.bodies import LONGEST_TITLE, REF_CODES, Status
 from recollect.values.errors import ConflictError, ConversationTransitionError, NotFoundError
-from recollect.values.record import Address, Record, Tier, new_id, parse_time
+from recollect.values.record import Record, Tier, new_id, parse_time
 from recollect.verbs.archive import memories_text
 from recollect.verbs.remember import remember
 from recollect.view import View
@@ -156,21 +157,25 @@ class Conversations:
         return remember(outside, items, once=True)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:
-        view, known = self._view.as_one_change(), self.get(id)
+        view, thing = self._view.as_one_change(), self._thing(id)
+        known = _conversation(thing)
         _check(known, status)
-        persisted: set[str] = set()
+        contents: Contents | None = None
+        if known.status == "active":
+            contents = Contents(view, known.id, (known.channel, known.agent, known.account))
         while True:
-            with view.store.transaction(*_homes(view)):
-                thing = self._thing(known.ref_code)  # as it is now that nobody else can write there
-                _check(_conversation(thing), status)
-                turns = _its_own(said(_whole(view), known.id), known) if thing.body["status"] == "active" else []
-                new = [turn for turn in turns if turn.id not in persisted]
-                if not new:
-                    return _end(view, thing, status)
             # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
-            for speaker, theirs in _by_speaker(new).items():
+            turns = contents.new_turns() if contents is not None else []
+            for speaker, theirs in _by_speaker(turns).items():
                 persist(_in(view, known, *speaker), known.id, theirs)
-            persisted.update(turn.id for turn in new)
+            with view.store.transaction(*_homes(view)):
+                thing = self._again(thing)  # as it is now that nobody else can write there
+                _check(_conversation(thing), status)
+                if contents is None or thing.body["status"] != "active":
+                    return _end(view, thing, status, [])
+                contents.refresh()
+                if not contents.has_new_turns():
+                    return _end(view, thing, status, contents.ending())
 
     def _thing(self, id: str) -> Thing:
         view, given = self._view, validation.name(id, "conversation")
@@ -180,10 +185,21 @@ class Conversations:
         for thing in sorted(things, key=lambda thing: (thing.account, thing.agent) != own):
             if self._sees(thing):
                 return thing
-        raise NotFoundError(f"there is no conversation {given} that this view can see")
+        raise NotFoundError(_unseen(given))
+
+    def _again(self, thing: Thing) -> Thing:
+        """The same as it is stored now. NotFoundError where it was forgotten meanwhile."""
+        for current in self._view.found(SHELF, [thing.key]):
+            if self._sees(current):
+                return current
+        raise NotFoundError(_unseen(thing.parent or thing.key))
 
     def _sees(self, thing: Thing) -> bool:
         return self._view.sees(thing) and self._view.address.conversation in (None, thing.parent)
+
+
+def _unseen(ident: str) -> str:
+    return f"there is no conversation {ident} that this view can see"
 
 
 def _is_started(thing: Thing, owner: tuple[str, str | None, str | None], channel: str) -> bool:
@@ -200,10 +216,9 @@ def _homes(view: View) -> builtins.list[Place]:
     return [place for place in view.places if place == view.place or place in stored]
 
 
-def _end(view: View, thing: Thing, status: Status) -> Conversation:
-    """In a transaction."""
+def _end(view: View, thing: Thing, status: Status, over: Sequence[Record]) -> Conversation:
+    """Delete what is over with it and keep its status. In a transaction."""
     place, now = view.place, view.now()
-    over = _of_it_alone(view, _conversation(thing)) if thing.body["status"] == "active" else []
     groups = by_place(over)
     for home, records in groups.items():
         view.store.delete(home, [record.id for record in records], "the conversation has ended")
@@ -239,32 +254,9 @@ def _in(view: View, known: Conversation, agent: str | None, account: str | None)
     return replace(view, address=address, bound=bound, acting=view)
 
 
-def _whole(view: View) -> View:
-    return replace(view, address=Address(view.address.tenant, view.address.workspace))
-
-
 def _check(known: Conversation, wanted: Status) -> None:
     if wanted not in _NEXT[known.status]:
         raise ConversationTransitionError(known.id, known.status, wanted, _NEXT[known.status])
-
-
-def _of_it_alone(view: View, known: Conversation) -> builtins.list[Record]:
-    """What ends with the conversation: its tier, and what has its lifetime in whatever tier, whoever wrote it."""
-    its_tier = _whole(view).where(state=None, tiers=("conversation",), conversation=known.id)
-    as_long = _whole(view).where(state=None, lifetimes=("conversation",), conversation=known.id)
-    records = {record.id: record for where in (its_tier, as_long) for record in view.store.scan(where)}
-    return _its_own(records.values(), known)
-
-
-def _its_own(records: Iterable[Record], known: Conversation) -> builtins.list[Record]:
-    """Without those of a conversation of the same name in another channel, or of another agent or account."""
-    return [
-        record
-        for record in records
-        if record.address.channel in (None, known.channel)
-        and known.agent in (None, record.address.agent or known.agent)
-        and known.account in (None, record.address.account or known.account)
-    ]
 
 
 def _ref_codes() -> Iterator[str]:

@@ -19,12 +19,6 @@ TURN = "conversation"
 """The kind of what was said, word for word."""
 
 
-def said(view: View, conversation: str) -> list[Record]:
-    """The turns of a conversation that this view sees, oldest first."""
-    roles = ("user", "assistant")
-    return list(view.scan(view.where(conversation=conversation, kinds=(TURN,), roles=roles)))
-
-
 def persist(view: View, conversation: str, turns: Sequence[Record]) -> list[Record]:
     """Keep what matters of these turns. What is known already is counted, and not stored again."""
     statements = read(view, [Said(turn.role or "user", turn.text) for turn in turns])

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from recollect.facets.conversations import Conversation, Speaker
-from recollect.values.errors import ConflictError, NotFoundError
+from recollect.values.errors import ConflictError, ConversationTransitionError, NotFoundError
 from recollect.values.record import Record, Tier
 
 if TYPE_CHECKING:
@@ -80,8 +80,9 @@ class Talk:
 
     def end(self) -> Conversation:
         """What leaving the block does: idle, with what matters kept. Once is enough."""
-        known = self._memory.conversations.get(self.conversation.ref_code)
-        if known.status == "active":
-            known = self._memory.conversations.idle(known.ref_code)
-        self._conversation = known
-        return known
+        ref_code = self.conversation.ref_code
+        try:
+            self._conversation = self._memory.conversations.idle(ref_code)
+        except ConversationTransitionError:  # somebody else has ended it
+            self._conversation = self._memory.conversations.get(ref_code)
+        return self._conversation

@@ -35,7 +35,7 @@ _TEXTS = 500
 _SEEN = """seen AS MATERIALIZED (
     SELECT m.seq, m.length, m.conversation, m.created_at, m.id, m.speaker, {distance} AS far
     FROM {s}.memories m {vectors}
-    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause}{required})"""
+    WHERE {gate} AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause}{required})"""
 _VECTORS = """LEFT JOIN {s}.vectors v ON v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.seq = m.seq
     AND v.model = %(model)s"""
 _ASK = """WITH {seen},
@@ -43,9 +43,10 @@ whole AS MATERIALIZED (SELECT count(*)::float8 AS n, greatest(coalesce(avg(lengt
     count(far) AS compared, coalesce(-avg(far), 0)::float8 AS cosine, coalesce(stddev_pop(far), 0)::float8 AS spread
     FROM seen),
 word AS MATERIALIZED (SELECT h.number, h.seq, seen.length
-    FROM {s}.having(%(tenant)s, %(workspace)s, %(words)s::text[]) h JOIN seen USING (seq)),
+    FROM {s}.having(%(tenant)s, %(workspace)s, CASE WHEN {gate} THEN %(words)s::text[] ELSE '{{}}' END) h
+    JOIN seen USING (seq)),
 part AS MATERIALIZED (SELECT h.number, h.seq, seen.length
-    FROM {s}.having(%(tenant)s, %(workspace)s, CASE WHEN (SELECT count(DISTINCT seq) FROM word) < %(enough)s
+    FROM {s}.having(%(tenant)s, %(workspace)s, CASE WHEN {gate} AND (SELECT count(DISTINCT seq) FROM word) < %(enough)s
         THEN %(parts)s::text[] ELSE '{{}}' END) h JOIN seen USING (seq)),
 word_count AS MATERIALIZED ({count_word}),
 part_count AS MATERIALIZED ({count_part}),
@@ -61,8 +62,8 @@ short AS MATERIALIZED (SELECT seq FROM best UNION
     SELECT near.seq FROM turn CROSS JOIN LATERAL unnest(ARRAY[b[1], b[2], a[1], a[2]]) near (seq)
     WHERE near.seq IS NOT NULL),
 told AS MATERIALIZED (SELECT seen.* FROM short JOIN seen USING (seq) ORDER BY seq)
-SELECT n::bigint, length, compared, cosine, spread,
-    (SELECT array[array_agg(seq), array_agg(created_at), array_agg(length::bigint)] FROM told),
+SELECT (SELECT array[array_agg(seq), array_agg(created_at), array_agg(length::bigint)] FROM told),
+    n::bigint, length, compared, cosine, spread,
     (SELECT array[array_agg(coalesce(b[3], -1)), array_agg(coalesce(b[2], -1)), array_agg(coalesce(b[1], -1)),
         array_agg(seq), array_agg(coalesce(a[1], -1)), array_agg(coalesce(a[2], -1)), array_agg(coalesce(a[3], -1))]
         FROM turn),
@@ -71,8 +72,21 @@ SELECT n::bigint, length, compared, cosine, spread,
     (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM word JOIN short USING (seq)),
     (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM part JOIN short USING (seq)),
     (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count),
-    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM part_count)
+    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM part_count), {speakers}, {lacking}
 FROM whole"""
+# Evaluated once, before anything is read: whether the place has no index for the model.
+_UNINDEXED = """NOT EXISTS (SELECT FROM {s}.places p WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s
+    AND p.nearest = %(embedded)s)"""
+_SPEAKERS = "(SELECT array_agg(DISTINCT speaker) FROM seen)"
+# Where phrases or patterns narrow what is seen, whoever speaks elsewhere is a speaker too.
+_ALL_SPEAKERS = """(SELECT array_agg(DISTINCT m.speaker) FROM {s}.memories m
+    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause})"""
+# By the index of what is embedded, so that a place that has all its vectors is not read for it.
+_UNEMBEDDED = """SELECT FROM {{s}}.memories WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+    AND embedded {} AND superseded_by IS NULL"""
+_LACKING = "(SELECT count(*) FROM ({} LIMIT %(lacking)s) lacking)".format(
+    " UNION ALL ".join(_UNEMBEDDED.format(way) for way in ("< %(embedded)s", "> %(embedded)s", "IS NULL"))
+)
 # The three turns of the conversation before one of the best, nearest first, and the three after it. Two come along on
 # either side; the third only tells what is next to them.
 _NEXT = """SELECT m.seq FROM {{s}}.memories m WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s
@@ -93,7 +107,7 @@ _REQUIRED = "SELECT seq FROM {s}.having(%s, %s, %s::text[]) GROUP BY seq HAVING 
 
 # Of a large place: what may be near by its index and by words, and what the whole is like by every so manieth memory.
 _LARGE = """WITH near AS MATERIALIZED ({nearest}),
-sample AS (SELECT m.length, {distance} AS far, last.n AS of, last.n / least(last.n, %(sample)s) AS stride
+sample AS (SELECT m.length, m.speaker, {distance} AS far, last.n AS of, last.n / least(last.n, %(sample)s) AS stride
     FROM (SELECT greatest(memories, 1)::float8 AS n FROM {s}.places WHERE tenant = %(tenant)s
         AND workspace = %(workspace)s) last
     CROSS JOIN generate_series(0, %(sample)s - 1) step
@@ -119,7 +133,8 @@ turns AS (SELECT near.seq FROM best CROSS JOIN LATERAL (
         AND m.conversation = best.conversation AND m.seq > best.seq AND {clause} ORDER BY m.seq LIMIT 2)) near)
 SELECT n::bigint, length, compared, cosine, spread,
     (SELECT array_agg(seq) FROM (SELECT seq FROM best UNION SELECT seq FROM turns) short),
-    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count)
+    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count),
+    (SELECT array_agg(DISTINCT speaker) FROM sample)
 FROM whole"""
 _SAMPLE = 1000
 _HEADS = "SELECT workspace, memories, nearest FROM {s}.places WHERE tenant = %s AND workspace = ANY(%s)"
@@ -127,21 +142,46 @@ _HEADS = "SELECT workspace, memories, nearest FROM {s}.places WHERE tenant = %s 
 
 def search(sessions: Runner, ask: Ask) -> list[Shortlist]:
     """Of each place in which the filter sees something."""
-    answers = [_search(sessions, place, ask, nearest) for place, nearest in _filled(sessions, ask).items()]
+    places = Place.seen_by(ask.where)
+    if not places:
+        return []
+    if ask.words.phrases or ask.words.patterns or sessions.work is not None:
+        heads = _heads(sessions, places, sessions.rows(places[0].tenant, *_asking_heads(places)))
+        answers = [_search(sessions, place, ask, nearest) for place, nearest in heads.items()]
+    else:
+        answers = _search_at_once(sessions, places, ask)
     return [answer for answer in answers if answer is not None]
 
 
-def _filled(sessions: Runner, ask: Ask) -> dict[Place, str | None]:
+def _search_at_once(sessions: Runner, places: Sequence[Place], ask: Ask) -> list[Shortlist | None]:
+    """In one round trip, without knowing which places hold something. One with an index of its own is asked again."""
+    questions = [_Question(sessions, place, ask, None, _SPEAKERS, unless_indexed=True) for place in places]
+    statements = [Statement(*_asking_heads(places)), *(question.statement for question in questions)]
+    head_rows, *answers = sessions.read(places[0].tenant, statements, binary=True)
+    heads = _heads(sessions, places, head_rows)
+    return [
+        _search(sessions, place, ask, heads[place]) if _has_index(ask, heads[place]) else question.answer(rows)
+        for place, question, rows in zip(places, questions, answers, strict=True)
+        if place in heads
+    ]
+
+
+def _asking_heads(places: Sequence[Place]) -> tuple[str, Any]:
+    return _HEADS, (places[0].tenant, [workspace_of(place) for place in places])
+
+
+def _heads(sessions: Runner, places: Sequence[Place], rows: Sequence[Sequence[Any]]) -> dict[Place, str | None]:
     """The places that hold something, each with the model that it has an index for. Most accounts share nothing."""
-    places = Place.seen_by(ask.where)
-    if not places:
-        return {}
-    tenant, names = places[0].tenant, [workspace_of(place) for place in places]
-    rows = sessions.rows(tenant, _HEADS, (tenant, names))
-    known = {place_of(tenant, workspace): (memories, nearest) for workspace, memories, nearest in rows}
+    stored = {place_of(places[0].tenant, workspace): (memories, nearest) for workspace, memories, nearest in rows}
     opened = sessions.work.heads if sessions.work is not None else {}
-    counts = {place: opened[place].memories if place in opened else known.get(place, (0, None))[0] for place in places}
-    return {place: known[place][1] if place in known else None for place in places if counts[place]}
+    counts = {place: opened[place].memories if place in opened else stored.get(place, (0, None))[0] for place in places}
+    return {place: stored[place][1] if place in stored else None for place in places if counts[place]}
+
+
+def _has_index(ask: Ask, nearest: str | None) -> bool:
+    return (
+        nearest is not None and ask.vector is not None and nearest == embedded_as(ask.model or "", len(ask.vector) // 4)
+    )
 
 
 def _search(sessions: Runner, place: Place, ask: Ask, nearest: str | None) -> Shortlist | None:
@@ -149,38 +189,69 @@ def _search(sessions: Runner, place: Place, ask: Ask, nearest: str | None) -> Sh
     required = _required(sessions, place, ask)
     if required is not None and not required:
         return None
-    asked = words.queries(place, ask.words)
     whole: Whole | None = None
-    if nearest is not None and ask.vector is not None and nearest == embedded_as(ask.model or "", len(ask.vector) // 4):
-        required, whole = _narrowed(sessions, place, ask, required, asked, nearest)
-    shortlist = _shortlist(sessions, place, ask, required, asked)
+    speakers = _SPEAKERS if required is None else _ALL_SPEAKERS
+    if nearest is not None and _has_index(ask, nearest):
+        required, whole = _narrowed(sessions, place, ask, required, words.queries(place, ask.words), nearest)
+        speakers = _SPEAKERS
+    question = _Question(sessions, place, ask, required, speakers)
+    (rows,) = sessions.read(place.tenant, [question.statement], binary=True)
+    shortlist = question.answer(rows)
     if shortlist is None or whole is None:
         return shortlist
-    return shortlist._replace(whole=whole._replace(frequency={**shortlist.whole.frequency, **whole.frequency}))
+    frequency = {**shortlist.whole.frequency, **whole.frequency}
+    names = {*shortlist.whole.speakers, *whole.speakers}
+    lacking = shortlist.whole.lacking
+    return shortlist._replace(whole=whole._replace(frequency=frequency, speakers=names, lacking=lacking))
 
 
-def _shortlist(
-    sessions: Runner, place: Place, ask: Ask, required: Sequence[int] | None, asked: dict[str, str]
-) -> Shortlist | None:
-    loose = words.queries(place, msgspec.structs.replace(ask.words, loose=True)) if ask.words.words else {}
-    parts, values = _parts(sessions, place, ask, required)
-    values |= {"words": list(asked.values()), "parts": list(loose.values()), "enough": ask.enough}
-    values["nothing"] = not asked and ask.vector is None
-    sql = _ASK.format(seen=_SEEN.format(**parts), **parts)
-    ((n, length, compared, cosine, spread, numbers, turns, far, ids, talks, speakers, word, part, *counts),) = (
-        sessions.rows(place.tenant, sql, values, binary=True)
-    )
-    if not n or numbers is None or ids is None:
-        return None
-    seqs = np.array(numbers[0], np.int64)
-    block = _block(numbers, turns, ids, talks, speakers)
-    found, inside = _postings(seqs, word, list(asked)), _postings(seqs, part, list(loose))
-    frequency = _frequency(counts[1], list(loose)) | _frequency(counts[0], list(asked))
-    cosines = None
-    if compared:
-        cosines = -np.array([np.nan if one is None else one for one in far], np.float32)
-    whole = Whole(n, length, frequency, compared, cosine, spread) if compared else Whole(n, length, frequency)
-    return Shortlist(place, Seen(block, np.ones(len(seqs), np.bool_)), found, inside, cosines, whole)
+class _Question:
+    """The statement for one place, and what its answer means."""
+
+    def __init__(
+        self,
+        sessions: Runner,
+        place: Place,
+        ask: Ask,
+        required: Sequence[int] | None,
+        speakers: str,
+        *,
+        unless_indexed: bool = False,
+    ) -> None:
+        self._place = place
+        self._words = words.queries(place, ask.words)
+        self._loose = words.queries(place, msgspec.structs.replace(ask.words, loose=True)) if ask.words.words else {}
+        parts, values = _parts(sessions, place, ask, required)
+        values |= {"words": list(self._words.values()), "parts": list(self._loose.values()), "enough": ask.enough}
+        values["nothing"] = not self._words and ask.vector is None
+        parts["gate"] = "TRUE"
+        if unless_indexed and ask.vector is not None:
+            parts["gate"] = _UNINDEXED
+            values["embedded"] = embedded_as(ask.model or "", len(ask.vector) // 4)
+        parts["lacking"] = "0"
+        if ask.lacking and ask.vector is not None:
+            parts["lacking"] = _LACKING
+            values |= {"lacking": ask.lacking, "embedded": embedded_as(ask.model or "", len(ask.vector) // 4)}
+        parts |= {"seen": _SEEN.format(**parts), "speakers": speakers.format(**parts)}
+        self.statement = Statement(_ASK.format(**parts), values)
+
+    def answer(self, rows: Sequence[Sequence[Any]]) -> Shortlist | None:
+        # The count is not the first: the connections take a single zero for a sign that the tenant may have moved.
+        ((numbers, n, length, compared, cosine, spread, turns, far, ids, talks, said_by, *lists),) = rows
+        if not n or numbers is None or ids is None:
+            return None
+        word, part, word_counts, part_counts, speakers, lacking = lists
+        seqs = np.array(numbers[0], np.int64)
+        block = _block(numbers, turns, ids, talks, said_by)
+        strict, loose = list(self._words), list(self._loose)
+        frequency = _frequency(part_counts, loose) | _frequency(word_counts, strict)
+        whole = Whole(n, length, frequency, speakers=frozenset(speakers or ()), lacking=lacking)
+        cosines = None
+        if compared:
+            cosines = -np.array([np.nan if distance is None else distance for distance in far], np.float32)
+            whole = whole._replace(compared=compared, cosine=cosine, spread=spread)
+        seen = Seen(block, np.ones(len(seqs), np.bool_))
+        return Shortlist(self._place, seen, _postings(seqs, word, strict), _postings(seqs, part, loose), cosines, whole)
 
 
 def _parts(
@@ -219,9 +290,12 @@ def _narrowed(
         # Planned with its values: only then is it seen that the index is of this very place.
         Statement(_LARGE.format(nearest=near, **parts), values, prepare=False),
     ]
-    ((n, length, compared, cosine, spread, seqs, counts),) = sessions.read(place.tenant, statements, binary=True)[-1]
+    ((n, length, compared, cosine, spread, seqs, counts, names),) = sessions.read(
+        place.tenant, statements, binary=True
+    )[-1]
     frequency = _frequency(counts, list(asked))
-    return seqs or [], Whole(max(n, len(seqs or [])), length, frequency, compared, cosine, spread)
+    size, speakers = max(n, len(seqs or [])), frozenset(names or ())
+    return seqs or [], Whole(size, length, frequency, compared, cosine, spread, speakers)
 
 
 def _block(

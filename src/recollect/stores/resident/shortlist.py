@@ -27,6 +27,7 @@ Required = Callable[[TextQuery], NDArray[np.int64] | None]
 def resident_shortlist(place: Place, columns: Columns, ask: Ask, postings: Postings, required: Required) -> Shortlist:
     """The answer from a copy of the whole place. Whoever calls holds the lock of the columns."""
     seen = columns.seen(ask.where)
+    speakers = seen.speakers().keys()
     if (keys := required(ask.words)) is not None:
         seen = seen.only(columns.positions(keys))
 
@@ -39,7 +40,14 @@ def resident_shortlist(place: Place, columns: Columns, ask: Ask, postings: Posti
     if ask.words.words and _covered(words, len(seen.mask)) < ask.enough:
         loose = found(msgspec.structs.replace(ask.words, loose=True))
     cosine = _cosines(columns, ask)
-    return Shortlist(place, seen, words, loose, cosine, _whole(seen, {**loose, **words}, cosine))
+    whole = _whole(seen, {**loose, **words}, cosine)._replace(speakers=speakers, lacking=_lacking(columns, ask))
+    return Shortlist(place, seen, words, loose, cosine, whole)
+
+
+def _lacking(columns: Columns, ask: Ask) -> int:
+    if ask.vector is None or not ask.lacking:
+        return 0
+    return len(columns.missing(len(ask.vector) // 4, ask.lacking))
 
 
 def _covered(words: Mapping[str, Positions], size: int) -> int:
