@@ -38,8 +38,7 @@ def memory(key: int, **other: Any) -> dict[str, Any]:
         "source": None,
         "lifetime": "long_term",
         "tags": (),
-        "head": "a text",
-        "said_by": None,
+        "speaker": "",
         "who": (Address(), "workspace"),
     }
     return given | other
@@ -65,8 +64,7 @@ def some(count: int, seed: int) -> list[dict[str, Any]]:
         memory(
             3 * key,
             who=in_conversation(rng.choice([None, "a", "b", "c"])),
-            head=rng.choice(["Ann: hello", "Bob: hi", "Todo: buy", "well", "Dr. Who: yes"]),
-            said_by=rng.choice([None, None, "Eve", ""]),
+            speaker=rng.choice(["ann", "bob", "user", "", "dr. who"]),
             role=rng.choice(["user", "assistant", None]),
             tags=rng.choice([(), ("x",), ("x", "y")]),
             importance=rng.random(),
@@ -113,29 +111,6 @@ def test_neighbours_are_the_last_and_next_of_the_same_conversation_that_are_left
     assert all(made.position(one["key"]) is None for one in gone)
 
 
-def test_a_removed_memory_proves_no_name() -> None:
-    made = columns(memory(1, who=in_conversation("a"), head="Ann: one"), memory(2, who=in_conversation("a")))
-    made.remove(1)
-    made.extend(batch([memory(3, who=in_conversation("a"), head="Ann: two")]))
-    assert said(made) == ["", "", ""]
-    made.extend(batch([memory(4, who=in_conversation("a"), head="Ann: three")]))
-    assert said(made) == ["", "", "ann", "ann"]
-
-
-def test_a_name_is_no_longer_proven_when_one_turn_is_left_of_those_that_had_it() -> None:
-    turns = [memory(key, who=in_conversation("a"), head="Ann: hm", role="user") for key in range(1, 5)]
-    made = columns(*turns[:3])
-    made.remove(2)
-    assert said(made) == ["ann", "ann", "ann"]
-    made.remove(3)
-    assert said(made) == ["user"]
-    made.extend(batch(turns[3:]))
-    assert said(made) == ["ann", "ann"]
-    made.remove_from(1)
-    made.extend(batch(turns[3:]))
-    assert said(made) == ["user"]
-
-
 def test_a_conversation_has_a_number_below_the_size_that_no_other_has() -> None:
     made, rng = Columns(), random.Random(1)
     for key in range(1, 300):
@@ -151,7 +126,7 @@ def test_a_conversation_has_a_number_below_the_size_that_no_other_has() -> None:
 
 
 def test_the_last_number_may_come_again_for_another() -> None:
-    made = columns(memory(1), memory(2, head="Ann: one", who=in_conversation("a")), memory(3))
+    made = columns(memory(1), memory(2, speaker="ann", who=in_conversation("a")), memory(3))
     made.vectors = Vectors("m", 2, 3)
     made.vectors.fill(np.arange(3), [np.array([3, 4], "<f4").tobytes()] * 3)
     made.remove(2)
@@ -256,7 +231,7 @@ def pool(where: Filter, *places: Columns) -> Pool:
 
 
 def test_what_was_handed_out_never_changes() -> None:
-    turns = [memory(key, who=in_conversation("a"), head="Ann: hm") for key in range(1, 40)]
+    turns = [memory(key, who=in_conversation("a"), speaker="ann") for key in range(1, 40)]
     made, where = columns(*turns[:20]), Filter(seen_from=Address(), now=NOW)
     answer = shortlist(where, made)
 
@@ -296,17 +271,7 @@ def test_what_is_kept_goes_with_what_it_was_made_of() -> None:
     where, one = Filter(seen_from=Address(), now=NOW), columns(*some(20, 1))
     before = pool(where, one).lending(MEASURED)
     assert pool(where, one).lending(MEASURED) is before
-    one.extend(batch([memory(1000, who=in_conversation("a"), said_by="Zoe")]))
+    one.extend(batch([memory(1000, who=in_conversation("a"), speaker="zoe")]))
     assert len(pool(where, one).lending(MEASURED)[0].share) == 21
     assert "zoe" in one.seen(where).speakers()
     assert "zoe" not in one.seen(Filter(seen_from=Address(), now=NOW, until=EPOCH)).speakers()
-
-
-def test_who_speaks_is_read_in_other_scripts_and_from_what_was_given() -> None:
-    one = in_conversation("a")
-    heads = ["田中：こんにちは", "田中：はい", "प्रिया: नमस्ते", "प्रिया: हाँ"]
-    turns = [memory(key, head=head, who=one) for key, head in enumerate(heads, 1)]
-
-    made = columns(*turns, memory(9, said_by="  Bob   Stone ", who=one), memory(10, said_by=" ", who=one))
-
-    assert said(made) == ["田中", "田中", "प्रिया", "प्रिया", "bob stone", ""]

@@ -26,7 +26,7 @@ class Contents:
         self._owner = owner
         self._where = everything.where(state=None, conversation=conversation)
         roles = ("user", "assistant")
-        self._is_turn = everything.where(conversation=conversation, kinds=(TURN,), roles=roles).meets()
+        self._is_turn = everything.where(conversation=conversation, kinds=(TURN,), roles=roles).matcher()
         self._records = {record.id: record for record in self._own(self._store.scan(self._where))}
         self._persisted: set[str] = set()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -16,7 +15,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from recollect.stores.resident.snapshot import NEVER, Block, Seen
-from recollect.text.speakers import speaker
 from recollect.values.filters import PLACED, PRIVATE_KINDS, Comparison, Filter
 from recollect.values.record import EPOCH, Address, Operator, Tier, to_micros
 
@@ -49,7 +47,6 @@ _ARRAYS: dict[str, Any] = {
     "lifetime": np.int32,
     "tags": np.int32,
     "speaker": np.int32,
-    "named": np.int32,
     "conversation": np.int32,
     "before": np.int32,
     "after": np.int32,
@@ -74,10 +71,7 @@ class Batch(NamedTuple):
     source: Sequence[str | None]
     lifetime: Sequence[str]
     tags: Sequence[tuple[str, ...]]
-    head: Sequence[str]
-    """The beginnings of the texts."""
-    said_by: Sequence[Any]
-    """What the metadata says of the speaker."""
+    speaker: Sequence[str]
     who: Sequence[tuple[Address, Tier]]
 
 
@@ -196,12 +190,6 @@ class Columns:
         below the size, and with the end of the columns go the conversations that began there."""
         self._last: NDArray[np.int32] = np.full(64, -1, np.int32)
         """By conversation, the position of the last memory; -1 for none."""
-        self._names = Codes()
-        self._names(None)  # code 0: its text begins with no name
-        self._heard: dict[tuple[int, int, int], int] = {}
-        """How many turns of a conversation and an address begin with a name."""
-        self._lone: dict[tuple[int, int, int], int] = {}
-        """The position of the one turn that begins with a name, where it is one."""
         self._seen: dict[Filter, Seen] = {}
         self._block: Block | None = None
         self._lent = 0
@@ -263,9 +251,6 @@ class Columns:
         groups = np.fromiter((self._group(talk, at) for at, talk in talks), np.int32, count)
         data["conversation"][new] = groups
         self._link(start, groups)
-        data["speaker"][new] = self.speakers.many([role or "" for role in batch.role])
-        data["named"][new] = 0
-        self._listen(start, batch)
         self._take_in(new, batch)
 
     def restate(self, batch: Batch) -> None:
@@ -280,6 +265,7 @@ class Columns:
         data["superseded_by"][positions] = self.successors.many(batch.superseded_by)
         data["lifetime"][positions] = self.lifetimes.many(batch.lifetime)
         data["tags"][positions] = self.tags.many(batch.tags)
+        data["speaker"][positions] = self.speakers.many(batch.speaker)
         self._changed()
 
     def _group(self, conversation: str | None, at: int) -> int:
@@ -305,43 +291,6 @@ class Columns:
         self._data["after"][before[linked]] = at[linked]
         self._last[told[ends]] = at[ends]
 
-    def _listen(self, start: int, batch: Batch) -> None:
-        """Who said it. A name before a colon is a speaker's once a second turn of the conversation begins with it.
-
-        Turns that not everyone sees prove nothing to others: each address counts its own.
-        """
-        speakers, column = self.speakers, self._data["speaker"]
-        for at, (head, given) in enumerate(zip(batch.head, batch.said_by, strict=True), start):
-            if isinstance(given, str):
-                if told := " ".join(given.lower().split()):
-                    column[at] = speakers(told)
-            elif (": " in head or "：" in head) and (name := speaker(head)):
-                self._data["named"][at] = self._names(name)
-                heard = self._name(at)
-                turns = self._heard[heard] = self._heard.get(heard, 0) + 1
-                if turns == 1:
-                    self._lone[heard] = at
-                    continue
-                column[at] = speakers(name)
-                if turns == 2:
-                    column[self._lone.pop(heard)] = column[at]
-
-    def _name(self, at: int) -> tuple[int, int, int]:
-        """The name that a text begins with, and the conversation and address in which others may prove it."""
-        return int(self._data["named"][at]), int(self._data["conversation"][at]), int(self._data["who"][at])
-
-    def _unheard(self, at: int) -> None:
-        """A turn has gone. If it leaves one that begins with the same name, nothing proves that name any more."""
-        heard = self._name(at)
-        turns = self._heard[heard] = self._heard[heard] - 1
-        if turns == 0:
-            del self._heard[heard], self._lone[heard]
-        elif turns == 1:
-            name, talk, who = heard
-            same = (self.column("named") == name) & (self.column("conversation") == talk) & (self.column("who") == who)
-            left = self._lone[heard] = int(np.flatnonzero(same & self.column("alive"))[0])
-            self._data["speaker"][left] = self.speakers(self.roles.values[int(self._data["role"][left])] or "")
-
     def remove(self, key: int) -> None:
         at = self.position(key)
         if at is None:
@@ -355,8 +304,6 @@ class Columns:
         if self._last[group] == at:
             self._last[group] = before
         data["alive"][at] = False
-        if data["named"][at]:
-            self._unheard(at)
         data["before"][at] = data["after"][at] = -1  # the end may be cut off, and nothing may point past it
         if self.vectors is not None:
             self.vectors.clear(at)
@@ -448,11 +395,6 @@ class Columns:
             "lifetime": self.lifetimes,
             "superseded_by": self.successors,
         }
-
-
-def micros(when: datetime | None) -> int:
-    """When something expires, as the columns have it."""
-    return NEVER if when is None else to_micros(when)
 
 
 def _grown(column: NDArray[Any], size: int) -> NDArray[Any]:

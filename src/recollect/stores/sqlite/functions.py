@@ -17,10 +17,5 @@ def _word_like(pattern: Any, text: Any) -> bool:
     return re.search(pattern, fold(text)) is not None
 
 
-def _letters(text: Any, _: int) -> int:
-    """SQLite's own length ends at a NUL."""
-    return len(text)
-
-
-FUNCTIONS = {"fold_has": _fold_has, "word_like": _word_like, "letters": _letters}
+FUNCTIONS = {"fold_has": _fold_has, "word_like": _word_like}
 """By their names in SQL. Each takes two values."""

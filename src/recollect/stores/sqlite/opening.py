@@ -71,6 +71,7 @@ def _recalled(role: Any, metadata: Any, text: Any) -> Record:
 
 _OF_COLUMNS: dict[str, tuple[Any, int]] = {
     "text_key": (text_key, 1),
+    "letters": (len, 1),  # SQLite's own length ends at a NUL
     "speaker_of": (_speaker, 2),
     "name_in": (_name, 2),
 }

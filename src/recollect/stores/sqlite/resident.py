@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 import msgspec
@@ -24,16 +24,12 @@ from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.tables.conditions import marks
 from recollect.text.query import TextQuery
-from recollect.text.speakers import HEAD
 from recollect.text.terms import word_pattern
 from recollect.values.record import Address
 
-# The text itself stays where it is: its beginning tells who speaks, and its length how much a neighbour may lend.
 _ROWS = f"""SELECT seq, id, created_at, coalesce(expires_at, {NEVER}), importance, archived_at IS NOT NULL,
-    superseded_by, CASE WHEN instr(text, char(0)) THEN letters(text, 0) ELSE length(text) END,
-    kind, role, source, lifetime, tags, substr(text, 1, {HEAD}),
-    CASE WHEN instr(metadata, '"speaker"') THEN metadata END,
-    tier, account, channel, conversation, agent FROM memories WHERE"""
+    superseded_by, length, kind, role, source, lifetime, tags, speaker, tier, account, channel, conversation, agent
+    FROM memories WHERE"""
 _NEW = f"{_ROWS} seq > ? ORDER BY seq LIMIT ?"
 _POSTINGS = "SELECT group_concat(rowid) FROM memories_text WHERE memories_text MATCH ?"
 _VECTORS = "SELECT seq, vector FROM embeddings WHERE model = ? AND length(vector) = ? AND"
@@ -43,9 +39,7 @@ _VECTOR_BLOCK = 1000
 _SOME = 400
 """Numbers in one statement."""
 
-T = TypeVar("T")
 _strings = msgspec.json.Decoder(tuple[str, ...]).decode
-_mapping = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Resident:
@@ -162,12 +156,11 @@ class Resident:
 
     def _take_in(self, way: Callable[[Batch], None], rows: Sequence[Sequence[Any]]) -> None:
         try:
-            *columns, tags, head, metadata, tier, account, channel, conversation, agent = zip(*rows, strict=True)
+            *columns, tags, speakers, tier, account, channel, conversation, agent = zip(*rows, strict=True)
             who = list(zip(tier, account, channel, conversation, agent, strict=True))
             owners = {owner: _who(self._handle.place, *owner) for owner in dict.fromkeys(who)}
-            lists = {text: _readable(_strings, text) or () for text in dict.fromkeys(tags)}
-            speakers = [(_readable(_mapping, text) or {}).get("speaker") for text in metadata]
-            way(Batch._make([*columns, [lists[text] for text in tags], head, speakers, [owners[o] for o in who]]))
+            lists = {text: _tags(text) for text in dict.fromkeys(tags)}
+            way(Batch._make([*columns, [lists[text] for text in tags], speakers, [owners[o] for o in who]]))
         except UNREADABLE as error:
             raise self._handle.problem(error) from error
 
@@ -222,12 +215,12 @@ class Resident:
         return np.fromiter((seq for (seq,) in rows), np.int64, len(rows))
 
 
-def _readable(decode: Callable[[str], T], text: str | None) -> T | None:
-    """What a column says; None where it cannot be read: whoever reads the memory itself leaves it out."""
+def _tags(text: str | None) -> tuple[str, ...]:
+    """What a column says; nothing where it cannot be read: whoever reads the memory itself leaves it out."""
     try:
-        return decode(text) if text else None
+        return _strings(text) if text else ()
     except UNREADABLE:
-        return None
+        return ()
 
 
 def _who(place: Place, tier: Any, *address: str | None) -> tuple[Address, Any]:

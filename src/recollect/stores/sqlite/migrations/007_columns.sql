@@ -5,7 +5,7 @@ ALTER TABLE memories ADD COLUMN named TEXT;     -- the name before a colon, whic
 ALTER TABLE memories ADD COLUMN text_key INTEGER;   -- a hash of the text, of what is in no conversation
 ALTER TABLE memories ADD COLUMN embedded TEXT;  -- model and dimensions of its vector
 
-UPDATE memories SET length = letters(text, 0), speaker = speaker_of(role, metadata),
+UPDATE memories SET length = letters(text), speaker = speaker_of(role, metadata),
     named = CASE WHEN conversation IS NOT NULL THEN name_in(text, metadata) END,
     text_key = CASE WHEN conversation IS NULL THEN text_key(text) END,
     embedded = (SELECT coalesce(e.model, '') || ':' || length(e.vector) / 4 FROM embeddings e WHERE e.seq = memories.seq);
