@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +27,10 @@ settings.register_profile("ci", max_examples=100, stateful_step_count=30, derand
 settings.register_profile("long", max_examples=1000, stateful_step_count=50, **_UNHURRIED)
 settings.load_profile("long" if LONG else "ci")
 
+# Hundreds of tests start a Python, which would compile all of recollect again each time, and every worker would rewrite
+# the assertions of all tests, where the environment says that no bytecode is written.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # In memory, where there is room: most tests make a folder, and no disk is what they are about. Those of tests/faults
 # are about one. A worker of pytest-xdist learns which from whoever started it.
 os.environ["RECOLLECT_TEST_DISK"] = DISK
@@ -40,6 +46,12 @@ os.environ["RECOLLECT_EMBEDDER"] = "none"
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parent)]))
 # So do processes of a run that want a PostgreSQL: they share one.
 servers.begin()
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from the modules and tests, which stay: it would visit millions of objects each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
