@@ -49,6 +49,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONP
 servers.begin()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slow ones: a worker that waits in one leaves the processor to those that run quick ones."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from modules and tests, which stay: it would visit millions of objects each time."""
     gc.collect()
