@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -21,10 +23,15 @@ from support.common import DISK, LONG, Clock, Script
 from recollect import Memory
 
 _UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-settings.register_profile("ci", max_examples=100, stateful_step_count=30, derandomize=True, **_UNHURRIED)
+# Other examples in every run, so that few in each are many in a week; a failure prints how to repeat it.
+settings.register_profile("ci", max_examples=40, stateful_step_count=30, print_blob=True, **_UNHURRIED)
 settings.register_profile("long", max_examples=1000, stateful_step_count=50, **_UNHURRIED)
 settings.load_profile("long" if LONG else "ci")
 
+# Hundreds of tests start a Python, which would compile all of recollect again each time, and every worker would rewrite
+# the assertions of all tests, where the environment says that no bytecode is written.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # In memory, where there is room: most tests make a folder, and no disk is what they are about. Those of tests/faults
 # are about one. A worker of pytest-xdist learns which from whoever started it.
 os.environ["RECOLLECT_TEST_DISK"] = DISK
@@ -40,6 +47,17 @@ os.environ["RECOLLECT_EMBEDDER"] = "none"
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parent)]))
 # So do processes of a run that want a PostgreSQL: they share one.
 servers.begin()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slow ones: a worker that waits in one leaves the processor to those that run quick ones."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from modules and tests, which stay: it would visit millions of objects each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -57,3 +57,25 @@ def test_what_cannot_be_imported_is_an_error_each_time() -> None:
 def test_what_is_there_is_not_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "_load", lambda name: pytest.fail(name))
     imports.load("sys", "recollect", "recollect.memory")
+
+
+WITHOUT_MCP = """
+import sys
+from recollect import Memory
+from support.served import served
+from support import plain
+with Memory(sys.argv[1], embedder="none") as memory, served(memory) as server:
+    assert plain.get(f"{server.url}/readyz").status_code == 200
+    assert plain.post(f"{server.url}/mcp", json={}).status_code == 401
+    print("mcp" in sys.modules)
+    accepted = {"accept": "application/json, text/event-stream"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    answer = plain.post(f"{server.url}/mcp", json=call, headers=server.headers() | accepted)
+    print("recall" in answer.text, "mcp" in sys.modules)
+"""
+
+
+def test_a_server_imports_the_package_of_mcp_for_the_first_who_asks(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_MCP, f"sqlite:{tmp_path}/memory"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("False\nTrue True\n", "")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from pathlib import Path
+
+from support.command_line import called
 
 from recollect import Memory
 from recollect.memory import view_of
@@ -15,15 +14,9 @@ from recollect.server.access.vault import Vault
 
 
 def recollect(folder: Path, *words: str, stdin: str = "", fails: bool = False) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "recollect", *words],
-        cwd=folder,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "120"},
-        timeout=60,
-    )
+    """What the command prints, in the folder where each test of the command is."""
+    assert Path.cwd() == folder
+    done = called(*words, input=stdin, COLUMNS="120")
     assert (done.returncode != 0) is fails, done.stderr
     return done.stderr if fails else done.stdout
 

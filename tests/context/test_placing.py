@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.common import LONG
 
 from recollect import Memory
 from recollect.context import Context, without
@@ -199,7 +200,7 @@ def fresh(made: Context) -> int:
 
 
 @pytest.mark.parametrize("style", ["openai", "anthropic"])
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1500 if LONG else 50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_budget_that_can_be_kept_is_kept(memory: Memory, style: str, data: st.DataObject) -> None:
     talk = data.draw(conversations(style))

@@ -228,7 +228,7 @@ def test_what_is_remembered_under_the_same_kind_is_no_note(talk: Memory) -> None
         ("k", {1: 2}, "value"),
         ("k", "x" * 2_000_000, "value"),
     ],
-    ids=str,
+    ids=lambda value: ascii(value)[:30],  # a worker sends the name of a test with everything that it tells of it
 )
 def test_what_is_no_key_or_no_json_is_refused(talk: Memory, key: Any, value: Any, field: str) -> None:
     with pytest.raises(InputError) as refusal:

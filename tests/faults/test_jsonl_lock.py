@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import threading
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
-from support.common import eventually
+from support.common import SECONDS, eventually
 from support.jsonl import KINDS, Kept, assert_sound
 
 from recollect import Memory
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     Start = Callable[..., Script]
 
 pytestmark = pytest.mark.clause("LED-06")
-SECONDS = float(os.environ.get("RECOLLECT_LOCK_SECONDS", "12"))
 
 
 @pytest.fixture(params=KINDS)
@@ -332,10 +330,9 @@ print(looks)
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_writers_and_eight_readers_see_whole_batches_without_gaps(tmp_path: Path, start: Start, kind: str) -> None:
     kept = Kept(kind, tmp_path / "memory")
-    seconds = SECONDS / len(KINDS)
     preset = kept.preset if kind == "ledger" else "recollect"  # which keeps more than 500
-    writers = [start(WRITER, kept.url, preset, name, seconds) for name in ("one", "two")]
-    readers = [start(READER, kept.url, preset, seconds) for _ in range(8)]
+    writers = [start(WRITER, kept.url, preset, name, SECONDS) for name in ("one", "two")]
+    readers = [start(READER, kept.url, preset, SECONDS) for _ in range(8)]
     written = {name: int(writer.finish()) for name, writer in zip(("one", "two"), writers, strict=True)}
     assert all(int(reader.finish()) > 0 for reader in readers)
     with Memory(kept.url, preset=preset) as memory:

@@ -135,7 +135,9 @@ def test_what_is_past_512_tokens_does_not_count(embedder: LocalEmbedder) -> None
     assert one[0] @ two[0] > 0.9999
 
 
-@pytest.mark.parametrize("texts", [[""], [" "], ["\u200b"], ["\ud800"], ["😀" * 3000], ["\x00", "tea"]], ids=ascii)
+@pytest.mark.parametrize(
+    "texts", [[""], [" "], ["\u200b"], ["\ud800"], ["😀" * 3000], ["\x00", "tea"]], ids=lambda texts: ascii(texts)[:30]
+)
 def test_odd_texts_have_vectors_too(embedder: LocalEmbedder, texts: list[str]) -> None:
     rows = embedder.embed_documents(texts)
 

@@ -25,6 +25,13 @@ def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 Answers._keep = die
 """
 """Kills the process when the change is stored and its answer is about to be noted."""
+_DYING_LATER = """
+import os, signal
+from recollect.server.idempotency import Answers
+def die(*_): os.kill(os.getpid(), signal.SIGKILL)
+signal.signal(signal.SIGUSR1, lambda *_: setattr(Answers, "_keep", die))
+"""
+"""The same, from the time on when a signal asks for it."""
 _DYING_BETWEEN_COMMITS = """
 import os, signal
 import sys
@@ -196,16 +203,18 @@ def test_every_kind_of_answer_is_made_anew_after_a_kill(serve: Start, tmp_path: 
         ("POST", "/forget", {"id": ident}, lambda told: ident in told["ids"] and told["count"] >= 1),
         ("POST", "/audit", {"action": "note", "message": "seen"}, lambda told: told["message"] == "seen"),
     ]
+    url, process = serve(store, dying=_DYING_LATER)
     for method, path, body, right in calls:
-        sent_to_the_dying(serve, store, key, method, path, body)
-        url, process = serve(store)
+        process.send_signal(signal.SIGUSR1)
+        with pytest.raises(httpx.HTTPError):
+            plain.request(method, f"{url}/v1{path}", json=body, headers={**key, "idempotency-key": path})
+        assert process.wait(60) == -signal.SIGKILL
+        url, process = serve(store, dying=_DYING_LATER)
         count = len(plain.get(f"{url}/v1/audit", params={"limit": 100}, headers=key).json())
         again = plain.request(method, f"{url}/v1{path}", json=body, headers={**key, "idempotency-key": path})
         assert again.is_success, (path, again.text)
         assert right(again.json()), (path, again.text)
         assert len(plain.get(f"{url}/v1/audit", params={"limit": 100}, headers=key).json()) == count, "done twice"
-        process.kill()
-        process.wait()
 
 
 def test_a_key_that_was_made_before_a_kill_is_not_made_twice(serve: Start, tmp_path: Path) -> None:

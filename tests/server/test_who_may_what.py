@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import argon2
 import httpx
 import pytest
 from support import plain
@@ -194,6 +195,13 @@ def test_another_process_that_revokes_is_heard_at_once(tmp_path: Path) -> None:
         assert plain.get(f"{server.url}/v1/stats", headers=headers).status_code == 200
         Vault(view_of(elsewhere).store).revoke_key(made.key.id)
         assert plain.get(f"{server.url}/v1/stats", headers=headers).status_code == 401
+
+
+def test_a_password_is_hashed_at_the_cost_that_argon2_advises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # of what makes other tests quick
+    advised = argon2.profiles.RFC_9106_LOW_MEMORY
+    made = argon2.extract_parameters(vault.hashed("a long enough password"))
+    assert (made.type, made.time_cost, made.memory_cost) == (argon2.Type.ID, advised.time_cost, advised.memory_cost)
 
 
 class _Clock:

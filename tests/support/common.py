@@ -13,6 +13,8 @@ from typing import Any
 
 LONG = os.environ.get("RECOLLECT_TEST_PROFILE") == "long"
 """Whether there is time, as in `make test-long`. What is repeated to meet rare cases is repeated more often then."""
+SECONDS = float(os.environ.get("RECOLLECT_TEST_SECONDS", "9")) / 3
+"""How long whatever goes on for a time, to meet rare cases, goes on with each store."""
 DISK = os.environ.get("RECOLLECT_TEST_DISK") or tempfile.gettempdir()
 """A folder on a real disk."""
 

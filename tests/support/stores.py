@@ -26,6 +26,7 @@ _given: dict[Path, tuple[Path, str]] = {}
 """By its path: the folder that a location stands for, and the location."""
 _free: list[str] = []
 _made: list[str] = []
+_connections: list[psycopg.Connection] = []
 _usual: dict[tuple[str, ...], int] = {}
 """How many tables and indexes there are in a schema with these tables, if nobody has built any more."""
 
@@ -51,8 +52,8 @@ def traces(location: str, text: bytes) -> list[str]:
         named = [str(one) for one in around if text in os.fsencode(one.name)]
         return named + [str(one) for one in around if one.is_file() and text in one.read_bytes()]
     schema = location.rpartition("=")[2]
-    with psycopg.connect(_administration(), autocommit=True) as connection:
-        return [table for table in _content(connection, schema)[0] if _holds(connection, f'"{schema}"."{table}"', text)]
+    connection = _administrator()
+    return [table for table in _content(connection, schema)[0] if _holds(connection, f'"{schema}"."{table}"', text)]
 
 
 def _holds(connection: psycopg.Connection, table: str, text: bytes) -> bool:
@@ -89,24 +90,25 @@ def give_back(found: str) -> None:
 
 
 def remove() -> None:
-    """Drop all schemas, on a server that stays when the run is over."""
-    if postgres.DSN:
-        while _made:
-            _drop(_made.pop())
+    """Leave the shared server. On one that stays when the run is over, drop all schemas."""
+    while postgres.DSN and _made:
+        _drop(_made.pop())
+    while _connections:
+        _connections.pop().close()
 
 
 def _emptied(found: str) -> bool:
     """Empty a schema. One that somebody keeps a lock in or has built something in is given to nobody any more."""
     schema = found.rpartition("=")[2]
-    with psycopg.connect(_administration(), autocommit=True) as connection:
-        tables, relations = _content(connection, schema)
-        if relations > _usual.setdefault(tables, relations):
-            return False
-        _usual[tables] = relations
-        try:
-            connection.execute(";".join(f'DELETE FROM "{schema}"."{table}"' for table in tables).encode())
-        except psycopg.errors.LockNotAvailable:
-            return False
+    connection = _administrator()
+    tables, relations = _content(connection, schema)
+    if relations > _usual.setdefault(tables, relations):
+        return False
+    _usual[tables] = relations
+    try:
+        connection.execute(";".join(f'DELETE FROM "{schema}"."{table}"' for table in tables).encode())
+    except psycopg.errors.LockNotAvailable:
+        return False
     return True
 
 
@@ -124,11 +126,16 @@ def _content(connection: psycopg.Connection, schema: str) -> tuple[tuple[str, ..
 
 
 def _drop(schema: str) -> None:
-    with psycopg.connect(_administration(), autocommit=True) as connection:
-        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+    _administrator().execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
 
 
-def _administration() -> str:
-    """How to reach the shared server as whoever may see all tenants."""
-    url = postgres.shared().url()
-    return f"{url}{'&' if '?' in url else '?'}options=-clock_timeout%3D5s"
+def _administrator() -> psycopg.Connection:
+    """A connection to the shared server as whoever may see all tenants.
+
+    It stays open until the run ends: a new one for each test would take longer than emptying a schema does.
+    """
+    if not _connections or _connections[-1].closed:
+        url = postgres.shared().url()
+        options = f"{'&' if '?' in url else '?'}options=-clock_timeout%3D5s"
+        _connections.append(psycopg.connect(url + options, autocommit=True))
+    return _connections[-1]

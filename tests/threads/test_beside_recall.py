@@ -17,7 +17,7 @@ from support.watchdog import beside, opened, together
 
 from recollect import Memory, NotFoundError, Record
 
-ROUNDS = 30 if LONG else 12
+ROUNDS = 30 if LONG else 8
 
 
 class Scene:

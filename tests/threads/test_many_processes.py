@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.common import LONG
 from support.crowd import Agent, check
 from support.stores import FILES as FILE_STORES
 from support.watchdog import STACKS, ended, opened, took
@@ -113,8 +114,8 @@ def test_while_a_writer_is_stopped_others_read(store: str, url: str, start: Star
         assert memory.at(workspace="shop", account="ann").get(record.id).access_count >= 3
 
 
-FILES = 256
-WORKSPACES = 400
+FILES = 256 if LONG else 128
+WORKSPACES = FILES * 3 // 2
 OPENING = """
 import resource, sys
 from recollect import Memory

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from support.common import SECONDS
 from support.concepts import Concepts
 from support.crowd import Agent, check, number_apart
 from support.watchdog import PATIENCE, opened, together
 
 from recollect import Memory
-
-SECONDS = float(os.environ.get("RECOLLECT_TEST_SECONDS", "20")) / 3
-"""Of the long run on each of the three stores."""
 
 
 @pytest.mark.parametrize("embedder", ["none", "concepts"])

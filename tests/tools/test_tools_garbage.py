@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.common import LONG
 from support.stores import STORES, located
 
 from recollect import DiskFullError, Memory, ReadOnlyError, tools
@@ -125,7 +126,7 @@ def fresh(memory: Memory, started: bool = False) -> str:
 
 
 UNHURRIED = settings(
-    max_examples=60,
+    max_examples=600 if LONG else 25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

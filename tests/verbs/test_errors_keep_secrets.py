@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recollect import ConflictError, InputError, Memory, NotFoundError, RecollectError
+from recollect.values import errors
 
 TOKEN = "ghp_0123456789abcdefABCDEF01"
 """Short enough to pass for an id."""
@@ -71,3 +72,13 @@ def test_what_is_no_secret_is_still_named() -> None:
         assert str(NotFoundError(text)) == str(ConflictError(text)) == text
         assert str(InputError("token", text)) == f"token: {text}"
     assert "looks like a credential" in str(NotFoundError(f"there is no memory {TOKEN}"))
+
+
+def test_a_megabyte_where_a_name_belongs_is_refused_without_a_look_at_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screened: list[int] = []
+    monkeypatch.setattr(errors, "_screens", [lambda text: screened.append(len(text))])
+    with Memory(tmp_path / "m") as memory, pytest.raises(InputError, match="agent: 'xxx"):
+        memory.at(agent="x" * 1_000_000)
+    assert 0 < sum(screened) < 100_000

@@ -1,4 +1,7 @@
-"""MCP at /mcp, behind the same keys: each request is served the view of whoever sent it."""
+"""MCP at /mcp, behind the same keys: each request is served the view of whoever sent it.
+
+Importing the package of MCP takes longer than all the rest of a server's start, so that is left to the first request.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from litestar import Litestar, asgi
 from litestar.types import ControllerRouterHandler
@@ -16,28 +19,71 @@ from recollect.memory import Memory
 from recollect.remote import wire
 from recollect.server.asked import Asked
 from recollect.server.carrying import asked_of, refusal, send_answer
-from recollect.server.mcp import Seen, serve_each
 from recollect.server.recalls import TOOLS
 from recollect.server.serving import Serving
 from recollect.values.errors import RecollectError
+
+if TYPE_CHECKING:
+    from recollect.server.mcp import Seen
 
 PATH = "/mcp"
 _seen: ContextVar[Seen] = ContextVar("seen")
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 
+class _Inner:
+    """The application of the MCP package: made when it is first asked for, and run until the server ends."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._wanted, self._ended = asyncio.Event(), asyncio.Event()
+
+    async def application(self) -> Any:
+        self._wanted.set()
+        return await asyncio.shield(self._made)
+
+    @asynccontextmanager
+    async def running(self, _: Litestar) -> AsyncGenerator[None]:
+        self._made: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        # In one task, because the package's task group must be left by the task that entered it.
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            self._ended.set()
+            self._wanted.set()
+            await task
+
+    async def _run(self) -> None:
+        await self._wanted.wait()
+        if self._ended.is_set():
+            return
+        try:
+            inner = await asyncio.to_thread(self._make)
+            async with inner.router.lifespan_context(inner):
+                self._made.set_result(inner)
+                await self._ended.wait()
+        except Exception as error:
+            if self._made.done():
+                raise
+            self._made.set_exception(error)  # for whoever asks
+
+    def _make(self) -> Any:
+        from recollect.server.mcp import serve_each
+
+        # No request depends on one before it, so a client may go on after this process was started anew. Which hosts
+        # and pages may ask is the application's to say.
+        server = serve_each(_seen.get, self._called)
+        return server.streamable_http_app(streamable_http_path=PATH, stateless_http=True, json_response=True)
+
+    def _called(self, name: str, memory: Memory) -> None:
+        if name in TOOLS:
+            self._serving.recalled(memory)
+
+
 def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
     """Its handler, and what must run as long as the application does."""
-
-    # No request depends on one before it, so a client may go on after this process was started anew. Which hosts and
-    # pages may ask is the application's to say.
-    def called(name: str, memory: Memory) -> None:
-        if name in TOOLS:
-            serving.recalled(memory)
-
-    inner: Any = serve_each(_seen.get, called).streamable_http_app(
-        streamable_http_path=PATH, stateless_http=True, json_response=True
-    )
+    inner = _Inner(serving)
 
     @asgi(PATH, is_mount=False, copy_scope=True)
     async def handler(scope: Any, receive: Any, send: Any) -> None:
@@ -50,6 +96,7 @@ def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
             await send_answer(send, answer)
             return
         _seen.set(seen)
+        application = await inner.application()
         whole, until = False, asyncio.get_running_loop().time() + serving.limits.seconds
 
         async def in_time() -> Any:
@@ -64,17 +111,14 @@ def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
             whole = not message.get("more_body", False)
             return message
 
-        await inner({**scope, "path": PATH, "raw_path": PATH.encode(), "root_path": ""}, in_time, send)
+        await application({**scope, "path": PATH, "raw_path": PATH.encode(), "root_path": ""}, in_time, send)
 
-    @asynccontextmanager
-    async def running(_: Litestar) -> AsyncGenerator[None]:
-        async with inner.router.lifespan_context(inner):
-            yield
-
-    return handler, running
+    return handler, inner.running
 
 
 def _view(serving: Serving, asked: Asked) -> Seen:
     """By a key only: no page of a browser calls tools."""
     caller = serving.identify(asked._replace(cookies={}))
+    from recollect.server.mcp import Seen
+
     return Seen(caller.view(serving.memory, wire.address_of(asked.headers)), not caller.may("member"))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _HIDDEN = "(a value that looks like a credential)"
 _PIECE = re.compile(r"(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\S+")
 """A value in a message: quoted, or a word."""
+_SCREENED = 16_384
 _screens: list[Callable[[str], object]] = []
 
 
@@ -53,8 +54,12 @@ def without_secrets(text: str) -> str:
 
 
 def shown(value: str, text: str) -> str:
-    """`text`, which shows a value or a part of it; something else if the value looks like a credential."""
-    return _HIDDEN if looks_secret(value) else text
+    """`text`, which shows the beginning of a value; something else if that begins a credential.
+
+    A caller may send megabytes where a name belongs. No more of it is screened than a credential that begins in what is
+    shown can be long.
+    """
+    return _HIDDEN if looks_secret(value[:_SCREENED]) else text
 
 
 def looks_secret(value: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.command_line import recollect
+from support.command_line import called, recollect
 from support.common import LONG, Script
 from support.postgres import DSN, Server
 
@@ -573,22 +573,22 @@ def test_the_command_lists_moves_and_takes_back(pair: Pair) -> None:
     pair.at("shop").remember_many([{"content": f"memory {n}"} for n in range(3)])
 
     def listed() -> dict[str, dict[str, Any]]:
-        done = recollect("tenants", "list", "--json", *pair.options)
+        done = called("tenants", "list", "--json", *pair.options)
         assert done.returncode == 0, done.stderr
         return {one["tenant"]: one for one in json.loads(done.stdout)}
 
     assert listed()["shop"] == {"tenant": "shop", "server": "home", "memories": 3, "moving_to": None}
-    done = recollect("tenants", "move", "shop", "--to", "b", *pair.options)
+    done = called("tenants", "move", "shop", "--to", "b", *pair.options)
     assert done.stdout.startswith("Moved shop from home to b: 3 memories.")
     assert "writers waited" in done.stdout
     assert listed()["shop"]["server"] == "b"
-    assert "shop" in recollect("tenants", *pair.options).stdout
-    done = recollect("tenants", "move", "shop", "--to", "b", *pair.options)
+    assert "shop" in called("tenants", *pair.options).stdout
+    done = called("tenants", "move", "shop", "--to", "b", *pair.options)
     assert done.stdout == "shop is on b already.\n"
-    done = recollect("tenants", "move", "shop", "--rollback", "--json", *pair.options)
+    done = called("tenants", "move", "shop", "--rollback", "--json", *pair.options)
     assert (done.returncode, json.loads(done.stdout)["error"]["type"]) == (1, "NotFoundError")
-    assert recollect("tenants", "move", "shop", *pair.options).returncode == 2
-    done = recollect("tenants", "move", "shop", "--to", "b", "--store", pair.home.url(), "--server", "b")
+    assert called("tenants", "move", "shop", *pair.options).returncode == 2
+    done = called("tenants", "move", "shop", "--to", "b", "--store", pair.home.url(), "--server", "b")
     assert done.returncode == 1
     assert "needs a URL" in done.stderr
 
@@ -598,17 +598,17 @@ def test_what_is_about_all_tenants_names_those_that_are_elsewhere(pair: Pair, tm
         pair.at(tenant).remember("the office is in Porto")
     pair.move("aa-leaves", "b")
     home = ("--store", pair.home.url())
-    listed = {one["tenant"]: one for one in json.loads(recollect("tenants", "--json", *home).stdout)}
+    listed = {one["tenant"]: one for one in json.loads(called("tenants", "--json", *home).stdout)}
     assert listed["aa-leaves"] == {"tenant": "aa-leaves", "server": "b", "memories": None, "moving_to": None}
     assert listed["aa-stays"]["memories"] == 1
-    assert "leaves" in recollect("tenants", *home).stdout
+    assert "leaves" in called("tenants", *home).stdout
     for words in (["maintain", "--all-tenants", "--dry-run"], ["verify"]):
-        assert "leaves on b" in recollect(*words, *home).stderr, words
-    done = recollect("copy", pair.home.url(), f"sqlite:{tmp_path / 'all'}", "--json")
+        assert "leaves on b" in called(*words, *home).stderr, words
+    done = called("copy", pair.home.url(), f"sqlite:{tmp_path / 'all'}", "--json")
     error = json.loads(done.stdout)["error"]
     assert (done.returncode, error["type"], "leaves on b" in error["message"]) == (1, "MovedError", True)
-    assert recollect("copy", pair.home.url(), f"sqlite:{tmp_path / 'one'}", "--tenant", "aa-stays").returncode == 0
-    done = recollect("copy", pair.home.url(), f"sqlite:{tmp_path / 'other'}", "--tenant", "aa-leaves")
+    assert called("copy", pair.home.url(), f"sqlite:{tmp_path / 'one'}", "--tenant", "aa-stays").returncode == 0
+    done = called("copy", pair.home.url(), f"sqlite:{tmp_path / 'other'}", "--tenant", "aa-leaves")
     assert (done.returncode, "was moved to the server 'b'" in done.stderr) == (1, True)
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.command_line import recollect
+from support.command_line import called
 from support.concepts import Concepts
 from support.postgres import DSN, Server
 
@@ -44,7 +44,7 @@ def test_a_superuser_makes_everything_with_the_first_memory(server: Server, data
 
 
 def test_an_application_needs_no_more_than_its_role(server: Server, database: str) -> None:
-    recollect("db", "upgrade", "--store", server.url(database))
+    called("db", "upgrade", "--store", server.url(database))
     server.psql(f"CREATE ROLE {database} LOGIN IN ROLE recollect_app")
     url = server.url(database, user=database)
     with Memory(url) as memory:
@@ -57,7 +57,7 @@ def test_an_application_needs_no_more_than_its_role(server: Server, database: st
         old = memory.at(workspace="old")
         old.remember("to be dropped")
         old.forget(workspace="old")
-    status = json.loads(recollect("db", "status", "--store", url, "--json").stdout)
+    status = json.loads(called("db", "status", "--store", url, "--json").stdout)
     assert (status["ok"], {check["level"] for check in status["checks"]}) == (True, {"ok"})
 
 
@@ -66,20 +66,20 @@ def test_a_role_that_may_nothing_is_told_what_to_ask_for(server: Server, databas
     url = server.url(database, user=database)
     with pytest.raises(SchemaError, match="have an administrator run `recollect db upgrade`"):
         open_store(url).places("default")
-    recollect("db", "upgrade", "--store", server.url(database))
+    called("db", "upgrade", "--store", server.url(database))
     with pytest.raises(AccessError, match=rf"GRANT recollect_app TO {database}"):
         open_store(url).places("default")
-    assert recollect("recall", "x", "--store", url).returncode == 1
+    assert called("recall", "x", "--store", url).returncode == 1
 
 
 def test_an_administrator_makes_the_roles_by_the_sql_that_is_printed(server: Server, database: str) -> None:
     """As one who may create in the database, but make no roles."""
     server.psql(f"CREATE ROLE {database} LOGIN; GRANT CREATE ON DATABASE {database} TO {database}")
     url = server.url(database, user=database)
-    script = recollect("db", "roles", "--store", url).stdout
+    script = called("db", "roles", "--store", url).stdout
     assert "CREATE ROLE recollect_app NOLOGIN" in script
     server.psql(script, database)
-    done = recollect("db", "upgrade", "--store", url)
+    done = called("db", "upgrade", "--store", url)
     assert "The schema is up to date." in done.stdout
     with Memory(url) as memory:
         memory.remember("Alice prefers tabs")
@@ -97,10 +97,10 @@ def test_without_pgvector_recall_is_by_words_and_doctor_says_so(server: Server, 
         assert memory.recall("automobile")
         assert not memory.recall("car")
         assert any("pgvector" in example for finding in memory.doctor().findings for example in finding.examples)
-    status = recollect("db", "status", "--store", url).stdout
+    status = called("db", "status", "--store", url).stdout
     assert "recall is by words alone" in " ".join(status.split())
     server.psql("CREATE EXTENSION vector", database)
-    assert "a table of vectors" in recollect("db", "upgrade", "--store", url).stdout
+    assert "a table of vectors" in called("db", "upgrade", "--store", url).stdout
     with Memory(url, embedder=Concepts()) as memory:
         memory.embed()  # once more, for there was no table for them
         assert [hit.memory.content for hit in memory.recall("car")] == ["Ute sold her automobile"]
@@ -121,7 +121,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused(server: Server, encod
     name = f"narrow_{encoding.lower()}"
     server.psql(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
     for words in (["remember", "Zoë"], ["db", "status"], ["db", "upgrade"], ["db", "roles"]):
-        done = recollect(*words, "--store", server.url(name))
+        done = called(*words, "--store", server.url(name))
         assert (done.returncode, "createdb --encoding=UTF8" in done.stderr) == (1, True), words
         assert "Traceback" not in done.stderr
     assert server.psql("SELECT FROM pg_namespace WHERE nspname = 'recollect'", name) == []
@@ -143,9 +143,9 @@ def test_a_database_may_be_set_to_what_it_likes(server: Server, setting: str) ->
         assert memory.recall("car")
         memory.forget(kept.id)
         assert memory.undo() is not None
-    done = recollect("tenants", "--store", server.url(database))
+    done = called("tenants", "--store", server.url(database))
     assert (done.returncode, "default" in done.stdout) == (0, True)
-    assert recollect("db", "index", "--store", server.url(database)).returncode == 0
+    assert called("db", "index", "--store", server.url(database)).returncode == 0
 
 
 def test_the_schema_public_is_set_up_as_any_other(server: Server, database: str) -> None:
@@ -156,19 +156,17 @@ def test_the_schema_public_is_set_up_as_any_other(server: Server, database: str)
         assert memory.recall("tabs")
     server.psql(f"CREATE ROLE {database} LOGIN IN ROLE recollect_app")
     url = f"{server.url(database, user=database)}?schema=public"
-    assert recollect("db", "status", "--store", url).returncode == 0
-    assert recollect("prove", "isolation", "--store", url).returncode == 0
+    assert called("db", "status", "--store", url).returncode == 0
+    assert called("prove", "isolation", "--store", url).returncode == 0
 
 
 @pytest.mark.parametrize("right", ["SUPERUSER", "BYPASSRLS"])
 def test_a_login_that_may_bypass_row_level_security_proves_nothing(server: Server, database: str, right: str) -> None:
     """Its transactions become another role, but whoever has it can leave that out."""
-    recollect("db", "upgrade", "--store", server.url(database))
+    called("db", "upgrade", "--store", server.url(database))
     server.psql(f"CREATE ROLE {database} LOGIN {right} IN ROLE recollect_app")
     url = server.url(database, user=database)
-    status, proof = (
-        recollect(*words, "--store", url, "--json") for words in (("db", "status"), ("prove", "isolation"))
-    )
+    status, proof = (called(*words, "--store", url, "--json") for words in (("db", "status"), ("prove", "isolation")))
     server.psql(f"ALTER ROLE {database} NOSUPERUSER NOBYPASSRLS")
     told, found = json.loads(status.stdout), json.loads(proof.stdout)
     assert (status.returncode, told["ok"]) == (1, False)
@@ -237,12 +235,12 @@ def test_two_installations_in_one_database_are_apart(server: Server, database: s
 
 def test_the_commands_print_one_json_document(server: Server, database: str) -> None:
     url = server.url(database)
-    assert json.loads(recollect("db", "status", "--store", url, "--json").stdout)["ok"] is False
-    assert json.loads(recollect("db", "upgrade", "--store", url, "--json").stdout)["done"]
-    assert json.loads(recollect("db", "upgrade", "--store", url, "--json").stdout) == {"done": []}
-    assert json.loads(recollect("db", "roles", "--store", url, "--json").stdout)["sql"]
-    assert json.loads(recollect("db", "index", "--store", url, "--json").stdout)["changes"] == []
-    assert "is not PostgreSQL" in recollect("db", "status", "--store", "./folder").stderr
+    assert json.loads(called("db", "status", "--store", url, "--json").stdout)["ok"] is False
+    assert json.loads(called("db", "upgrade", "--store", url, "--json").stdout)["done"]
+    assert json.loads(called("db", "upgrade", "--store", url, "--json").stdout) == {"done": []}
+    assert json.loads(called("db", "roles", "--store", url, "--json").stdout)["sql"]
+    assert json.loads(called("db", "index", "--store", url, "--json").stdout)["changes"] == []
+    assert "is not PostgreSQL" in called("db", "status", "--store", "./folder").stderr
 
 
 @pytest.mark.parametrize(
@@ -268,7 +266,7 @@ def test_a_parameter_that_libpq_does_not_know_is_the_urls_fault(server: Server) 
 def test_no_command_shows_a_password(server: Server, database: str) -> None:
     for url in (server.url(database, password="s3cret"), f"{server.url(database)}?password=s3cret"):
         for words in (["init"], ["init", "--json"], ["remember", "x"], ["doctor"], ["db", "status"], ["stats"]):
-            done = recollect(*words, "--store", url)
+            done = called(*words, "--store", url)
             assert "s3cret" not in done.stdout + done.stderr, words
 
 
@@ -276,20 +274,20 @@ def test_a_role_that_may_not_see_the_tenants_is_not_told_that_there_are_none(ser
     server.psql(f"CREATE ROLE {database} LOGIN")
     with Memory(server.url(database)) as memory:
         memory.at(tenant="acme").remember("Alice prefers tabs")
-    assert "CREATE ROLE" in recollect("db", "roles", "--store", server.url(database, user=database)).stdout
+    assert "CREATE ROLE" in called("db", "roles", "--store", server.url(database, user=database)).stdout
     server.psql(f"GRANT recollect_app TO {database}")
     url = server.url(database, user=database)
     for words in (["verify"], ["tenants"], ["maintain", "--all-tenants"]):
-        done = recollect(*words, "--store", url)
+        done = called(*words, "--store", url)
         assert (done.returncode, "may not see which tenants" in done.stderr) == (1, True), words
-    assert recollect("verify", "--tenant", "acme", "--store", url).returncode == 0
+    assert called("verify", "--tenant", "acme", "--store", url).returncode == 0
 
 
 def test_who_may_only_see_the_tenants_sees_them_and_counts_nothing(server: Server, database: str) -> None:
     with Memory(server.url(database)) as memory:
         memory.at(tenant="acme").remember("Alice prefers tabs")
     server.psql(f"CREATE ROLE {database} LOGIN IN ROLE recollect_admin")
-    done = recollect("tenants", "--json", "--store", server.url(database, user=database))
+    done = called("tenants", "--json", "--store", server.url(database, user=database))
     assert done.returncode == 0, done.stderr
     assert [(one["tenant"], one["memories"]) for one in json.loads(done.stdout)] == [("acme", None)]
 
@@ -300,9 +298,9 @@ def test_an_application_copies_the_tenant_that_it_names(server: Server, database
         memory.at(tenant="acme").remember("Alice prefers tabs")
     server.psql(f"CREATE ROLE {database} LOGIN IN ROLE recollect_app")
     url, target = server.url(database, user=database), f"sqlite:{tmp_path / 'copy'}"
-    done = recollect("copy", url, target)
+    done = called("copy", url, target)
     assert (done.returncode, "name one with --tenant" in done.stderr) == (1, True)
-    done = recollect("copy", url, target, "--tenant", "acme")
+    done = called("copy", url, target, "--tenant", "acme")
     assert (done.returncode, done.stderr) == (0, "")
     with Memory(target) as memory:
         assert len(memory.at(tenant="acme").list()) == 1
@@ -325,9 +323,9 @@ def test_a_database_is_not_copied_into_itself_by_another_name(server: Server, da
     url = server.url(database)
     by_socket = server.socket.replace("/postgres?", f"/{database}?")
     for other in (url, url.replace("127.0.0.1", "localhost"), by_socket):
-        done = recollect("copy", url, other)
+        done = called("copy", url, other)
         assert (done.returncode, "is where the source is" in done.stderr) == (1, True), other
-    assert recollect("copy", url, f"{by_socket}&schema=another").returncode == 0
+    assert called("copy", url, f"{by_socket}&schema=another").returncode == 0
 
 
 def test_a_recall_of_many_gives_as_many(server: Server, database: str) -> None:

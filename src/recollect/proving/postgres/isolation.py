@@ -118,9 +118,18 @@ class Siege:
         self.secret = secret
         self.location: Location = sessions.location
         self.tables = [*TABLES, *(["vectors"] if sessions.facts.vectors else [])]
+        self._connection: Any = None
+        """The connection of the attack that is being tried."""
 
     def suffer(self, attack: Attack) -> Outcome:
-        """Try an attack, on connections of its own. What it changed is taken back."""
+        """Try an attack, on a connection of its own. What it changed is taken back."""
+        with self.connected() as self._connection:
+            try:
+                return self._suffered(attack)
+            finally:
+                self._connection = None
+
+    def _suffered(self, attack: Attack) -> Outcome:
         before = self.holdings(self.victim)
         problem = attack.by(self) if attack.by is not None else self._try_all(attack)
         if not problem and self.holdings(self.victim) != before:
@@ -162,8 +171,7 @@ class Siege:
 
     def answer(self, script: Script, about: Names, tenant: str | None) -> Answer:
         """What a transaction is told that says it is a tenant's, and is rolled back."""
-        with self.connected() as connection:
-            said = _listened(connection)
+        with self._cleared() as connection, _listened(connection) as said:
             for statement in (*self.beginning(tenant), "SET LOCAL lock_timeout = '1s'"):  # nobody is to wait for this
                 connection.execute(statement)
             rows: tuple[Any, ...] = ()
@@ -183,12 +191,32 @@ class Siege:
     @contextmanager
     def connected(self) -> Generator[Any]:
         """A session of its own. What is not committed is lost when it ends."""
-        connection = driver().connect(self.location.url, autocommit=True)
+        connection = driver().connect(self.location.url, autocommit=True, prepare_threshold=None)
         try:
             yield connection
         finally:
             with suppress(Exception):
                 connection.close()
+
+    @contextmanager
+    def _cleared(self) -> Generator[Any]:
+        """The connection of the attack as it was at first, or one of its own where no attack is being tried.
+
+        A new connection for every statement would cost more than the statement: the server reads its catalogue anew.
+        """
+        connection = self._connection
+        if connection is None or connection.closed:
+            with self.connected() as connection:
+                yield connection
+            return
+        try:
+            yield connection
+        finally:
+            try:
+                for statement in ("ROLLBACK", "DISCARD ALL"):
+                    connection.execute(statement)
+            except driver().Error:
+                connection.close()  # it cannot be cleared
 
     def filled(self, statement: str, about: Names) -> str:
         """With the names in a statement, as texts of SQL."""
@@ -211,7 +239,7 @@ class Siege:
             f"(SELECT {self.columns(table)} FROM {{s}}.{table} WHERE tenant = {{tenant}}) r"
             for table in self.tables
         ]
-        with self.connected() as connection:
+        with self._cleared() as connection:
             for statement in self.beginning(of.tenant):
                 connection.execute(statement)
             # Sorted, because a parallel plan gives the parts in any order.
@@ -245,15 +273,19 @@ def _executed(connection: Any, statement: str) -> tuple[tuple[Any, ...], str]:
     return (tuple(cursor.fetchall()) if cursor.description else ()), cursor.statusmessage or ""
 
 
-def _listened(connection: Any) -> list[str]:
-    """Where the notices of a connection are going to be."""
+@contextmanager
+def _listened(connection: Any) -> Generator[list[str]]:
+    """The list that the notices of a connection are added to."""
     said: list[str] = []
 
     def hear(notice: Any) -> None:
         said.append(f"{notice.message_primary} {notice.message_detail or ''}")
 
     connection.add_notice_handler(hear)
-    return said
+    try:
+        yield said
+    finally:
+        connection.remove_notice_handler(hear)
 
 
 def _whole(error: Any) -> str:
