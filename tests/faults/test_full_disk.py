@@ -121,6 +121,6 @@ def test_a_memory_opened_on_a_full_disk_says_so_and_works_once_there_is_space(
     tmp_path: Path, run: Callable[..., str]
 ) -> None:
     disk = tmp_path / "disk"
-    said = run(SMALL_DISK + RESTART, disk, before=disks.small_disk(disk, "1m"))
+    said = run(SMALL_DISK + RESTART, disk, before=disks.small_disk(disk, "2m"))
     assert said.split().count("DiskFullError") >= 2
     assert set(said.split()) <= {"DiskFullError"}

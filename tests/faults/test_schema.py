@@ -16,8 +16,8 @@ from support import disks
 
 from recollect import Memory, ReadOnlyError, SchemaError
 from recollect.conformance.samples import sample
+from recollect.stores.rows import COLUMNS, to_values
 from recollect.stores.sqlite.opening import SCHEMA
-from recollect.stores.sqlite.rows import INSERT, to_row
 
 if TYPE_CHECKING:
     from support.common import Script
@@ -33,9 +33,10 @@ def old_file(store_url: str) -> Path:
     record = sample("a heron of old", id="0" * 32, tags=("birds",), created_at=datetime(2025, 1, 1, tzinfo=UTC))
     with closing(apsw.Connection(str(path))) as raw:
         raw.execute(FIRST)
-        raw.execute("ALTER TABLE memories ADD COLUMN derived_from TEXT")  # which a row of today has
-        raw.execute(INSERT, to_row(1, record))
-        raw.execute("ALTER TABLE memories DROP COLUMN derived_from")
+        row = dict(zip(COLUMNS, to_values(record), strict=True))
+        del row["derived_from"]  # which came later
+        marks = ", ".join("?" * len(row))
+        raw.execute(f"INSERT INTO memories ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
         raw.execute("INSERT INTO memories_text (rowid, text) VALUES (1, 'a heron of old')")
         raw.execute(f"PRAGMA application_id = {OURS}; PRAGMA user_version = 1")
     return path

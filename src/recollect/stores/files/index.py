@@ -72,6 +72,8 @@ class PlaceIndex(IndexTables):
         self._cached_of: object = None
         """The files as they were when the cache was begun: it is of no other."""
         super().__init__(path, place, touches, in_memory)
+        # A handle may be closed and another opened while a thread still writes by the first.
+        self.lock = log.turn
 
     def current(self) -> bool:
         return super().current() and self.in_memory == self.log.index_refused

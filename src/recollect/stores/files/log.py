@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,6 +75,8 @@ class Log:
         self.session: Session | None = None
         """What a session of a ledger has beyond its memories."""
         self.audit = AuditFile(fileset, lambda: self.session.audit_entries() if self.session else self.audit.noted())
+        self.turn = threading.RLock()
+        """Held by the thread that writes, for a whole transaction."""
         self.staging: Staging | None = None
         """What the open transaction is about to append."""
         self.operation = "write"

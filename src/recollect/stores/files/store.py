@@ -196,7 +196,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         log = self.log(place)
         try:
             if self.touches.get(place) and log.fileset.exists():
-                with self.turn(place, "touch", seconds):
+                with self.turn(place, "touch", SOON):
                     pass
         except (RecollectError, OSError) as error:
             level = logging.WARNING if isinstance(error, ConcurrencyError) else logging.ERROR
