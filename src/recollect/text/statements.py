@@ -281,8 +281,9 @@ def _reversed_word(old: Statement, new: Statement) -> str | None:
     """Of what sort the opposites are that are all the two differ in; None if they differ in more, or not at all."""
     if len(old.words) != len(new.words):
         return None
-    pairs = zip(map(_stem_of, old.words), map(_stem_of, new.words), strict=True)
-    differ = [(first, second) for first, second in pairs if first != second]
+    written = [pair for pair in zip(old.words, new.words, strict=True) if pair[0] != pair[1]]
+    stems = ((_stem_of(first), _stem_of(second)) for first, second in written)
+    differ = [(first, second) for first, second in stems if first != second]
     return _opposites().get(differ[0][0], {}).get(differ[0][1]) if len(differ) == 1 else None
 
 

@@ -391,6 +391,10 @@ class PlaceIndex(IndexTables):
         """How far each file was taken in."""
         return {name: read.to for name, read in (self._read if self.inside else self.files_read()).items()}
 
+    def known_sizes(self) -> dict[str, int]:
+        """The sizes of the files when they were last looked at."""
+        return {name: max(which.size, 0) for name, which in self._seen.items()}
+
     def forget_files(self) -> None:
         """Have everything taken in anew from the files."""
         self.writer.execute("DELETE FROM log_files")
@@ -450,12 +454,12 @@ class PlaceIndex(IndexTables):
 
     def prepare(self) -> None:
         """Make sure that what was staged can be written. SizeLimitError if there is no room for it."""
-        staging, session = self.staging, self.log.session
-        if session is not None and staging.touch_lines and not session.has_room(staging.parts()):
+        staging, session, sizes = self.staging, self.log.session, self.known_sizes()
+        if session is not None and staging.touch_lines and not session.has_room(staging.parts(), sizes):
             self.unstage_touches()
         self._parts = staging.parts()
         if self._parts and session is not None:
-            session.check_room(self._parts)
+            session.check_room(self._parts, sizes)
 
     def end(self, error: BaseException | None) -> None:
         """Append what was staged and commit the index, or forget both if there was an error."""

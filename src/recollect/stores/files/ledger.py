@@ -165,7 +165,8 @@ class Ledger(FileStore):
         return Settings(decay=self._session(place).decay())
 
     def crowded(self, place: Place) -> bool:
-        return self._session(place).crowded()
+        index = self._handles.get(place)
+        return self._session(place).crowded(index.known_sizes() if index is not None else None)
 
     def size(self, place: Place) -> int:
         return self.log(place).fileset.size(INDEX, METADATA)

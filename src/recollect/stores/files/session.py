@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -63,18 +63,20 @@ class Session:
 
     # The limit
 
-    def used(self) -> int:
-        """The bytes that count towards the limit."""
-        return sum(self._log.fileset.identity(name).size for name in (*COUNTED, INDEX))
+    def used(self, sizes: Mapping[str, int] | None = None) -> int:
+        """The bytes that count towards the limit. Where the sizes of the log's files are known, they are given."""
+        log = self._log.fileset
+        counted = sum(log.identity(name).size if sizes is None else sizes.get(name, 0) for name in COUNTED)
+        return counted + log.identity(INDEX).size
 
-    def has_room(self, parts: Parts) -> bool:
+    def has_room(self, parts: Parts, sizes: Mapping[str, int]) -> bool:
         limit = self._log.config.limit
         if limit is None or not parts.keys() & {LedgerFormat.file, CHANGES}:
             return True
-        return self.used() + _counted(parts) <= limit  # nobody else can write meanwhile
+        return self.used(sizes) + _counted(parts) <= limit  # nobody else can write meanwhile
 
-    def check_room(self, parts: Parts) -> None:
-        if self.has_room(parts) or (self._drop_index() and self.has_room(parts)):
+    def check_room(self, parts: Parts, sizes: Mapping[str, int]) -> None:
+        if self.has_room(parts, sizes) or (self._drop_index() and self.has_room(parts, sizes)):
             return
         raise SizeLimitError(self.used(), _counted(parts), self._log.config.limit or 0, self.auto_compact())
 
@@ -83,12 +85,12 @@ class Session:
         own = kept.compaction_config.auto_compact if kept else None
         return self._log.config.storage.auto_compact if own is None else own
 
-    def crowded(self) -> bool:
+    def crowded(self, sizes: Mapping[str, int] | None) -> bool:
         """Whether it is so full that it should be compacted."""
         limit, storage, kept = self._log.config.limit, self._log.config.storage, self._kept()
         own = kept.compaction_config.threshold if kept else None
         threshold = storage.compaction_threshold if own is None else own
-        if limit is None or (used := self.used()) <= threshold * limit:
+        if limit is None or (used := self.used(sizes)) <= threshold * limit:
             return False
         if used - self._warned_at > limit / 100:
             self._warned_at = used
