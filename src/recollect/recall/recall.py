@@ -107,8 +107,8 @@ class Asking:
         self._decay = question.decay or view.decay
         self._question = question
         self._embedding = view.embedding
-        self._wish = read(question.text)
-        self._known: dict[tuple[Place, str], Record] = {}
+        self._query = read(question.text)
+        self._read_records: dict[tuple[Place, str], Record] = {}
         """Memories that were read for this question."""
         self._model = None if view.embedding is None else view.embedding.model
         self._notes: list[str] = []
@@ -117,10 +117,15 @@ class Asking:
 
     def hits(self) -> Hits:
         """The best, best first. Nothing is touched here."""
-        if not self._wish and (self._model is None or not self._question.text.strip()):
+        if not self._query and (self._model is None or not self._question.text.strip()):
             return Hits()
-        wish, greeting = self._wish, small_talk(self._question.text)
-        if self._least and isinstance(self._ranking, Calibrated) and greeting and not (wish.patterns or wish.phrases):
+        query, greeting = self._query, small_talk(self._question.text)
+        if (
+            self._min_relevance
+            and isinstance(self._ranking, Calibrated)
+            and greeting
+            and not (query.patterns or query.phrases)
+        ):
             hits = Hits()
             hits.report = "nothing relevant: nothing was asked"
             return hits
@@ -145,7 +150,7 @@ class Asking:
         return wanted
 
     @property
-    def _least(self) -> float:
+    def _min_relevance(self) -> float:
         """The relevance below which nothing is worth telling."""
         asked = self._question.min_relevance
         return self._rules.min_relevance if asked is None else asked
@@ -154,12 +159,14 @@ class Asking:
         known = [hit.relevance for hit in hits if hit.relevance is not None]
         if not known or len(known) < len(hits):
             return hits
-        if max(known) < self._least:
-            self._notes.append(f"nothing relevant: the best has a relevance of {max(known):.3f}, below {self._least:g}")
+        if max(known) < self._min_relevance:
+            self._notes.append(
+                f"nothing relevant: the best has a relevance of {max(known):.3f}, below {self._min_relevance:g}"
+            )
             return []
         if self._question.min_relevance is None:
             return hits
-        return [hit for hit in hits if hit.relevance is not None and hit.relevance >= self._least]
+        return [hit for hit in hits if hit.relevance is not None and hit.relevance >= self._min_relevance]
 
     # Asking
 
@@ -217,7 +224,7 @@ class Asking:
         if self._embedding is not None and vector is not None:
             lacking = self._embedding.countable(place for where in question.wheres for place in Place.seen_by(where))
         asks = [
-            Ask(where, self._wish, vector, self._model, question.hits_wanted, each, lacking)
+            Ask(where, self._query, vector, self._model, question.hits_wanted, each, lacking)
             for where in question.wheres
         ]
         return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
@@ -233,7 +240,7 @@ class Asking:
         if vector is not None and (pending := pool.pending()):
             self._pending = pending
             self._notes.append(f"{pending:,} of {pool.size():,} memories have no vector yet: those are found by words")
-        text = pool.text(self._wish, self._texts(pool) if cosine is None else None)
+        text = pool.text(self._query, self._texts(pool) if cosine is None else None)
         if isinstance(ranking, Calibrated):
             return self._calibrated(pool, ranking, text, cosine, named)
         return self._by_evidence(pool, text, None if cosine is None else self._similarity(cosine))
@@ -288,7 +295,7 @@ class Asking:
         hits: list[Hit] = []
         positions: dict[str, int] = {}
         odds = None if cosine is None else self._odds(cosine)
-        coverage = None if cosine is not None and odds is None else pool.coverage(self._wish)
+        coverage = None if cosine is not None and odds is None else pool.coverage(self._query)
         names, size = (
             ("text", "meaning", "neighbours", part_name("speaker", named), part_name("time", when)),
             pool.size(),
@@ -319,7 +326,7 @@ class Asking:
             by_meaning = ranks(only_above(similar, least, pool), wanted)
             if rules.threshold is not None:
                 by_text = {at: rank for at, rank in by_text.items() if not similar[at] < rules.threshold}
-        coverage = pool.coverage(self._wish)
+        coverage = pool.coverage(self._query)
         order = list(dict.fromkeys([*by_text, *by_meaning]))
         hits: list[Hit] = []
         matched: dict[str, float] = {}
@@ -341,7 +348,7 @@ class Asking:
         return records if then is None else self._as_of(records, then)
 
     def _read(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
-        owners, known = [pool.owner(at) for at in order], self._known
+        owners, known = [pool.owner(at) for at in order], self._read_records
         wanted: dict[Place, list[str]] = {}
         for owner in owners:
             if owner not in known:
