@@ -123,38 +123,33 @@ class Memory:
         """
         if key is not None:
             raise InputError("key", "is for a server: give its address, https://…, as the store")
-        known, further = load_skills(skills), checked(sources, ("memory", "audit"))
+        loaded, further = load_skills(skills), checked(sources, ("memory", "audit"))
         where, rules, said = defaults.resolved(store, preset)
-        if embedder is None and not os.environ.get("RECOLLECT_EMBEDDER"):
-            embedder = said.embedder
+        embedder = said.embedder if embedder is None and not os.environ.get("RECOLLECT_EMBEDDER") else embedder
         maker = embedder_for(embedder) if rules.recall.embed or embedder is not None else None
-        opened = (
-            where
-            if not isinstance(where, str | os.PathLike)
-            else open_store(where, said.store or rules.store, replica_url=replica_url, servers=servers)
-        )
+        opened = where
+        if isinstance(opened, str | os.PathLike):
+            opened = open_store(opened, said.store or rules.store, replica_url=replica_url, servers=servers)
         if isinstance(opened, Clocked):
             opened.clock = lambda: parse_time(clock(), "clock")
-        on_disk = opened if isinstance(opened, OnDisk) else None
         view = View(
             opened,
             rules,
             clock,
             embedding=Embedding(opened, maker) if maker is not None and rules.recall.embed else None,
             llm=_model(llm),
-            on_disk=on_disk,
+            on_disk=opened if isinstance(opened, OnDisk) else None,
             memos={},
-            skills=known,
+            skills=loaded,
         )
         self._owner = replace(view, sources=(*own_sources(view), *further))
         if isinstance(opened, HasIntents):
             # Without models: whatever holds the store, such as a write that waits, must not hold these.
             opened.intents.finish = partial(finish, replace(view, embedding=None, llm=None, sources=()))
         self._defaults = said.address()
-        self._view = self._owner.at(**self._defaults) if self._defaults else self._owner
-        # What is done to whole workspaces is not about whoever the file names.
-        around = {part: name for part, name in self._defaults.items() if part in ("tenant", "workspace")}
-        self._whole = self._owner.at(**around) if around else self._owner
+        self._view = self._owner.at(**self._defaults)
+        # Maintenance ignores the default agent and account from recollect.toml.
+        self._whole = self._owner.at(**{part: self._defaults.get(part) for part in ("tenant", "workspace")})
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part}={getattr(self.address, part)!r}" for part in sorted(self._view.bound))

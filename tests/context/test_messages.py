@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.context.messages import Talk, parse, result_of, text_of, tokens_of
+from recollect.context.messages import Transcript, parse, result_of, text_of, tokens_of
 from recollect.values.errors import InputError
 
 Message = dict[str, Any]
@@ -187,7 +187,7 @@ def test_what_was_asked_is_what_the_user_said_last() -> None:
     talk = parse([_user("hi"), asked, _said("here"), _user("  "), _calls("1"), _result("1")])
     assert talk.asked == "where?"
     assert parse([_uses("1"), _used("1")]).asked == ""
-    assert Talk("openai", (), ()).asked == ""
+    assert Transcript("openai", (), ()).asked == ""
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_a_flood_of_logins_is_refused_and_takes_no_thread_of_others(
         held.wait(60)
         raise vault.UnknownCallerError("the name or the password is wrong")
 
-    monkeypatch.setattr(vault, "_right_one", endless)
+    monkeypatch.setattr(vault, "owner_of", endless)
     headers = server.headers(tenant="other")
 
     def log_in(number: int) -> tuple[int, str]:

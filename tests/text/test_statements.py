@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.recall.freshness import freshen
-from recollect.text.statements import Statement, compare, contradicts, fingerprint, keys, names, plain
+from recollect.text.statements import Assertion, compare, contradicts, fingerprint, keys, names, plain
 
 TESTS = Path(__file__).parents[1]
 
@@ -107,9 +107,9 @@ def test_names_are_words_with_a_capital_that_begin_no_sentence() -> None:
 
 
 def test_only_the_speaker_may_reverse_what_was_said() -> None:
-    likes, dislikes = Statement("I like tea", "Ken"), "I dislike tea"
-    assert compare(likes, Statement(dislikes, "Ken")).opposite
-    assert not compare(likes, Statement(dislikes, "Ann")).opposite
+    likes, dislikes = Assertion("I like tea", "Ken"), "I dislike tea"
+    assert compare(likes, Assertion(dislikes, "Ken")).opposite
+    assert not compare(likes, Assertion(dislikes, "Ann")).opposite
 
 
 def test_of_labelled_pairs_those_that_contradict_can_be_looked_up_by_a_key() -> None:
@@ -137,7 +137,7 @@ words = st.sampled_from(
 def test_any_two_texts_can_be_compared(old: str, new: str) -> None:
     assert contradicts(old, new) == contradicts(new, old)
     assert not contradicts(old, old)
-    difference = compare(Statement(old), Statement(new))
+    difference = compare(Assertion(old), Assertion(new))
     assert 0.0 <= difference.shared <= 1.0
     if contradicts(old, new):
         a, b = plain(old), plain(new)

@@ -31,7 +31,7 @@ _INDENT = 3
 _MODELS = ("RECOLLECT_EMBEDDER", "RECOLLECT_MODELS")
 
 
-class Step(msgspec.Struct, frozen=True):
+class DemoStep(msgspec.Struct, frozen=True):
     """A line that a user could type, what it printed, and whether that was as it should be."""
 
     title: str
@@ -68,7 +68,7 @@ class _Story:
     """Each step is shown as it happens, and kept."""
 
     def __init__(self, folder: Path, *, show: bool) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[DemoStep] = []
         self._folder = folder
         self._show = show
 
@@ -103,7 +103,7 @@ class _Story:
         )
         told = [f"{text.short(record.id)}  importance {record.importance:.2f}" for record in records]
         title = "An agent remembers three things, in Python"
-        self._keep(Step(title, "\n".join(typed), "\n".join(told), 0, True), prompt=">>> ")
+        self._keep(DemoStep(title, "\n".join(typed), "\n".join(told), 0, True), prompt=">>> ")
         return text.short(records[0].id)
 
     def _run(self, title: str, *words: str, expect: str, code: int = 0) -> str:
@@ -125,10 +125,10 @@ class _Story:
         plain = click.unstyle(printed)
         ok = done.returncode == code and expect in " ".join(plain.split())
         typed = " ".join(_quoted(word) for word in ("recollect", *words))
-        self._keep(Step(title, typed, printed, done.returncode, ok))
+        self._keep(DemoStep(title, typed, printed, done.returncode, ok))
         return plain
 
-    def _keep(self, step: Step, prompt: str = "$ ") -> None:
+    def _keep(self, step: DemoStep, prompt: str = "$ ") -> None:
         self.steps.append(step)
         if not self._show:
             return

@@ -93,11 +93,7 @@ def serve(
         serving = Serving(memory, limits=limits, secure=secure or behind_tls, open_metrics=open_metrics)
         serving.clean()
         if serving.vault.empty:
-            if not is_loopback(host):
-                raise AccessError(
-                    f"listen: {host} can be reached from other machines, and nobody has a key yet; make one with "
-                    f"`recollect keys create NAME --role owner{target.typed}`, or listen on 127.0.0.1"
-                )
+            _check_local(host, target)
             serving.single = True
         taken = listen(host, port, "listen")
         address = f"{'https' if secure else 'http'}://{quoted(host)}:{taken.getsockname()[1]}"
@@ -108,6 +104,15 @@ def serve(
             say(f"Nobody has a key yet, so it is for you alone. This link works once:\n{_link(serving, address)}")
         with contextlib.suppress(KeyboardInterrupt), BackgroundMaintenance(memory):
             run(app, taken, tls=Secured(tls_cert, tls_key) if tls_cert and tls_key else None, proxies=proxies)
+
+
+def _check_local(host: str, target: Target) -> None:
+    """AccessError where nobody has a key, and other machines could reach the server."""
+    if not is_loopback(host):
+        raise AccessError(
+            f"listen: {host} can be reached from other machines, and nobody has a key yet; make one with "
+            f"`recollect keys create NAME --role owner{target.typed}`, or listen on 127.0.0.1"
+        )
 
 
 @click.command(cls=Leaf)

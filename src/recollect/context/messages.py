@@ -51,7 +51,7 @@ class Unit(NamedTuple):
         return sum(tokens_of(message, count) for message in self.messages)
 
 
-class Talk(NamedTuple):
+class Transcript(NamedTuple):
     style: Style
     system: tuple[Message, ...]
     """OpenAI's messages before the conversation begins; Anthropic's `system` as one message, if there is one."""
@@ -72,7 +72,7 @@ class Talk(NamedTuple):
         return [text for unit in self.units for message in unit.messages if (text := text_of(message))]
 
 
-def parse(messages: Sequence[Message], system: Any = None, style: Style | None = None) -> Talk:
+def parse(messages: Sequence[Message], system: Any = None, style: Style | None = None) -> Transcript:
     """`system` is Anthropic's: text or blocks. Without it, and without blocks of theirs, the style is OpenAI's."""
     _check(messages)
     if style is None:
@@ -84,7 +84,7 @@ def parse(messages: Sequence[Message], system: Any = None, style: Style | None =
     elif style == "openai":
         while rest and rest[0].get("role") in SYSTEM:
             before.append(rest.pop(0))
-    return Talk(style, tuple(before), tuple(_units(rest)))
+    return Transcript(style, tuple(before), tuple(_units(rest)))
 
 
 def _check(messages: Sequence[Message]) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 
 import msgspec
 
-from recollect.context.messages import Talk
+from recollect.context.messages import Transcript
 from recollect.policies.injection import Placing, SystemMessages
 from recollect.text.tokens import Count
 from recollect.values.record import Record
@@ -16,7 +16,7 @@ from recollect.view import View
 
 class Request(msgspec.Struct, frozen=True):
     view: View
-    talk: Talk
+    talk: Transcript
     query: str
     """What memories are looked for with: the user's last words, unless the caller says otherwise."""
     count: Count

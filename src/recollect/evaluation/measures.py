@@ -14,7 +14,7 @@ DEPTH = 10
 """The k of NDCG and MRR."""
 
 
-class Scores(msgspec.Struct, frozen=True):
+class Measures(msgspec.Struct, frozen=True):
     """Means over questions, from 0 to 1."""
 
     questions: int
@@ -55,10 +55,10 @@ def _worth(rank: int) -> float:
     return 1 / math.log2(rank + 1)
 
 
-def scores(rankings: Iterable[tuple[Sequence[str], Set[str]]]) -> Scores:
+def scores(rankings: Iterable[tuple[Sequence[str], Set[str]]]) -> Measures:
     """The means over questions, each as what was found, without doubles, and what was wanted, which is never empty."""
     asked = list(rankings)
-    return Scores(
+    return Measures(
         len(asked),
         {k: _mean(recall_at(k, *each) for each in asked) for k in CUTS},
         {k: _mean(any_at(k, *each) for each in asked) for k in CUTS},

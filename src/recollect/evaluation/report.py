@@ -13,11 +13,11 @@ import msgspec
 
 from recollect.evaluation.abstaining import Abstained
 from recollect.evaluation.datasets import Dataset
-from recollect.evaluation.measures import CUTS, Scores, percentile, scores
-from recollect.evaluation.run import Answer, Setup, Stored, Vectors
+from recollect.evaluation.measures import CUTS, Measures, percentile, scores
+from recollect.evaluation.run import Recalled, Setup, Stored, VectorsMade
 from recollect.presets import load
 
-Values = Callable[[Scores], float]
+Values = Callable[[Measures], float]
 
 _RANKED = (5, 10, 20)
 RECALL: dict[str, Values] = {
@@ -57,8 +57,8 @@ class Latency(msgspec.Struct, frozen=True):
 class Level(msgspec.Struct, frozen=True):
     """The scores of turns, or of sessions."""
 
-    overall: Scores
-    categories: dict[str, Scores]
+    overall: Measures
+    categories: dict[str, Measures]
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -86,8 +86,8 @@ class Run(msgspec.Struct, frozen=True):
     dataset: Dataset
     setup: Setup
     stored: Stored
-    vectors: Vectors
-    answers: Sequence[Answer]
+    vectors: VectorsMade
+    answers: Sequence[Recalled]
 
 
 def report(run: Run, file: str | os.PathLike[str], version: str, at: datetime) -> Report:
@@ -119,7 +119,7 @@ def report(run: Run, file: str | os.PathLike[str], version: str, at: datetime) -
     )
 
 
-def _level(answers: Sequence[Answer], ranking: Callable[[Answer], tuple[Sequence[str], frozenset[str]]]) -> Level:
+def _level(answers: Sequence[Recalled], ranking: Callable[[Recalled], tuple[Sequence[str], frozenset[str]]]) -> Level:
     names = sorted({answer.question.category for answer in answers})
     per = {name: scores(ranking(each) for each in answers if each.question.category == name) for name in names}
     return Level(scores(map(ranking, answers)), per)
@@ -168,7 +168,7 @@ def svg(found: Report) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _curves(level: Level) -> list[tuple[str, Scores]]:
+def _curves(level: Level) -> list[tuple[str, Measures]]:
     return [("all", level.overall), *level.categories.items()]
 
 
@@ -190,7 +190,7 @@ def _axes(left: int, title: str) -> Iterator[str]:
         yield f'<text x="{_x(left, place)}" y="{_y(0) + 20}" text-anchor="middle" fill="#444444">k = {k}</text>'
 
 
-def _curve(left: int, name: str, found: Scores, number: int) -> Iterator[str]:
+def _curve(left: int, name: str, found: Measures, number: int) -> Iterator[str]:
     points = [(_x(left, place), _y(found.recall[k])) for place, k in enumerate(CUTS)]
     path = " ".join(f"{x},{y}" for x, y in points)
     yield f'<polyline points="{path}" fill="none" {_stroke(number)}><title>{escape(name)}</title></polyline>'

@@ -54,7 +54,7 @@ class Stored(msgspec.Struct, frozen=True):
         return self.memories / self.seconds if self.seconds else 0.0
 
 
-class Vectors(msgspec.Struct, frozen=True):
+class VectorsMade(msgspec.Struct, frozen=True):
     """What there is to recall by meaning; nothing where there is no embedder."""
 
     number: int
@@ -63,7 +63,7 @@ class Vectors(msgspec.Struct, frozen=True):
     """That recall had to wait for them after all was stored."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Recalled(msgspec.Struct, frozen=True):
     """What a question brought up, best first."""
 
     question: Question
@@ -95,7 +95,7 @@ class Bench:
                 told(seen)
         return Stored(kept, seen - kept, seconds)
 
-    def embed(self, dataset: Dataset, told: Told) -> Vectors:
+    def embed(self, dataset: Dataset, told: Told) -> VectorsMade:
         """Wait until all vectors are there, which are made in the background, if any are made at all."""
         begun, number, model = time.perf_counter(), 0, None
         for corpus in dataset.corpora:
@@ -109,11 +109,11 @@ class Bench:
             number += made
             if made and model is None:
                 model = next((record.embedding_model for record in view.list(state=None, limit=1)), None)
-        return Vectors(number, model, time.perf_counter() - begun if number else 0.0)
+        return VectorsMade(number, model, time.perf_counter() - begun if number else 0.0)
 
-    def ask(self, dataset: Dataset, told: Told) -> list[Answer]:
+    def ask(self, dataset: Dataset, told: Told) -> list[Recalled]:
         """No question changes what the next one finds: nothing counts as retrieved."""
-        answers: list[Answer] = []
+        answers: list[Recalled] = []
         for corpus in dataset.corpora:
             view = self._view(corpus, empty=False)
             for question in corpus.questions:
@@ -171,7 +171,7 @@ def _remember(view: Memory, items: Sequence[dict[str, Any]]) -> list[Record]:
     return [*_remember(view, items[:half]), *_remember(view, items[half:])]
 
 
-def _answer(view: Memory, question: Question) -> Answer:
+def _answer(view: Memory, question: Question) -> Recalled:
     begun = time.perf_counter()
     hits = view.recall(question.text, limit=LIMIT, touch=False)
     seconds = time.perf_counter() - begun
@@ -180,4 +180,4 @@ def _answer(view: Memory, question: Question) -> Answer:
     if question.sessions:
         more = view.recall(question.text, limit=_SESSIONS_LIMIT, touch=False)
         sessions = tuple(dict.fromkeys(hit.memory.address.conversation or "" for hit in more))[:LIMIT]
-    return Answer(question, turns, sessions, seconds)
+    return Recalled(question, turns, sessions, seconds)

@@ -41,7 +41,7 @@ class Neighbours(NamedTuple):
     after: Integers
 
 
-class Moments(NamedTuple):
+class CosineMoments(NamedTuple):
     """Of the cosine, over all that can be seen and compared."""
 
     mean: float
@@ -108,7 +108,7 @@ def score(
     visible: Flags | None = None,
     weights: Weights = MEASURED,
     lending: tuple[Lending, ...] | None = None,
-    moments: Moments | None = None,
+    moments: CosineMoments | None = None,
 ) -> Scores:
     """Every part for every memory; all arrays by position.
 
@@ -140,7 +140,9 @@ def _share_of_best(text: Floats, weight: float) -> Floats:
     return (weight / best * text).astype(np.float32)
 
 
-def _deviations(cosine: Floats | None, shown: Flags, weight: float, moments: Moments | None) -> tuple[Floats, Flags]:
+def _deviations(
+    cosine: Floats | None, shown: Flags, weight: float, moments: CosineMoments | None
+) -> tuple[Floats, Flags]:
     """How far a memory stands out among those that can be seen and compared, and which those are."""
     if cosine is None:
         return np.zeros(len(shown), np.float32), np.zeros(len(shown), np.bool_)
@@ -149,7 +151,7 @@ def _deviations(cosine: Floats | None, shown: Flags, weight: float, moments: Mom
         return np.zeros(len(shown), np.float32), compared
     if moments is None:
         seen = cosine[compared].astype(np.float64)
-        moments = Moments(float(seen.mean()), float(seen.std()))
+        moments = CosineMoments(float(seen.mean()), float(seen.std()))
     far = weight * (cosine - moments.mean) / (moments.spread if moments.spread > _NO_SPREAD else 1.0)
     return np.where(compared, far, 0.0).astype(np.float32), compared
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.text.speakers import prefix
-from recollect.text.statements import EMPTY, SENTENCE_END, Statement, compare, names
+from recollect.text.statements import EMPTY, SENTENCE_END, Assertion, compare, names
 from recollect.text.words import WORD, stem, stems
 
 _VERB = re.compile(r" (?:is|are|was|were|has|have|had) ", re.IGNORECASE)
@@ -72,10 +72,10 @@ class ByPosition(Protocol[T_co]):
     def __getitem__(self, position: int, /) -> T_co: ...
 
 
-class _Answer(NamedTuple):
+class _BestSentence(NamedTuple):
     """The sentence of a memory that speaks of what was asked."""
 
-    statement: Statement
+    statement: Assertion
     plain: bool
     """Whether it is short and all that the memory says, and nobody is named as its speaker."""
 
@@ -112,7 +112,7 @@ def freshen(
     short = {row for row in head if len(texts[row]) <= _LONGEST}
     alike = _alike(head, vectors)
     question = _question(query)
-    answers: dict[int, _Answer] = {}
+    answers: dict[int, _BestSentence] = {}
     for new in sorted(short, key=lambda row: born[row]):  # oldest first: of a chain of values the newest ends on top
         for old in head[: head.index(new)]:
             gap = scores[old] - scores[new]
@@ -147,7 +147,7 @@ def _alike(rows: Sequence[int], vectors: ByPosition[NDArray[np.float32] | None] 
     return {(a, b): cosines[i][j] for i, a in enumerate(order) for j, b in enumerate(order)}
 
 
-def _of_another(old: Statement, new: Statement, question: _Question) -> bool:
+def _of_another(old: Assertion, new: Assertion, question: _Question) -> bool:
     """Whether the newer says it of somebody else, or of something that belongs to the one asked about."""
     if new.owners:
         verb = _VERB.search(new.sentence)
@@ -159,7 +159,7 @@ def _of_another(old: Statement, new: Statement, question: _Question) -> bool:
     return begins is not None and not _OWNERS.match(old.sentence) and "@me" in old.stems and not new.adds
 
 
-def _tells_of_a_change(old: _Answer, new: _Answer, question: _Question) -> bool:
+def _tells_of_a_change(old: _BestSentence, new: _BestSentence, question: _Question) -> bool:
     """Whether the newer says, in words of its own, that what the older says is so no longer."""
     before, after = old.statement.stems, new.statement.stems
     if new.statement.adds or not (old.plain and new.plain) or not (question.persons & before) <= after:
@@ -176,7 +176,7 @@ def _tells_of_a_change(old: _Answer, new: _Answer, question: _Question) -> bool:
     return bool(question.persons & after or topic & after)
 
 
-def _replaces(old: Statement, new: Statement, question: _Question) -> bool:
+def _replaces(old: Assertion, new: Assertion, question: _Question) -> bool:
     """Whether the newer answers the question anew: the same subject in the same frame, with another value."""
     if new.adds:
         return False
@@ -208,12 +208,12 @@ def _question(query: str) -> _Question:
     return _Question(words, named, persons, every, [word[:5] for word in spelled], " or " in query)
 
 
-def _answer(text: str, question: _Question) -> _Answer:
+def _answer(text: str, question: _Question) -> _BestSentence:
     name, start = prefix(text) or ("", 0)
     sentences = [(frozenset(stems(sentence)), sentence) for sentence in SENTENCE_END.split(text[start:])]
     words, sentence = max(sentences, key=lambda pair: len(question.words & pair[0]))
-    statement = Statement(sentence, name, words)
-    return _Answer(statement, len(sentences) == 1 and len(text) <= _PLAIN and not statement.speaker)
+    statement = Assertion(sentence, name, words)
+    return _BestSentence(statement, len(sentences) == 1 and len(text) <= _PLAIN and not statement.speaker)
 
 
 @cache

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recollect.policies.ranking import Calibrated
 from recollect.recall import lexical
-from recollect.recall.calibrated import Lending, Moments, Neighbours, lendings
+from recollect.recall.calibrated import CosineMoments, Lending, Neighbours, lendings
 from recollect.recall.lexical import word_weight
 from recollect.stores.port import Place
 from recollect.stores.shortlist import Positions, Shortlist
@@ -78,17 +78,17 @@ class Pool:
             for here in [list(zip(same_step, self._starts.tolist(), strict=False))]
         )
 
-    def text(self, wish: TextQuery, texts: Texts | None) -> Floats:
+    def text(self, query: TextQuery, texts: Texts | None) -> Floats:
         """How well the words match, place by place. With `texts` the best are read to see how often they say it."""
         scores = [
-            _text(shortlist, wish, None if texts is None else _from(int(start), texts))
+            _text(shortlist, query, None if texts is None else _from(int(start), texts))
             for shortlist, start in zip(self._shortlists, self._starts, strict=False)
         ]
         return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
-    def coverage(self, wish: TextQuery) -> Floats:
+    def coverage(self, query: TextQuery) -> Floats:
         """The share of what the question asks for that each has, from 0 to 1: words, phrases and patterns."""
-        shares = [_coverage(shortlist, wish) for shortlist in self._shortlists]
+        shares = [_coverage(shortlist, query) for shortlist in self._shortlists]
         return shares[0] if len(shares) == 1 else np.concatenate(shares)
 
     def cosines(self) -> Floats | None:
@@ -102,15 +102,15 @@ class Pool:
             ]
         )
 
-    def moments(self) -> Moments:
+    def moments(self) -> CosineMoments:
         """The mean and spread of the cosine over all that can be seen and compared, shortlisted or not."""
         wholes = [shortlist.whole for shortlist in self._shortlists if shortlist.whole.compared]
         count = sum(whole.compared for whole in wholes)
         if not count:
-            return Moments(0.0, 0.0)
+            return CosineMoments(0.0, 0.0)
         mean = sum(whole.compared * whole.cosine for whole in wholes) / count
         squares = sum(whole.compared * (whole.spread**2 + (whole.cosine - mean) ** 2) for whole in wholes)
-        return Moments(mean, float(np.sqrt(squares / count)))
+        return CosineMoments(mean, float(np.sqrt(squares / count)))
 
     def size(self) -> int:
         """How many can be seen, shortlisted or not."""
@@ -166,12 +166,12 @@ def _lending(shortlist: Shortlist, weights: Calibrated) -> tuple[Lending, ...]:
     return seen.once(weights, lambda: lendings(columns, weights, seen.mask))
 
 
-def _coverage(shortlist: Shortlist, wish: TextQuery) -> Floats:
+def _coverage(shortlist: Shortlist, query: TextQuery) -> Floats:
     """Rare words count more, each phrase or pattern as much as the rarest word. A store shows only what has all."""
     whole, size = shortlist.whole, len(shortlist.seen.mask)
     weights: dict[str, float] = {}
     covered = np.zeros(size, np.float32)
-    for word in wish.words[:MOST_TERMS]:
+    for word in query.words[:MOST_TERMS]:
         # A word of Chinese or Thai stands under several entries of the index, and ß under ss.
         entries = index_entries(TextQuery((word,)))
         weights[word] = word_weight(min((whole.frequency.get(e, 0) for e in entries), default=0), whole.memories)
@@ -182,17 +182,17 @@ def _coverage(shortlist: Shortlist, wish: TextQuery) -> Floats:
             at = shortlist.loose.get(entry, _NOWHERE)
             share[at] = np.maximum(share[at], np.float32(_LOOSE_WORTH))
         covered += np.float32(weights[word]) * share
-    required = (len(wish.phrases) + len(wish.patterns)) * max(weights.values(), default=1.0)
+    required = (len(query.phrases) + len(query.patterns)) * max(weights.values(), default=1.0)
     total = sum(weights.values()) + required
     if not total:
         return covered
     return np.where(shortlist.seen.mask, np.minimum((covered + required) / total, 1.0), 0.0).astype(np.float32)
 
 
-def _text(shortlist: Shortlist, wish: TextQuery, texts: Texts | None) -> Floats:
+def _text(shortlist: Shortlist, query: TextQuery, texts: Texts | None) -> Floats:
     shown, whole = shortlist.seen.mask, shortlist.whole
-    selected = bool(wish.phrases or wish.patterns)
-    if not wish.words:
+    selected = bool(query.phrases or query.patterns)
+    if not query.words:
         return shown.astype(np.float32) if selected else np.zeros(len(shown), np.float32)
     brake = shortlist.seen.once("brake", lambda: lexical.brake_of(_length(shortlist), whole.length))
 

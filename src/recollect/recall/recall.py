@@ -14,6 +14,16 @@ from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score
 from recollect.recall.distinct import distinct, saying
 from recollect.recall.hits import Absence, Hit, Hits
+from recollect.recall.order import (
+    best_positions,
+    by_score,
+    freshened,
+    only_above,
+    part_name,
+    ranks,
+    summed,
+    tier_order,
+)
 from recollect.recall.relevance import relevance
 from recollect.recall.speakers import Speakers
 from recollect.runtime import imports
@@ -21,11 +31,11 @@ from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_dama
 from recollect.stores.port import Place
 from recollect.text.asked import asked, without_names
 from recollect.text.reading import read
-from recollect.text.times import Asked, asked_time, point
+from recollect.text.times import asked_time, point
 from recollect.values import validation
 from recollect.values.errors import ModelError
 from recollect.values.filters import Filter
-from recollect.values.record import TIERS, Record, moved, storing_order
+from recollect.values.record import Record, moved, storing_order
 from recollect.view import View
 
 if TYPE_CHECKING:
@@ -97,8 +107,8 @@ class Asking:
         self._decay = question.decay or view.decay
         self._question = question
         self._embedding = view.embedding
-        self._wish = read(question.text)
-        self._known: dict[tuple[Place, str], Record] = {}
+        self._query = read(question.text)
+        self._read_records: dict[tuple[Place, str], Record] = {}
         """Memories that were read for this question."""
         self._model = None if view.embedding is None else view.embedding.model
         self._notes: list[str] = []
@@ -107,10 +117,15 @@ class Asking:
 
     def hits(self) -> Hits:
         """The best, best first. Nothing is touched here."""
-        if not self._wish and (self._model is None or not self._question.text.strip()):
+        if not self._query and (self._model is None or not self._question.text.strip()):
             return Hits()
-        wish, greeting = self._wish, small_talk(self._question.text)
-        if self._least and isinstance(self._ranking, Calibrated) and greeting and not (wish.patterns or wish.phrases):
+        query, greeting = self._query, small_talk(self._question.text)
+        if (
+            self._min_relevance
+            and isinstance(self._ranking, Calibrated)
+            and greeting
+            and not (query.patterns or query.phrases)
+        ):
             hits = Hits()
             hits.report = "nothing relevant: nothing was asked"
             return hits
@@ -135,7 +150,7 @@ class Asking:
         return wanted
 
     @property
-    def _least(self) -> float:
+    def _min_relevance(self) -> float:
         """The relevance below which nothing is worth telling."""
         asked = self._question.min_relevance
         return self._rules.min_relevance if asked is None else asked
@@ -144,12 +159,14 @@ class Asking:
         known = [hit.relevance for hit in hits if hit.relevance is not None]
         if not known or len(known) < len(hits):
             return hits
-        if max(known) < self._least:
-            self._notes.append(f"nothing relevant: the best has a relevance of {max(known):.3f}, below {self._least:g}")
+        if max(known) < self._min_relevance:
+            self._notes.append(
+                f"nothing relevant: the best has a relevance of {max(known):.3f}, below {self._min_relevance:g}"
+            )
             return []
         if self._question.min_relevance is None:
             return hits
-        return [hit for hit in hits if hit.relevance is not None and hit.relevance >= self._least]
+        return [hit for hit in hits if hit.relevance is not None and hit.relevance >= self._min_relevance]
 
     # Asking
 
@@ -207,7 +224,7 @@ class Asking:
         if self._embedding is not None and vector is not None:
             lacking = self._embedding.countable(place for where in question.wheres for place in Place.seen_by(where))
         asks = [
-            Ask(where, self._wish, vector, self._model, question.hits_wanted, each, lacking)
+            Ask(where, self._query, vector, self._model, question.hits_wanted, each, lacking)
             for where in question.wheres
         ]
         return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
@@ -223,7 +240,7 @@ class Asking:
         if vector is not None and (pending := pool.pending()):
             self._pending = pending
             self._notes.append(f"{pending:,} of {pool.size():,} memories have no vector yet: those are found by words")
-        text = pool.text(self._wish, self._texts(pool) if cosine is None else None)
+        text = pool.text(self._query, self._texts(pool) if cosine is None else None)
         if isinstance(ranking, Calibrated):
             return self._calibrated(pool, ranking, text, cosine, named)
         return self._by_evidence(pool, text, None if cosine is None else self._similarity(cosine))
@@ -274,17 +291,20 @@ class Asking:
         )
         # Without a word in common a memory must at least not be below the average; a single memory is the average.
         worth = np.where((text > 0) | (scores.total > -_NOTHING), scores.total, -np.inf)
-        best = _best(worth, self._rules.fetch(max(question.chosen_for, _FRESH // 2)))
+        best = best_positions(worth, self._rules.fetch(max(question.chosen_for, _FRESH // 2)))
         hits: list[Hit] = []
         positions: dict[str, int] = {}
         odds = None if cosine is None else self._odds(cosine)
-        coverage = None if cosine is not None and odds is None else pool.coverage(self._wish)
-        names, size = ("text", "meaning", "neighbours", _said("speaker", named), _said("time", when)), pool.size()
+        coverage = None if cosine is not None and odds is None else pool.coverage(self._query)
+        names, size = (
+            ("text", "meaning", "neighbours", part_name("speaker", named), part_name("time", when)),
+            pool.size(),
+        )
         for at, record in zip(best, self._records(pool, best), strict=True):
             if record is not None:
                 # A memory outside any conversation is its own best company.
                 company = "alone" if record.address.conversation is None else "conversation"
-                scored = _sum((*names, company), [float(part[at]) for part in scores[:6]], weights)
+                scored = summed((*names, company), [float(part[at]) for part in scores[:6]], weights)
                 likely: float | None = None
                 if coverage is not None:
                     meant = None if odds is None or odds[at] != odds[at] else float(odds[at])
@@ -292,21 +312,21 @@ class Asking:
                     likely = relevance(float(coverage[at]), meant, rest, size)
                 hits.append(Hit(record, scored, likely))
                 positions[record.id] = at
-        hits.sort(key=_by_score)
-        return _freshened(question.text, hits, positions, self._model) if weights.fresh else hits
+        hits.sort(key=by_score)
+        return freshened(question.text, hits, positions, self._model) if weights.fresh else hits
 
     def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
         """The best by words and the best by meaning, each with what is known of it, scored one by one."""
         rules, question = self._rules, self._question
         wanted = rules.fetch(question.chosen_for)
-        by_text = _ranks(_above(text, 0.0, pool), wanted)
+        by_text = ranks(only_above(text, 0.0, pool), wanted)
         by_meaning: dict[int, int] = {}
         if similar is not None:
             least = -1.0 if rules.threshold is None else rules.threshold
-            by_meaning = _ranks(_above(similar, least, pool), wanted)
+            by_meaning = ranks(only_above(similar, least, pool), wanted)
             if rules.threshold is not None:
                 by_text = {at: rank for at, rank in by_text.items() if not similar[at] < rules.threshold}
-        coverage = pool.coverage(self._wish)
+        coverage = pool.coverage(self._query)
         order = list(dict.fromkeys([*by_text, *by_meaning]))
         hits: list[Hit] = []
         matched: dict[str, float] = {}
@@ -319,7 +339,7 @@ class Asking:
             hits.append(Hit(record, self._ranking.score(evidence, self._decay, question.now)))
             matched[record.id] = float(text[at])
         # The share of the words is the same for many; of those, the better match by BM25 comes first.
-        hits.sort(key=lambda hit: (-hit.score, _tier(hit), -matched[hit.memory.id], storing_order(hit.memory.id)))
+        hits.sort(key=lambda hit: (-hit.score, tier_order(hit), -matched[hit.memory.id], storing_order(hit.memory.id)))
         return hits
 
     def _records(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
@@ -328,7 +348,7 @@ class Asking:
         return records if then is None else self._as_of(records, then)
 
     def _read(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
-        owners, known = [pool.owner(at) for at in order], self._known
+        owners, known = [pool.owner(at) for at in order], self._read_records
         wanted: dict[Place, list[str]] = {}
         for owner in owners:
             if owner not in known:
@@ -397,7 +417,7 @@ class Asking:
             )
             for hit, score in zip(found, scores, strict=True)
         ]
-        return sorted(again, key=_by_score)
+        return sorted(again, key=by_score)
 
     def _distinct(self, found: list[Hit]) -> list[Hit]:
         """Each text once; and where the preset says so, of memories that mean the same only the best."""
@@ -445,17 +465,6 @@ _NOTHING = 1e-6
 """Rounding, where all are as far from the question."""
 
 
-def _sum(names: Sequence[str], shares: Sequence[float], weights: Calibrated) -> Score:
-    """The parts that had a say, each with its weight where it has one of its own."""
-    given = (weights.text, weights.meaning, 1.0, weights.speaker, weights.time, 1.0)
-    parts = tuple(
-        Part(name, share / weight, weight, share)
-        for name, share, weight in zip(names, shares, given, strict=True)
-        if share and weight
-    )
-    return Score(sum(part.share for part in parts), "sum", parts)
-
-
 def filter_as_of(where: Filter, then: datetime) -> Filter:
     """The filter as it would have been at that time. Which memories were live then is told from each of them."""
     end = moved(then, timedelta(microseconds=1))
@@ -479,92 +488,3 @@ def _unmet(where: Filter, record: Record) -> str:
             if not one.matches(record):
                 return name.replace("_", " ")
     return ""
-
-
-def _said(part: str, what: Asked | set[str] | None) -> str:
-    """The name of a part, with what in the question it comes from."""
-    if not what:
-        return part
-    return f"{part} ({what.words if isinstance(what, Asked) else ', '.join(sorted(what))})"
-
-
-def _by_score(hit: Hit) -> tuple[float, int, tuple[int, str]]:
-    return -hit.score, _tier(hit), storing_order(hit.memory.id)
-
-
-def _tier(hit: Hit) -> int:
-    """Lower for a narrower tier: of equal hits that of the conversation comes first, that of the account last."""
-    return -TIERS.index(hit.memory.tier)
-
-
-def _above(values: Floats, least: float, pool: Pool) -> Floats:
-    import numpy as np
-
-    return np.where(pool.shown & (values > least), values, -np.inf).astype(np.float32)
-
-
-def _ranks(values: Floats, count: int) -> dict[int, int]:
-    """The places of the highest values by position, 1 for the best. Equal values share a place."""
-    ranks: dict[int, int] = {}
-    last, rank = None, 0
-    for number, at in enumerate(_best(values, count), 1):
-        value = float(values[at])
-        if value != last:
-            last, rank = value, number
-        ranks[at] = rank
-    return ranks
-
-
-def _best(values: Floats, count: int) -> list[int]:
-    """The positions of the highest values, best first, without those of minus infinity."""
-    import numpy as np
-
-    if len(values) > count:
-        some = np.argpartition(-values, count)[:count]
-        # All that are as good as the last one, so that which of them comes is no accident.
-        some = np.flatnonzero(values >= values[some].min())
-    else:
-        some = np.arange(len(values))
-    some = some[np.isfinite(values[some])]
-    return some[np.argsort(-values[some], kind="stable")].tolist()[:count]
-
-
-def _freshened(query: str, found: list[Hit], positions: dict[str, int], model: str | None) -> list[Hit]:
-    """Newer facts before older ones that they replace. The score says so, and stays the order."""
-    from recollect.recall.freshness import freshen
-
-    ranked = list(range(len(found)))
-    order, moved = freshen(
-        query,
-        ranked,
-        [hit.score for hit in found],
-        [hit.memory.text for hit in found],
-        [(hit.memory.created_at, positions[hit.memory.id]) for hit in found],
-        [_direction(hit.memory, model) for hit in found],
-    )
-    if not moved:
-        return found
-    again: list[Hit] = []
-    for at in reversed(order):
-        hit = found[at]
-        floor = again[-1].score if again else hit.score
-        if at in moved and hit.score <= floor:
-            gain = floor - hit.score + _STEP
-            fresh = Part(f"newer than {found[moved[at]].memory.id[:8]}", gain, 1.0, gain)
-            hit = Hit(hit.memory, Score(hit.score + gain, "sum", (*hit.scored.parts, fresh)), hit.relevance)
-        again.append(hit)
-    return again[::-1]
-
-
-def _direction(record: Record, model: str | None) -> Floats | None:
-    """Its vector of this model, normalised."""
-    import numpy as np
-
-    if record.embedding is None or model is None or record.embedding_model != model:
-        return None
-    vector: Floats = np.frombuffer(record.embedding, "<f4")
-    return vector / np.float32(np.sqrt(vector @ vector) or 1.0)
-
-
-_STEP = 1e-4
-"""By how much a newer fact is put above the older one."""

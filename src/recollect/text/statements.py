@@ -120,7 +120,7 @@ _LONGEST, _MOST_WORDS = 200, 16
 _MOST_VALUE = 3
 
 
-class Statement:
+class Assertion:
     """One sentence. What it says is read when it is asked for: most are compared in their words only."""
 
     __slots__ = ("_cache", "_owners", "_parts", "_words", "sentence", "speaker", "stems")
@@ -207,7 +207,7 @@ class Difference(NamedTuple):
 # Comparing
 
 
-def compare(old: Statement, new: Statement) -> Difference:
+def compare(old: Assertion, new: Assertion) -> Difference:
     a, b = old.stems, new.stems
     shared = 2 * len(a & b) / ((len(a) + len(b)) or 1)
     opposite = old.speaker == new.speaker and _reversed_word(old, new) is not None
@@ -229,18 +229,18 @@ def contradicts(old: str, new: str) -> bool:
     return _reversed_word(a, b) == "state" or _another_value(a.parts, b.parts)
 
 
-def plain(text: str) -> Statement | None:
+def plain(text: str) -> Assertion | None:
     """The one plain statement about now that a text is; None for anything else."""
     text = text.strip()
     if len(text) > _LONGEST or _UNPLAIN.search(text):
         return None
-    statement = Statement(text)
+    statement = Assertion(text)
     if not 2 <= len(statement.words) <= _MOST_WORDS or statement.adds:
         return None
     return None if any(word in _UNSURE for word in statement.parts.lower) else statement
 
 
-def keys(statement: Statement) -> Iterator[tuple[str, ...]]:
+def keys(statement: Assertion) -> Iterator[tuple[str, ...]]:
     """Two statements that contradict each other have one of these in common."""
     parts = statement.parts
     if parts.frame:
@@ -277,7 +277,7 @@ def _capital_inside(start: str) -> bool:
     return any(map(str.isupper, word[1:]))
 
 
-def _reversed_word(old: Statement, new: Statement) -> str | None:
+def _reversed_word(old: Assertion, new: Assertion) -> str | None:
     """Of what sort the opposites are that are all the two differ in; None if they differ in more, or not at all."""
     if len(old.words) != len(new.words):
         return None
@@ -291,7 +291,7 @@ def _stem_of(word: str) -> str:
     return stem(word.lower())
 
 
-def _affirmed(statement: Statement) -> tuple[str, ...]:
+def _affirmed(statement: Assertion) -> tuple[str, ...]:
     """The stems of a statement without its negation."""
     text = " ".join(_AFFIRMED.get(word, word.removesuffix("n't")) for word in statement.parts.lower)
     if statement.negated:

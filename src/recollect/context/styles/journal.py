@@ -23,7 +23,7 @@ _JOURNAL_HEAD = "## Recent Journal Entries"
 _BOARD_HEAD = f"# Shared Whiteboard\n{OPEN}\nWhat the agents of this workspace wrote for each other. {DATA}"
 
 
-class Passage(NamedTuple):
+class Excerpt(NamedTuple):
     """A heading, and below it a line for each memory."""
 
     name: str
@@ -45,32 +45,32 @@ def draft(request: Request, style: Diary) -> Drafted:
     return Drafted(sections, prompt=f"You are {agent}." if agent else "")
 
 
-def _section(passage: Passage) -> Section:
+def _section(passage: Excerpt) -> Section:
     """Core memories are who the agent is, and stay; of the others the oldest go first."""
     items = tuple(Item(text, ident) for text, ident in passage.entries)
     fewest = None if passage.name == CORE else 0
     return Section(passage.name, items, passage.head, passage.tail, where="prompt", fewest=fewest, oldest_first=True)
 
 
-def private(view: View, zone: tzinfo) -> list[Passage]:
+def private(view: View, zone: tzinfo) -> list[Excerpt]:
     """What the agent remembers for itself. Joined with an empty line between them, the document's block."""
     core = tuple((f"- {_indented(record.text)}", record.id) for record in in_prompt(view, CORE))
     journal = tuple(
         (f"- [{_day(record, zone)}] {_indented(record.text)}", record.id) for record in in_prompt(view, JOURNAL)
     )
-    passages = [Passage(CORE, _CORE_HEAD, core), Passage(JOURNAL, _JOURNAL_HEAD, journal)]
+    passages = [Excerpt(CORE, _CORE_HEAD, core), Excerpt(JOURNAL, _JOURNAL_HEAD, journal)]
     passages = [passage for passage in passages if passage.entries]
     return [passage._replace(head=f"{_TITLE}\n\n{passage.head}") for passage in passages[:1]] + passages[1:]
 
 
-def shared(view: View, zone: tzinfo) -> list[Passage]:
+def shared(view: View, zone: tzinfo) -> list[Excerpt]:
     """What all agents of the workspace share. Others wrote it, and it is in the system prompt: it is fenced."""
     entries = tuple(
         (f"- [{', '.join(filter(None, (_day(record, zone), _author(record))))}] {inside(record.text)}", record.id)
         for record in owned(view, None, (WHITEBOARD,))
         if in_window(view.preset.retention, record, view.now())
     )
-    return [Passage(WHITEBOARD, _BOARD_HEAD, entries, CLOSE)] if entries else []
+    return [Excerpt(WHITEBOARD, _BOARD_HEAD, entries, CLOSE)] if entries else []
 
 
 def in_prompt(view: View, kind: str) -> list[Record]:

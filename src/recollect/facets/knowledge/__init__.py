@@ -24,7 +24,7 @@ from recollect.facets.knowledge.documents import (
     thing_of,
     unseen,
 )
-from recollect.facets.knowledge.ingest import Wish, ingest, set_status
+from recollect.facets.knowledge.ingest import IngestRequest, ingest, set_status
 from recollect.facets.knowledge.searching import ALLOWED, allowed, ranked
 from recollect.policies.ranking import Calibrated
 from recollect.policies.secrets import screen_name
@@ -243,11 +243,11 @@ class Knowledge:
 
     def _file(
         self, path: Path, source: str | None, title: str | None, category: str | None, status: Status | None
-    ) -> Wish:
+    ) -> IngestRequest:
         from recollect.documents.files import load
 
         checked = self._checked(str(path) if source is None else source, title, category, status)
-        return Wish(load(path), *checked)
+        return IngestRequest(load(path), *checked)
 
     def _text(
         self,
@@ -257,7 +257,7 @@ class Knowledge:
         title: str | None,
         category: str | None,
         status: Status | None,
-    ) -> Wish:
+    ) -> IngestRequest:
         from recollect.documents.files import MAX_BYTES, TextFormat, from_text
 
         kind = validation.choice(format, "format", TextFormat)
@@ -270,7 +270,7 @@ class Knowledge:
         known = source or title or raw.read().title[:_LONGEST]
         if not known:
             raise InputError("title", "must be given, since the text has no heading")
-        return Wish(raw, *self._checked(known, title, category, status))
+        return IngestRequest(raw, *self._checked(known, title, category, status))
 
     def _checked(
         self, source: str, title: str | None, category: str | None, status: Status | None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 IMPORTANCE = 0.5
 
 
-class Wish(NamedTuple):
+class IngestRequest(NamedTuple):
     """A document as somebody wants it. What is None stays as it is, or is the usual."""
 
     raw: Raw
@@ -55,7 +55,7 @@ class Wish(NamedTuple):
         )
 
 
-def ingest(view: View, place: Place, wish: Wish) -> tuple[Document, Change]:
+def ingest(view: View, place: Place, wish: IngestRequest) -> tuple[Document, Change]:
     """A reader sees the document as it was or as it is, never both and never neither.
 
     Reading it, cutting and screening take long, and are done before anything is locked.
@@ -100,7 +100,7 @@ class _Read(NamedTuple):
     left_out: list[str]
 
 
-def _read(view: View, wish: Wish, known: Thing | None) -> _Read:
+def _read(view: View, wish: IngestRequest, known: Thing | None) -> _Read:
     from recollect.documents.chunks import cut
 
     read, rules = wish.raw.read(), view.preset.secrets
@@ -123,7 +123,7 @@ def _read(view: View, wish: Wish, known: Thing | None) -> _Read:
     return _Read(title, chunks, left_out)
 
 
-def _replace(view: View, place: Place, wish: Wish, read: _Read, before: Thing | None) -> Thing:
+def _replace(view: View, place: Place, wish: IngestRequest, read: _Read, before: Thing | None) -> Thing:
     """In a transaction."""
     now, old = view.now(), {} if before is None else before.body
     status = wish.status or old.get("status", "draft")

@@ -17,6 +17,7 @@ import msgspec
 
 from recollect.remote.operations import RANKS, Rank
 from recollect.server.access.caller import PARTS, BusyError, Caller, RefusedLoginError, UnknownCallerError
+from recollect.server.access.passwords import hash_password, owner_of
 from recollect.stores.audit import Entry, request_meta
 from recollect.stores.port import SERVER, Place, Store
 from recollect.stores.shelves import Thing
@@ -204,7 +205,7 @@ class Vault:
             subject=subject,
             **parts,  # type: ignore[arg-type]
         )
-        body = {**_plain(person), "password": None if password is None else hashed(password)}
+        body = {**_plain(person), "password": None if password is None else hash_password(password)}
         try:
             with self._store.transaction(PLACE):
                 key = _person_key(name, tenant)
@@ -218,7 +219,7 @@ class Vault:
         """Everywhere else they are logged out."""
         key = self._thing(name, tenant).key
         changed: dict[str, Any] = {
-            "password": hashed(password),
+            "password": hash_password(password),
             "failures": 0,
             "locked_until": None,
             "tries": {},
@@ -288,7 +289,7 @@ class Vault:
                 _nobodies.move_to_end(name)
                 while len(_nobodies) > _MOST_NOBODIES:
                     _nobodies.popitem(last=False)
-        return _right_one(password, {key: body["password"] for key, body in bodies.items()})
+        return owner_of(password, {key: body["password"] for key, body in bodies.items()})
 
     def _came(self, body: Mapping[str, Any], address: str) -> dict[str, Any]:
         """What a right password changes. Who guesses elsewhere goes on waiting."""
@@ -443,27 +444,6 @@ def check_may_make(caller: Caller, rank: str, bound: Mapping[str, str | None]) -
             raise AccessError(f"{part}: you are bound to {value}, and so is whatever you make")
 
 
-def hashed(password: str) -> str:
-    from argon2 import PasswordHasher
-
-    if not isinstance(password, str) or not 12 <= len(password) <= 200:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError("password", "must have 12 to 200 characters")
-    return PasswordHasher().hash(password)
-
-
-def _right_one(password: str, hashes: Mapping[str, str | None]) -> str:
-    """The key of the person whose password it is."""
-    from argon2 import PasswordHasher
-    from argon2.exceptions import VerificationError
-
-    # Whoever has no password, or is not there, is refused like anybody, and after as long.
-    for key, known in hashes.items() or [("", None)]:
-        with contextlib.suppress(VerificationError):
-            if PasswordHasher().verify(known or _NOBODY(), password) and known:
-                return key
-    raise UnknownCallerError("the name or the password is wrong")
-
-
 def _network(address: str) -> str:
     """Of IPv6 the network, because a household or an attacker has all of its addresses."""
     try:
@@ -479,17 +459,6 @@ def _person(thing: Thing) -> Person:
 
 def _person_key(name: str, tenant: str) -> str:
     return msgspec.json.encode((tenant, name)).decode()
-
-
-def _NOBODY() -> str:  # noqa: N802
-    """A hash that takes as long to check as anybody's."""
-    global _nobody
-    if not _nobody:
-        _nobody = hashed(secrets.token_urlsafe(16))
-    return _nobody
-
-
-_nobody = ""
 
 
 def _hash(secret: str) -> str:

@@ -155,7 +155,7 @@ def search(sessions: Runner, ask: Ask) -> list[Shortlist]:
 
 def _search_at_once(sessions: Runner, places: Sequence[Place], ask: Ask) -> list[Shortlist | None]:
     """In one round trip, without knowing which places hold something. One with an index of its own is asked again."""
-    questions = [_Question(sessions, place, ask, None, _SPEAKERS, unless_indexed=True) for place in places]
+    questions = [_PlaceQuery(sessions, place, ask, None, _SPEAKERS, unless_indexed=True) for place in places]
     statements = [Statement(*_asking_heads(places)), *(question.statement for question in questions)]
     head_rows, *answers = sessions.read(places[0].tenant, statements, binary=True)
     heads = _heads(sessions, places, head_rows)
@@ -194,7 +194,7 @@ def _search(sessions: Runner, place: Place, ask: Ask, nearest: str | None) -> Sh
     if nearest is not None and _has_index(ask, nearest):
         required, whole = _narrowed(sessions, place, ask, required, words.queries(place, ask.words), nearest)
         speakers = _SPEAKERS
-    question = _Question(sessions, place, ask, required, speakers)
+    question = _PlaceQuery(sessions, place, ask, required, speakers)
     (rows,) = sessions.read(place.tenant, [question.statement], binary=True)
     shortlist = question.answer(rows)
     if shortlist is None or whole is None:
@@ -205,7 +205,7 @@ def _search(sessions: Runner, place: Place, ask: Ask, nearest: str | None) -> Sh
     return shortlist._replace(whole=whole._replace(frequency=frequency, speakers=names, lacking=lacking))
 
 
-class _Question:
+class _PlaceQuery:
     """The statement for one place, and what its answer means."""
 
     def __init__(

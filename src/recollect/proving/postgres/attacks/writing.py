@@ -12,6 +12,46 @@ def attacks(siege: Siege) -> list[Attack]:
     return [*_changing(siege), *_adding(siege)]
 
 
+_LOG = [
+    Attack(
+        "change the log",
+        "audit entries were changed and deleted, and words replaced",
+        [
+            ["UPDATE {s}.audit SET message = 'nothing happened' WHERE {others}"],
+            ["DELETE FROM {s}.audit WHERE {others}"],
+            ["UPDATE {s}.search SET part = 0 WHERE {others}"],
+            ["UPDATE {s}.places SET workspace = 'taken' WHERE {others}"],
+            ["DELETE FROM {s}.places WHERE {others}"],
+            ["SELECT {s}.drop_place({tenant}, {workspace})"],
+            ["SELECT {s}.drop_place(NULL, {workspace})"],
+            ["SELECT {s}.write_head({tenant}, {workspace}, 0, 0, 0, '')"],
+            ["SELECT {s}.write_head(NULL, {workspace}, 0, 0, 0, '')"],
+        ],
+        "refused",
+    ),
+    Attack(
+        "shorten the log",
+        "the attacker's own audit log was removed, cut off and said to be another, with the workspace left there",
+        [
+            ["SELECT {s}.drop_place({me}, {workspace})"],
+            ["DELETE FROM {s}.memories WHERE tenant = {me}", "SELECT {s}.drop_place({me}, {workspace})"],
+            ["UPDATE {s}.places SET entries = 0, sealed = '' WHERE tenant = {me}"],
+            ["DELETE FROM {s}.places WHERE tenant = {me}"],
+            ["INSERT INTO {s}.places (tenant, workspace, entries) VALUES ({me}, 'made up', 5)"],
+            ["SELECT {s}.write_head({me}, {workspace}, 0, 0, 0, '')"],
+            ["SELECT {s}.write_head({me}, {workspace}, 0, 0, 1000, 'forged')"],
+            [
+                "INSERT INTO {s}.audit SELECT tenant, workspace, seq + 1000, id, at, action, message, folded, "
+                "actor, meta, 'forged' FROM {s}.audit WHERE tenant = {me} AND workspace = {workspace}",
+                "SELECT {s}.write_head({me}, {workspace}, 0, 0, 1001, 'forged')",
+            ],
+        ],
+        "refused",
+    ),
+]
+"""Attacks on audit logs: the victim's, and the attacker's own."""
+
+
 def _changing(siege: Siege) -> list[Attack]:
     free = [f"{{s}}.{table}" for table in siege.tables if table not in _FIXED]
     mine = [f"{{s}}.{table}" for table in siege.tables if table not in ("audit", "places")]
@@ -42,41 +82,7 @@ def _changing(siege: Siege) -> list[Attack]:
             [[f"UPDATE {table} SET tenant = {{tenant}} WHERE tenant = {{me}}"] for table in free],
             "refused",
         ),
-        Attack(
-            "change the log",
-            "audit entries were changed and deleted, and words replaced",
-            [
-                ["UPDATE {s}.audit SET message = 'nothing happened' WHERE {others}"],
-                ["DELETE FROM {s}.audit WHERE {others}"],
-                ["UPDATE {s}.search SET part = 0 WHERE {others}"],
-                ["UPDATE {s}.places SET workspace = 'taken' WHERE {others}"],
-                ["DELETE FROM {s}.places WHERE {others}"],
-                ["SELECT {s}.drop_place({tenant}, {workspace})"],
-                ["SELECT {s}.drop_place(NULL, {workspace})"],
-                ["SELECT {s}.write_head({tenant}, {workspace}, 0, 0, 0, '')"],
-                ["SELECT {s}.write_head(NULL, {workspace}, 0, 0, 0, '')"],
-            ],
-            "refused",
-        ),
-        Attack(
-            "shorten the log",
-            "the attacker's own audit log was removed, cut off and said to be another, with the workspace left there",
-            [
-                ["SELECT {s}.drop_place({me}, {workspace})"],
-                ["DELETE FROM {s}.memories WHERE tenant = {me}", "SELECT {s}.drop_place({me}, {workspace})"],
-                ["UPDATE {s}.places SET entries = 0, sealed = '' WHERE tenant = {me}"],
-                ["DELETE FROM {s}.places WHERE tenant = {me}"],
-                ["INSERT INTO {s}.places (tenant, workspace, entries) VALUES ({me}, 'made up', 5)"],
-                ["SELECT {s}.write_head({me}, {workspace}, 0, 0, 0, '')"],
-                ["SELECT {s}.write_head({me}, {workspace}, 0, 0, 1000, 'forged')"],
-                [
-                    "INSERT INTO {s}.audit SELECT tenant, workspace, seq + 1000, id, at, action, message, folded, "
-                    "actor, meta, 'forged' FROM {s}.audit WHERE tenant = {me} AND workspace = {workspace}",
-                    "SELECT {s}.write_head({me}, {workspace}, 0, 0, 1001, 'forged')",
-                ],
-            ],
-            "refused",
-        ),
+        *_LOG,
     ]
 
 

@@ -1,0 +1,118 @@
+"""The order of hits: which positions are best, how scores are put together, and newer facts before older ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recollect.policies.ranking import Calibrated, Part, Score
+from recollect.recall.hits import Hit
+from recollect.text.times import Asked
+from recollect.values.record import TIERS, Record, storing_order
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from recollect.recall.pool import Pool
+
+    Floats = NDArray[np.float32]
+
+_STEP = 1e-4
+"""By how much a newer fact is put above the older one."""
+
+
+def summed(names: Sequence[str], shares: Sequence[float], weights: Calibrated) -> Score:
+    """The parts that had a say, each with its weight where it has one of its own."""
+    given = (weights.text, weights.meaning, 1.0, weights.speaker, weights.time, 1.0)
+    parts = tuple(
+        Part(name, share / weight, weight, share)
+        for name, share, weight in zip(names, shares, given, strict=True)
+        if share and weight
+    )
+    return Score(sum(part.share for part in parts), "sum", parts)
+
+
+def part_name(part: str, what: Asked | set[str] | None) -> str:
+    """The name of a part, with what in the question it comes from."""
+    if not what:
+        return part
+    return f"{part} ({what.words if isinstance(what, Asked) else ', '.join(sorted(what))})"
+
+
+def by_score(hit: Hit) -> tuple[float, int, tuple[int, str]]:
+    return -hit.score, tier_order(hit), storing_order(hit.memory.id)
+
+
+def tier_order(hit: Hit) -> int:
+    """Lower for a narrower tier: of equal hits that of the conversation comes first, that of the account last."""
+    return -TIERS.index(hit.memory.tier)
+
+
+def only_above(values: Floats, least: float, pool: Pool) -> Floats:
+    import numpy as np
+
+    return np.where(pool.shown & (values > least), values, -np.inf).astype(np.float32)
+
+
+def ranks(values: Floats, count: int) -> dict[int, int]:
+    """The places of the highest values by position, 1 for the best. Equal values share a place."""
+    ranks: dict[int, int] = {}
+    last, rank = None, 0
+    for number, at in enumerate(best_positions(values, count), 1):
+        value = float(values[at])
+        if value != last:
+            last, rank = value, number
+        ranks[at] = rank
+    return ranks
+
+
+def best_positions(values: Floats, count: int) -> list[int]:
+    """The positions of the highest values, best first, without those of minus infinity."""
+    import numpy as np
+
+    if len(values) > count:
+        some = np.argpartition(-values, count)[:count]
+        # All that are as good as the last one, so that which of them comes is no accident.
+        some = np.flatnonzero(values >= values[some].min())
+    else:
+        some = np.arange(len(values))
+    some = some[np.isfinite(values[some])]
+    return some[np.argsort(-values[some], kind="stable")].tolist()[:count]
+
+
+def freshened(query: str, found: list[Hit], positions: dict[str, int], model: str | None) -> list[Hit]:
+    """Newer facts before older ones that they replace. The score says so, and stays the order."""
+    from recollect.recall.freshness import freshen
+
+    ranked = list(range(len(found)))
+    order, moved = freshen(
+        query,
+        ranked,
+        [hit.score for hit in found],
+        [hit.memory.text for hit in found],
+        [(hit.memory.created_at, positions[hit.memory.id]) for hit in found],
+        [_direction(hit.memory, model) for hit in found],
+    )
+    if not moved:
+        return found
+    again: list[Hit] = []
+    for at in reversed(order):
+        hit = found[at]
+        floor = again[-1].score if again else hit.score
+        if at in moved and hit.score <= floor:
+            gain = floor - hit.score + _STEP
+            fresh = Part(f"newer than {found[moved[at]].memory.id[:8]}", gain, 1.0, gain)
+            hit = Hit(hit.memory, Score(hit.score + gain, "sum", (*hit.scored.parts, fresh)), hit.relevance)
+        again.append(hit)
+    return again[::-1]
+
+
+def _direction(record: Record, model: str | None) -> Floats | None:
+    """Its vector of this model, normalised."""
+    import numpy as np
+
+    if record.embedding is None or model is None or record.embedding_model != model:
+        return None
+    vector: Floats = np.frombuffer(record.embedding, "<f4")
+    return vector / np.float32(np.sqrt(vector @ vector) or 1.0)
