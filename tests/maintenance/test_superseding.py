@@ -11,8 +11,8 @@ from support.common import Clock
 from support.stores import STORES, located
 
 from recollect import Memory
-from recollect.maintenance.superseding import contradicts
 from recollect.presets import load, names
+from recollect.text.statements import contradicts
 
 HERE = Path(__file__).parent
 FRESHNESS = HERE.parent.parent / "benchmarks" / "freshness.tsv"

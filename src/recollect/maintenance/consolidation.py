@@ -9,10 +9,10 @@ from datetime import datetime
 import numpy as np
 
 from recollect.maintenance import similar
-from recollect.maintenance.guard import guard
 from recollect.maintenance.steps import Plan, Step, scope
 from recollect.policies.decay import Decay, strength
 from recollect.policies.maintenance import Consolidation
+from recollect.text.statements import fingerprint
 from recollect.values.record import Record, storing_order
 
 
@@ -69,7 +69,7 @@ def same(records: Sequence[Record], above: float) -> tuple[list[Step], str]:
     for record in records:
         if record.role is None:
             text = record.text
-            homes[record.address, record.tier, record.kind, guard(text)][text].append(record)
+            homes[record.address, record.tier, record.kind, fingerprint(text)][text].append(record)
     alike = {max(twins, key=_standing).id: twins for home in homes.values() for twins in home.values()}
     heads = {record.id: record for twins in alike.values() for record in twins if record.id in alike}
     distrusted = _distrusted(list(heads.values()), above)

@@ -6,8 +6,6 @@ import re
 from functools import cache, lru_cache
 
 WORD = re.compile(r"\d[\d.,:/-]*\d|[^\W_]+(?:['’][^\W_]+)*")
-NEGATION = re.compile(r"\b(not|no|never|none|without|cannot)\b|n['’]t\b", re.IGNORECASE)
-"""A sentence and its negation may have the same words otherwise."""
 
 _PERSONS = {
     "@me": "i me my mine i'm i've",

@@ -113,6 +113,12 @@ class LedgerLayout:
             files.make_folder(self.root)
             files.replace(path, config.shown(self.config))
 
+    def check_format(self, place: Place) -> None:
+        """`config.json` and each entry have their own numbers, and are refused where they are read."""
+
+    def write_format(self, place: Place) -> None:
+        """So nothing is to be written besides."""
+
 
 class Ledger(FileStore):
     """`Memory(Ledger("./memory", default_decay_half_life=24), preset="ledger")` sets other defaults than usual."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 
+from recollect.stores.files import files
 from recollect.stores.files.agent_file import AgentSettings
 from recollect.stores.files.config import Config, Storage
 from recollect.stores.files.fileset import FileSet
@@ -14,9 +16,10 @@ from recollect.stores.files.metrics import Meter
 from recollect.stores.files.store import FileStore, holds_something
 from recollect.stores.paths import check_apart, existing_or_coded, names_in, perhaps
 from recollect.stores.port import Place, Settings, Shortfall
-from recollect.values.errors import InputError
+from recollect.values.errors import InputError, SchemaError
 from recollect.values.record import Record
 
+_FORMAT, _FORMAT_FILE = 1, "format"
 _CONFIG = Config(storage=Storage(max_session_size_mb=None))
 
 
@@ -92,6 +95,21 @@ class NotebookLayout:
 
     def starting(self) -> None:
         """A notebook has nothing that must be there before it is written to."""
+
+    def check_format(self, place: Place) -> None:
+        path = os.path.join(self._aside(self.path(place)), _FORMAT_FILE)
+        written = files.read_whole(path).strip()
+        if written.isdigit() and int(written) > _FORMAT:
+            raise SchemaError(
+                f"{path} says format {written.decode()}; this recollect knows up to {_FORMAT}. "
+                "Upgrade recollect; the files were left untouched"
+            )
+
+    def write_format(self, place: Place) -> None:
+        path = os.path.join(self._aside(self.path(place)), _FORMAT_FILE)
+        with suppress(OSError):  # without the file it is the first format
+            if not os.path.exists(path):
+                files.replace(path, b"%d\n" % _FORMAT)
 
 
 class Notebook(FileStore):

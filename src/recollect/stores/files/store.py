@@ -69,6 +69,14 @@ class Layout(Protocol):
         """Before a write."""
         ...
 
+    def check_format(self, place: Place) -> None:
+        """SchemaError if a later version has written to a place."""
+        ...
+
+    def write_format(self, place: Place) -> None:
+        """Write the number of the format beside a new place."""
+        ...
+
 
 class FileStore(SqlitePlaces[PlaceIndex]):
     """Keeps each place in files of its own. Any number of processes and threads may share the folder."""
@@ -107,6 +115,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         log = self.log(place)
         if not new and not log.fileset.exists():
             return None
+        self._layout.check_format(place)
         touches = self.touches.setdefault(place, Touches(seconds=log.config.performance.batch_write_interval_ms / 1000))
         path = log.fileset.path(INDEX_FILE)
         if not os.access(log.fileset.folder, os.W_OK):
@@ -139,6 +148,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
     def _create(self, place: Place) -> None:
         files.make_folder(self.log(place).fileset.folder)
+        self._layout.write_format(place)
 
     def starting(self) -> None:
         super().starting()
