@@ -11,77 +11,48 @@ Who only brings the index up to date takes no lock of the log.
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from recollect.stores.audit import Entry
 from recollect.stores.fields import CHANGEABLE
-from recollect.stores.files import aside, audit_file, files, snapshots, unsaved
-from recollect.stores.files.files import MISSING, AppendOnly, Identity
-from recollect.stores.files.fileset import AUDIT, CHANGES, COUNTER, TOMBSTONES, VECTORS
-from recollect.stores.files.index_tables import FileRead, IndexTables
+from recollect.stores.files import aside, audit_file, files, unsaved
+from recollect.stores.files.fileset import AUDIT, CHANGES, TOMBSTONES, VECTORS
+from recollect.stores.files.index_tables import FileRead
 from recollect.stores.files.lines import Change, Changed, Tombstone, Vector, line, named, without_reason
 from recollect.stores.files.lock import LockNote
-from recollect.stores.files.log import Log, Parts, log_enabled, tell
-from recollect.stores.files.metrics import CORRUPTION
-from recollect.stores.files.replay import FOREVER, PENDING, Replay, Row, is_current
+from recollect.stores.files.log import Log, Parts, tell
+from recollect.stores.files.log_reader import LAST_BYTES, LogReader
+from recollect.stores.files.replay import FOREVER, Row, is_current
 from recollect.stores.files.rewriting import rewrite
-from recollect.stores.files.snapshots import METADATA
 from recollect.stores.files.staging import Staging
 from recollect.stores.files.verifying import verify
 from recollect.stores.intents import Part
 from recollect.stores.port import Damage, Place
 from recollect.stores.scope import let_go
-from recollect.stores.sqlite.opening import BUSY_SECONDS, MovedError
+from recollect.stores.sqlite.opening import BUSY_SECONDS
 from recollect.stores.sqlite.place_file import MOST_CHANGES
 from recollect.stores.tables.memories import no_memory
 from recollect.stores.touches import Touches
-from recollect.values.errors import ConcurrencyError, ConflictError, ReadOnlyError, SchemaError, StoreError
+from recollect.values.errors import ConcurrencyError, ConflictError, ReadOnlyError, StoreError
 from recollect.values.record import SCHEMA_VERSION, Record, from_micros, new_id, to_micros
 
-_TRIES = 50
-_LAST_BYTES = 64
-_LINES_AT_ONCE = 5000
 _TOUCHED = "SELECT access_count, accessed_at, created_at FROM memories WHERE id = ?"
 _TOUCH = "UPDATE memories SET access_count = ?, accessed_at = ? WHERE id = ?"
 
 
-class PlaceIndex(IndexTables):
+class PlaceIndex(LogReader):
     """Also the log's lock, and the lines that a transaction stages."""
 
     def __init__(self, path: str, place: Place, touches: Touches, log: Log, in_memory: bool) -> None:
-        self.log = log
-        self.patience = log.config.patience.total
-        self._seen: dict[str, Identity] = {}
-        """The files as they were when the index was last known to be current."""
-        self._read: dict[str, FileRead] = {}
-        """In a transaction: how far each file was taken in."""
         self._left: LockNote | None = None
         """In a transaction that holds the log's lock: what its last holder has left."""
         self._abandoning = False
         self._parts: Parts | None = None
         """What is about to be appended, once that is settled."""
-        self._told: set[tuple[str, int]] = set()
-        """Damage that was logged."""
         self._untouched: list[tuple[int, int, int, str]] = []
         """Of memories whose counted retrievals are staged: count, time and version before."""
-        self._cache_lock = threading.Lock()
-        self._cache: OrderedDict[str, Record] = OrderedDict()
-        self._cached_of: object = None
-        """The files as they were when the cache was begun: it is of no other."""
-        super().__init__(path, place, touches, in_memory)
-        # A handle may be closed and another opened while a thread still writes by the first.
-        self.lock = log.turn
-
-    def current(self) -> bool:
-        return super().current() and self.in_memory == self.log.index_refused
-
-    @property
-    def busy(self) -> bool:
-        """Whether some thread reads or writes just now, or something is kept in memory only."""
-        return super().busy or bool(self.log.unsaved)
+        super().__init__(path, place, touches, log, in_memory)
 
     @property
     def staging(self) -> Staging:
@@ -92,209 +63,6 @@ class PlaceIndex(IndexTables):
     def mine(self) -> Staging | None:
         """What this thread has staged, if it is in a transaction."""
         return self.log.staging if self.inside else None
-
-    # Taking in what was added to the files
-
-    def refresh(self) -> None:
-        if self.inside:
-            return
-        there = self._identities()
-        if there == self._seen:
-            return
-        if all(which == MISSING for which in there.values()) and not self.current():
-            raise MovedError
-        if not self._is_current(there, self.files_read()) or not self._is_as_checked():
-            self._seen = {}
-            self._refresh()
-
-    def _refresh(self) -> None:
-        is_empty = self.row("SELECT 1 FROM log_files LIMIT 1") is None
-        try:
-            super().begin(seconds=self.patience if is_empty else 0.0)
-            super().end(None)
-        except MovedError:
-            raise
-        except ConcurrencyError:
-            if is_empty:
-                raise
-            # Somebody writes, who brings the index up to date before they say that they have written.
-        except StoreError as error:
-            if self.in_memory or not _is_of_disk(error):
-                raise
-            self._refuse(error)
-            raise MovedError from error
-
-    def _refuse(self, error: Exception) -> None:
-        """The disk does not take the index: from now on this process has one in memory."""
-        tell(self.place, logging.WARNING, "index kept in memory", problem=str(error))
-        self.log.refuse_index()
-
-    def _identities(self) -> dict[str, Identity]:
-        return self.log.fileset.identities(self.log.fileset.read)
-
-    def _is_current(self, there: dict[str, Identity], read: Mapping[str, FileRead]) -> bool:
-        if {name: file.there for name, file in read.items()} != there:
-            return False
-        self._seen = there
-        return True
-
-    def _take_in(self) -> None:
-        """Whatever was added to the files, or all of them if they are not those that were read."""
-        self._read, there = self.files_read(), self._identities()
-        if self._is_current(there, self._read) and self._is_as_checked():
-            return
-        there, ends = self._complete_ends(there)
-        if self._continues(there, ends):
-            self._take_in_tails(there, ends)
-        else:
-            self._take_in_all()
-        self._tell_damage()
-
-    def _take_in_all(self) -> None:
-        self.clear()
-        self._read = {}
-        # Before the files are looked at: what the metadata say that they had, they have had by then.
-        metadata = self.log.fileset.path(METADATA)
-        covered = 0 if self.log.format.rewrites else snapshots.covered_sizes(metadata).get(TOMBSTONES, 0)
-        self.set_facts(highest=self._counter(), checked=self.log.config.integrity.enable_checksums)
-        self._take_in_tails(*self._complete_ends(self._identities()))
-        for parts in self.log.unsaved:
-            self._apply(parts)
-        if covered > self._read[TOMBSTONES].to:
-            self._leave_out_forgotten()
-
-    def _counter(self) -> int:
-        """The highest number that was given to a memory which is no longer in the file."""
-        try:
-            return int(files.read_whole(self.log.fileset.path(COUNTER)) or 0)
-        except (StoreError, ValueError):
-            return 0
-
-    def _complete_ends(self, there: dict[str, Identity]) -> tuple[dict[str, Identity], dict[str, Identity]]:
-        """The files as they are now, and how far they are complete."""
-        ends = there
-        for _ in range(_TRIES):
-            note = self.log.fileset.note()
-            again = self._identities()
-            ends = self.log.fileset.complete(note, again)
-            if again == there:
-                break
-            there = again
-        return there, ends
-
-    def _continues(self, there: Mapping[str, Identity], ends: Mapping[str, Identity]) -> bool:
-        """Whether the files are those that were read before, with nothing but more at their ends.
-
-        People and other programs replace files, shorten them, or write them anew in place.
-        """
-        for name, (known, to, tail) in self._read.items():
-            now = there[name]
-            if (known != MISSING and known.inode != now.inode) or ends[name].size < to:
-                return False
-            if known.size == now.size and known.changed != now.changed:
-                return False
-            if tail and files.read_part(self.log.fileset.paths[name], to - len(tail), to) != tail:
-                return False
-        return bool(self._read) and self._is_as_checked()
-
-    def _is_as_checked(self) -> bool:
-        """Whether lines were taken in under the same rule about checksums that is set now."""
-        return self.fact("checked") == self.log.config.integrity.enable_checksums
-
-    def _take_in_tails(self, there: Mapping[str, Identity], ends: Mapping[str, Identity]) -> None:
-        """Tombstones first: what they tell of need not be stored before."""
-        replay = self._replay()
-        for name in sorted(self.log.fileset.read, key=lambda name: name != TOMBSTONES):
-            _, start, tail = self._read.get(name, FileRead(MISSING, 0, b""))
-            to = start
-            if ends[name].size > start:
-                data = self._bytes(name, there[name], start, ends[name].size)
-                for number, each in enumerate(files.lines(data, start), 1):
-                    replay.read(name, each)
-                    to = each.end if each.whole else to
-                    if number % _LINES_AT_ONCE == 0:
-                        self.replayed(replay)
-                        replay = self._replay()
-                tail = data[: to - start][-_LAST_BYTES:] if to > start else tail
-            # What is not complete yet must be looked at again, even if no byte is added to it.
-            known = there[name] if ends[name] == there[name] else Identity(there[name].inode, -1)
-            self._read[name] = FileRead(known, to, tail)
-        self.replayed(replay)
-        self._files_noted()
-
-    def _bytes(self, name: str, which: Identity, start: int, end: int) -> bytes:
-        """Of the file that was looked at, and of no other that has taken its path since."""
-        file = AppendOnly(self.log.fileset.paths[name])
-        try:
-            if not file.open() or file.inode != which.inode:
-                raise MovedError(f"{file.path} was replaced while it was read")
-            return file.read(start, end)
-        finally:
-            file.close()
-
-    def _files_noted(self) -> None:
-        self.note_files(self._read)
-        self._seen = {name: read.there for name, read in self._read.items()}
-
-    def _leave_out_forgotten(self) -> None:
-        """If tombstones.jsonl has lost its end, what it deleted would be back: the audit log knows better."""
-        stored = audit_file.last_changes(files.read_whole(self.log.fileset.paths[AUDIT]).splitlines())
-        rows = self.rows("SELECT id, max(version, vector_version) FROM log_lines")
-        lost = [(ident, version) for ident, version in rows if stored.get(ident) is False]
-        replay = self._replay()
-        for ident, version in lost:
-            replay.bury(ident, version)
-        self.replayed(replay)
-        if lost:
-            self.writer.executemany("INSERT INTO unburied VALUES (?, ?)", lost)
-            problem = f"has lost its end: {len(lost):,} left out, which the audit log says were forgotten"
-            self.add_damage({(TOMBSTONES, PENDING): Damage(TOMBSTONES, problem)})
-
-    def _replay(self) -> Replay:
-        replay = Replay(self.place, self.log.format, self)
-        replay.lines = self.fact("lines")
-        return replay
-
-    def _apply(self, parts: Parts) -> None:
-        """What could not be written, as if it was."""
-        replay = self._replay()
-        for name in self.log.fileset.read:
-            for each in files.lines(parts.get(name, b"")):
-                replay.read(name, each._replace(start=PENDING, end=PENDING))
-        self.replayed(replay)
-
-    def _tell_damage(self) -> None:
-        """Count and log each once."""
-        for key, damage in self.damaged_lines().items():
-            if key not in self._told:
-                self._told.add(key)
-                self.log.meter.counts[CORRUPTION] += 1
-                tell(self.place, logging.ERROR, "corruption detected", where=damage.where, problem=damage.problem)
-
-    # The entries that were used last
-
-    def cached(self, ids: Sequence[str]) -> list[Record]:
-        """Memories by id, from the cache where they are in it."""
-        size, debug = self.log.config.performance.cache_size, log_enabled(logging.DEBUG)
-        with self._cache_lock:
-            if self._cached_of is not self._seen:
-                self._cached_of, self._cache = self._seen, OrderedDict()
-            cache = self._cache
-            known = {ident: cache[ident] for ident in ids if ident in cache}
-        for ident in ids if debug else ():
-            tell(self.place, logging.DEBUG, "cache hit" if ident in known else "cache miss", id=ident)
-        loaded = {
-            record.id: record for record in self.load([ident for ident in dict.fromkeys(ids) if ident not in known])
-        }
-        with self._cache_lock:
-            for ident in dict.fromkeys(ids):
-                if (record := known.get(ident) or loaded.get(ident)) is not None:
-                    cache[ident] = record
-                    cache.move_to_end(ident)
-            while len(cache) > size:
-                cache.popitem(last=False)
-        found = known | loaded
-        return [found[ident] for ident in dict.fromkeys(ids) if ident in found]
 
     # Transactions
 
@@ -318,13 +86,13 @@ class PlaceIndex(IndexTables):
     def begun(self) -> None:
         left = self._left
         if left is None:
-            self._take_in()
+            self.take_in()
             return
         try:
             outcome = self.log.appender.recover(left) if left.began else ""
             if outcome == "taken back":
                 tell(self.place, logging.WARNING, "unfinished write taken back", pid=left.pid)
-            self._take_in()
+            self.take_in()
             if outcome == "unlogged":
                 self._log_found(left)
             self._make_ready()
@@ -387,24 +155,6 @@ class PlaceIndex(IndexTables):
             self.rebuild()
             self.log.allow_index()
 
-    def sizes_read(self) -> dict[str, int]:
-        """How far each file was taken in."""
-        return {name: read.to for name, read in (self._read if self.inside else self.files_read()).items()}
-
-    def known_sizes(self) -> dict[str, int]:
-        """The sizes of the files when they were last looked at."""
-        return {name: max(which.size, 0) for name, which in self._seen.items()}
-
-    def forget_files(self) -> None:
-        """Have everything taken in anew from the files."""
-        self.writer.execute("DELETE FROM log_files")
-        self._seen = {}
-
-    def rebuild(self) -> None:
-        """Take everything in anew from the files."""
-        self.forget_files()
-        self._take_in()
-
     def _tidy(self) -> None:
         """Write anew what should be. If the disk refuses that, it is done with one of the next writes."""
         try:
@@ -413,23 +163,6 @@ class PlaceIndex(IndexTables):
             raise
         except StoreError as error:
             tell(self.place, logging.ERROR, "not written anew yet", problem=str(error))
-
-    def rewritten(self, rows: Sequence[tuple[Row, Row]]) -> None:
-        """The files were written anew with nothing but these memories: what is known, and what was written of each."""
-        self.writer.execute("DELETE FROM tombs; DELETE FROM unburied; DELETE FROM damage").fetchall()
-        for known, row in rows:
-            if known.record != row.record:
-                self.restate(known, row)
-        self.put_lines(row for _, row in rows)
-        self.set_facts(lines=len(rows), oldest_schema=SCHEMA_VERSION)
-        self._read = {name: self._whole_file(name) for name in self.log.fileset.read}
-        self._files_noted()
-
-    def _whole_file(self, name: str) -> FileRead:
-        there = self.log.fileset.identity(name)
-        size = max(there.size, 0)
-        tail = files.read_part(self.log.fileset.paths[name], max(0, size - _LAST_BYTES), size)
-        return FileRead(there, size, tail)
 
     # Ending a transaction
 
@@ -508,12 +241,17 @@ class PlaceIndex(IndexTables):
         return is_saved
 
     def _note_appended(self, parts: Parts) -> None:
+        """The index has what was appended. Where a line without its end stood before that, it is whole now."""
         appended = [name for name in parts if name in self.log.fileset.read]
+        there = {name: self.log.appender.file(name).identity() for name in appended}
+        if any(there[name].size != self.read[name].to + len(parts[name]) for name in appended):
+            there = self.identities()
+            self.take_in_tails(there, there)
+            return
         for name in appended:
-            there = self.log.appender.file(name).identity()
-            self._read[name] = FileRead(there, there.size, parts[name][-_LAST_BYTES:])
-            self._seen = {**self._seen, name: there}
-        self.note_files({name: self._read[name] for name in appended})
+            self.read[name] = FileRead(there[name], there[name].size, parts[name][-LAST_BYTES:])
+        self.note_files({name: self.read[name] for name in appended})
+        self.seen_next = {name: read.there for name, read in self.read.items()}
         if main := parts.get(self.log.format.file):
             self.set_facts(lines=self.fact("lines") + main.count(b"\n"))
 
@@ -549,8 +287,9 @@ class PlaceIndex(IndexTables):
         records, highest = log.format.name(records, highest)
         tombs = {record.id: self._tomb_below(record.id) for record in records} if self._any_tombs() else {}
         super().put(records)
-        number = self.fact("lines") + len(staging.lines(log.format.file)) if len(records) == 1 else 0
-        self.put_lines([self._stage(record, tombs.get(record.id, 0) + 1, number + 1) for record in records])
+        number = self.fact("lines") + len(staging.lines(log.format.file)) + 1
+        rows = [self._stage(record, tombs.get(record.id, 0) + 1, at) for at, record in enumerate(records, number)]
+        self.put_lines(rows)
         if highest:
             self.set_facts(highest=highest)
         return records
@@ -661,8 +400,3 @@ class PlaceIndex(IndexTables):
     def damage(self) -> list[Damage]:
         log = self.log
         return [*verify(log.place, log.fileset, log.format), *aside.damage(log.place, log.fileset, log.format)]
-
-
-def _is_of_disk(error: StoreError) -> bool:
-    """Whether it is the disk that refuses, and not what is in the files."""
-    return not isinstance(error, SchemaError)

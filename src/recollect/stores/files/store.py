@@ -119,7 +119,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         touches = self.touches.setdefault(place, Touches(seconds=log.config.performance.batch_write_interval_ms / 1000))
         path = log.fileset.path(INDEX_FILE)
         if not os.access(log.fileset.folder, os.W_OK):
-            log.refuse_index()
+            log.refuse_index(forever=True)
         for _ in range(_TRIES):
             if log.index_refused:
                 break
