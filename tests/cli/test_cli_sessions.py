@@ -486,7 +486,7 @@ def test_a_folder_says_its_kind_whatever_the_preset(preset: str) -> None:
 
     for words in ([], ["--preset", "atlas"], ["--preset", "ledger"]):
         assert "tea" in called("list", *words).stdout
-    assert not list(Path("memory").rglob("*.db"))
+    assert not list(Path("memory").rglob("memory.db"))
 
 
 def test_a_notebook_that_is_not_there_is_an_error() -> None:

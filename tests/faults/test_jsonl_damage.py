@@ -467,3 +467,25 @@ def test_fields_of_other_programs_survive_a_rewrite(kept: Kept) -> None:
         assert memory.verify() == []
     assert json.loads(kept.memories.read_text().splitlines()[0])["mood"] == {"fine": True}
     assert kept.contents() == [*before, "one more"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_line_without_its_end_is_not_passed_over_when_we_append_behind_it(kind: str, tmp_path: Path) -> None:
+    """Another program's last line may lack its end. What is appended makes it whole, and it counts."""
+    kept = Kept(kind, tmp_path / "memory")
+    with kept.open() as memory:
+        memory.remember("the first heron")
+        line = kept.memories.read_bytes().splitlines()[-1]
+        other = json.loads(line)
+        other.pop("checksum", None)
+        other |= {"id": "m-77" if kind == "notebook" else "0" * 32}
+        other |= {"text": "a heron by hand"} if kind == "notebook" else {"content": "a heron by hand"}
+        with kept.memories.open("ab") as file:
+            file.write(json.dumps(other).encode())
+        memory.remember("the last heron")
+        expected = ["a heron by hand", "the first heron", "the last heron"]
+        assert sorted(record.content for record in memory.list()) == expected
+    assert sorted(kept.contents()) == expected
+    for path in kept.aside.glob("index.db*"):
+        path.unlink()
+    assert sorted(kept.contents()) == expected

@@ -17,6 +17,8 @@ import anyio.to_thread
 
 from recollect.memory import Memory, view_of
 from recollect.stores.port import OnDisk, Place
+from recollect.stores.shortlist import Ask
+from recollect.text.query import TextQuery
 from recollect.values.errors import RecollectError
 from recollect.values.filters import Filter
 from recollect.values.record import Address
@@ -52,7 +54,7 @@ class Warming:
                 if self._stop.is_set() or time.monotonic() > until:
                     return
                 address = Address(tenant=place.tenant, workspace=place.workspace)
-                self._view.store.count(Filter(address, self._view.now(), state=None), ("speaker",))
+                self._view.store.search(Ask(Filter(address, self._view.now(), state=None), TextQuery()))
         except RecollectError as error:  # which the first question will meet as well, and tell somebody
             logging.getLogger("recollect.server").warning("could not get ready: %s", error)
 

@@ -10,7 +10,7 @@ import pytest
 
 from recollect import Memory
 from recollect.conformance.samples import PLACE, sample, where
-from recollect.stores.sqlite import memories
+from recollect.stores.sqlite import place_file
 from recollect.stores.sqlite.store import SqliteStore
 
 
@@ -26,7 +26,7 @@ def test_the_list_of_changes_is_trimmed_and_copies_stay_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     if by == "itself":
-        monkeypatch.setattr(memories, "_MOST_CHANGES", 50)
+        monkeypatch.setattr(place_file, "MOST_CHANGES", 50)
     with Memory(tmp_path, embedder="none") as memory, Memory(tmp_path, embedder="none") as other:
         heron, fox = memory.remember("a heron"), memory.remember("a fox")
         assert other.recall("heron")
