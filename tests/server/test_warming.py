@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from recollect.memory import view_of
 from recollect.server import warming
 from recollect.server.running import built
 from recollect.server.serving import Serving
+from recollect.stores.shortlist import Ask, Shortlist
 from recollect.stores.sqlite.store import SqliteStore
 
 
@@ -54,23 +54,23 @@ def test_no_more_than_some_are_got_ready(store_url: str, monkeypatch: pytest.Mon
 
 
 def test_an_end_waits_for_no_more_than_what_is_under_way(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go_on, counted = threading.Event(), threading.Event(), list[Sequence[str]]()
+    begun, go_on, asked = threading.Event(), threading.Event(), list[Ask]()
 
-    def count(self: SqliteStore, where: Any, by: Sequence[str] = ()) -> dict[tuple[str, ...], int]:
-        counted.append(by)
+    def search(self: SqliteStore, ask: Ask) -> list[Shortlist]:
+        asked.append(ask)
         begun.set()
         go_on.wait(20)
-        return {}
+        return []
 
     with Memory(store_url) as memory:
         for number in range(3):
             memory.at(workspace=f"w{number}").remember("something")
-        monkeypatch.setattr(SqliteStore, "count", count)
+        monkeypatch.setattr(SqliteStore, "search", search)
         with listening(built(Serving(memory, limits=PLENTY), warm=True)):
             assert begun.wait(20)
             threading.Timer(0.3, go_on.set).start()
         assert not warming_threads()
-        assert counted == [("speaker",)]
+        assert len(asked) == 1
         monkeypatch.undo()
 
 
