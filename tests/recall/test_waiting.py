@@ -159,7 +159,7 @@ def test_a_recall_does_not_wait_for_a_backlog_and_says_how_long_it_is(url: str) 
         together(*[lambda: answers.append(memory.recall("automobile"))] * 8)
         assert {hits.pending for hits in answers} == {91}
         held.documents.set()
-        assert 0 < memory.embed() <= 91  # some may have been made already
+        assert memory.embed() <= 91  # the worker may have made some already, or all
         assert memory.recall("automobile").pending == 0
         held.documents.clear()
         memory.remember_many([f"{text} again {n}" for n in range(10) for text in FILLER])
