@@ -12,8 +12,26 @@ from recollect.stores.files.replay import Replay
 from recollect.stores.port import Damage, Place
 
 
+_TRIES = 20
+
+
 def verify(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
-    """Through descriptors of its own, without the index."""
+    """Through descriptors of its own, without the index; once more where files were replaced meanwhile."""
+    damage: list[Damage] = []
+    for _ in range(_TRIES):
+        before = _inodes(fileset)
+        damage = _verify(place, fileset, format)
+        if not damage or before == _inodes(fileset):
+            break
+    return damage
+
+
+def _inodes(fileset: FileSet) -> list[int]:
+    """Another one where a workspace was dropped and begun anew, or compacted."""
+    return [fileset.identity(name).inode for name in (fileset.main, AUDIT, TOMBSTONES)]
+
+
+def _verify(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
     fresh = Replay(place, format)
     logged = last_changes(files.read_whole(fileset.paths[AUDIT]).splitlines())
     there = fileset.identities(fileset.read)
