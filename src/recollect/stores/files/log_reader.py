@@ -20,8 +20,8 @@ from recollect.stores.files.metrics import CORRUPTION
 from recollect.stores.files.replay import PENDING, Replay, Row
 from recollect.stores.files.snapshots import METADATA
 from recollect.stores.port import Damage, Place
-from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.touches import Touches
+from recollect.stores.transactions import StaleFileError
 from recollect.values.errors import ConcurrencyError, SchemaError, StoreError
 from recollect.values.record import SCHEMA_VERSION, Record
 
@@ -69,7 +69,7 @@ class LogReader(IndexTables):
         if there == self._seen:
             return
         if all(which == MISSING for which in there.values()) and not self.current():
-            raise MovedError
+            raise StaleFileError
         if not self._is_current(there, self.files_read()) or not self._is_as_checked():
             self._seen = {}
             self._refresh()
@@ -79,7 +79,7 @@ class LogReader(IndexTables):
         try:
             super().begin(seconds=self.patience if is_empty else 0.0)
             super().end(None)
-        except MovedError:
+        except StaleFileError:
             raise
         except ConcurrencyError:
             if is_empty:
@@ -89,7 +89,7 @@ class LogReader(IndexTables):
             if self.in_memory or not _is_of_disk(error):
                 raise
             self._refuse(error)
-            raise MovedError from error
+            raise StaleFileError from error
 
     def _refuse(self, error: Exception) -> None:
         """The disk does not take the index: from now on this process has one in memory."""
@@ -194,7 +194,7 @@ class LogReader(IndexTables):
         file = AppendOnly(self.log.fileset.paths[name])
         try:
             if not file.open() or file.inode != which.inode:
-                raise MovedError(f"{file.path} was replaced while it was read")
+                raise StaleFileError(f"{file.path} was replaced while it was read")
             return file.read(start, end)
         finally:
             file.close()

@@ -1,4 +1,4 @@
-"""Writing the files of one place anew, without what was deleted or replaced."""
+"""Transaction the files of one place anew, without what was deleted or replaced."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ from recollect.stores.files.staging import Staging
 from recollect.stores.paths import TRASH, empty_trash, there
 from recollect.stores.port import Before, Damage, Place
 from recollect.stores.shelves import Thing
-from recollect.stores.sqlite.opening import MovedError, create, moves
+from recollect.stores.sqlite.opening import create, moves
 from recollect.stores.sqlite.place_file import SOON
 from recollect.stores.sqlite.places import SqlitePlaces
-from recollect.stores.sqlite.transaction import Writing
 from recollect.stores.touches import Touches
+from recollect.stores.transactions import StaleFileError, Transaction
 from recollect.stores.write_timer import timer
 from recollect.values.errors import ConcurrencyError, CorruptionError, RecollectError, SchemaError, StoreError
 from recollect.values.record import Record, new_id, utc_now
@@ -126,7 +126,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
             try:
                 create(path)
                 return PlaceIndex(path, place, touches, log, in_memory=False)
-            except MovedError:
+            except StaleFileError:
                 continue
             except (CorruptionError, SchemaError):  # it can be made anew at any time
                 _remove_index(path)
@@ -154,11 +154,11 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         super().starting()
         self._layout.starting()
 
-    def turn(self, place: Place, operation: str, seconds: float | None = None) -> Writing[PlaceIndex]:
+    def turn(self, place: Place, operation: str, seconds: float | None = None) -> Transaction[PlaceIndex]:
         """A transaction under another name in the lock's note."""
         if place not in self.inside():
             self.log(place).operation = operation
-        return Writing(self, (place,), 1, seconds=seconds)
+        return Transaction(self, (place,), 1, seconds=seconds)
 
     # Memories
 

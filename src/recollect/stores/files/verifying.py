@@ -11,7 +11,6 @@ from recollect.stores.files.formats import Format
 from recollect.stores.files.replay import Replay
 from recollect.stores.port import Damage, Place
 
-
 _TRIES = 20
 
 

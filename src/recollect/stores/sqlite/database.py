@@ -20,7 +20,6 @@ from recollect.stores.sqlite.opening import (
     APPLICATION_ID,
     BUSY_SECONDS,
     SCHEMA,
-    MovedError,
     connect,
     connect_in_memory,
     identity,
@@ -31,6 +30,7 @@ from recollect.stores.sqlite.opening import (
     translate,
 )
 from recollect.stores.sqlite.turns import Alone
+from recollect.stores.transactions import StaleFileError
 from recollect.values.errors import (
     ConcurrencyError,
     CorruptionError,
@@ -90,11 +90,11 @@ class Database:
         except BaseException:
             self.dispose(first)
             if not self.current():
-                raise MovedError from None
+                raise StaleFileError from None
             raise
         if not self.current():
             self.dispose(first)
-            raise MovedError
+            raise StaleFileError
         # A database in memory is gone with its last connection.
         self._anchor = self.connect() if in_memory else None
         self._idle.append(first)
@@ -194,7 +194,7 @@ class Database:
                 for pragma in pragmas if self.writable else ():
                     connection.execute(f"PRAGMA {pragma}")
             if not self.current():
-                raise MovedError
+                raise StaleFileError
         except BaseException:
             self.dispose(coming if connection is None else connection)
             raise
@@ -253,20 +253,20 @@ class Database:
         except (apsw.Error, UnicodeDecodeError) as error:
             raise self.problem(error) from error
 
-    def _moved(self) -> MovedError:
-        return MovedError(f"{self.path} was closed by another thread")
+    def _moved(self) -> StaleFileError:
+        return StaleFileError(f"{self.path} was closed by another thread")
 
     def problem(self, error: Exception) -> RecollectError:
         """What an error of SQLite, or one in decoding a row, means to the caller."""
         if not isinstance(error, apsw.Error):
             return CorruptionError(f"{self.path} is damaged: a row cannot be read ({error}). {ADVICE}")
         if isinstance(error, apsw.ConnectionClosedError):
-            return MovedError(f"{self.path} was closed by another thread")
+            return StaleFileError(f"{self.path} was closed by another thread")
         # SQLite opens the log by its path, and only when it first reads: if the workspace was begun anew in between, it
         # is the log of another file.
         lost = isinstance(error, _TAKEN_AWAY) or "no such table" in str(error)
         if lost and (not self.current() or self._dropped()):
-            return MovedError()
+            return StaleFileError()
         return translate(error, self.path)
 
     def _dropped(self) -> bool:
@@ -290,10 +290,10 @@ class Database:
             finally:
                 other.close()
 
-    # Writing
+    # Transaction
 
     def begin(self, *, seconds: float = BUSY_SECONDS, durable: bool = True) -> None:
-        """Take the lock and open a transaction. Raises MovedError, without either, if the file is no longer the one.
+        """Take the lock and open a transaction. Raises StaleFileError, without either, if the file is no longer the one.
 
         It is a ConcurrencyError if anybody else writes for longer than so many seconds. What need not be `durable` may
         be lost in a power cut, but costs no flush of the disk.
@@ -332,7 +332,7 @@ class Database:
                 self._writer.set_busy_timeout(int(BUSY_SECONDS * 1000))
         # Whoever drops a workspace holds this same lock while it moves the folder away, so one look is enough.
         if not self.current():
-            raise MovedError
+            raise StaleFileError
         self.begun()
 
     _durable = True

@@ -19,6 +19,7 @@ from recollect.runtime import forking
 from recollect.stores.rows import UNREADABLE, text_key
 from recollect.stores.scope import Scope
 from recollect.stores.tables.memories import name_in, speaker_of
+from recollect.stores.transactions import StaleFileError
 from recollect.values.errors import (
     ConcurrencyError,
     ConflictError,
@@ -38,13 +39,6 @@ ADVICE = (
     "Other workspaces are not affected. Move the file away and import an export, "
     "or recover what is left with the sqlite3 command's .recover"
 )
-
-
-class MovedError(ConcurrencyError):
-    """The file that is open is no longer the one at its path: another process dropped the workspace."""
-
-    def __init__(self, problem: str = "the workspace was forgotten by another process just now") -> None:
-        super().__init__(f"{problem}; trying again is safe")
 
 
 def schema_of(connection: Any) -> int:
@@ -126,7 +120,7 @@ def create(path: str) -> None:
     except NotADirectoryError as error:
         raise StoreError(f"{path} cannot be created: something above it is a file, not a folder") from error
     except FileNotFoundError:
-        raise MovedError from None
+        raise StaleFileError from None
     except OSError as error:
         kind = {errno.EROFS: ReadOnlyError, errno.ENOSPC: DiskFullError, errno.EDQUOT: DiskFullError}
         raise kind.get(error.errno or 0, StoreError)(f"{path} cannot be created: {error.strerror}") from error
@@ -250,11 +244,11 @@ def connect(path: str, writable: bool, still: bool) -> Any:
         except apsw.Error as error:
             connection.close()
             if identity(path, False) != before:
-                raise MovedError from None
+                raise StaleFileError from None
             raise translate(error, path) from error
         if identity(path, False) != before:
             connection.close()
-            raise MovedError
+            raise StaleFileError
         return connection
 
 
@@ -280,7 +274,7 @@ def _connect(path: str, writable: bool, still: bool, before: tuple[int, ...] | N
         return connection
     except apsw.Error as error:
         if before is None or identity(path, False) != before:  # dropped, and perhaps begun anew, meanwhile
-            raise MovedError from None
+            raise StaleFileError from None
         raise translate(error, path) from error
 
 

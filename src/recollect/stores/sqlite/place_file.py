@@ -14,7 +14,6 @@ from recollect.stores.intents import Part
 from recollect.stores.port import Damage, Place
 from recollect.stores.rows import UNREADABLE, to_changes, to_record
 from recollect.stores.sqlite.database import Database
-from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.sqlite.rows import DIALECT, INSERT, UPDATE, indexed, to_row
 from recollect.stores.sqlite.turns import Settling
 from recollect.stores.tables.engine import Statement
@@ -27,6 +26,7 @@ from recollect.stores.tables.memories import (
     unprove_speakers,
 )
 from recollect.stores.touches import Touched, Touches
+from recollect.stores.transactions import StaleFileError
 from recollect.values.errors import CorruptionError, StoreError
 from recollect.values.record import Record, to_micros
 
@@ -178,7 +178,7 @@ class PlaceFile(Database):
         try:
             with Settling(self, seconds):
                 pass
-        except MovedError:
+        except StaleFileError:
             self.touches.take()
         except StoreError:
             self.touches.put_back({})  # not again at once
@@ -229,7 +229,7 @@ class PlaceFile(Database):
             except (CorruptionError, *UNREADABLE) as error:
                 found.append(Damage(f"{self.path}, row {seq}", str(error)))
         if found and not self.current():  # it may have been looked at beside the log of another file
-            raise MovedError
+            raise StaleFileError
         return found
 
 

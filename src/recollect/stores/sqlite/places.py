@@ -18,14 +18,14 @@ from recollect.stores.paths import open_files
 from recollect.stores.port import Place
 from recollect.stores.resident.cache import Copies
 from recollect.stores.scope import end_left
-from recollect.stores.sqlite.opening import ADVICE, BUSY_SECONDS, MovedError
+from recollect.stores.sqlite.opening import ADVICE, BUSY_SECONDS
 from recollect.stores.sqlite.place_file import SOON, PlaceFile
 from recollect.stores.sqlite.rows import DIALECT
-from recollect.stores.sqlite.transaction import Writing
 from recollect.stores.tables.engine import Rows, Statement, What
 from recollect.stores.tables.memories import MemoryTable
 from recollect.stores.tables.shelves import ShelfTable
 from recollect.stores.touches import Touches
+from recollect.stores.transactions import StaleFileError, ThreadState, Transaction
 from recollect.stores.write_timer import timer
 from recollect.values.errors import CorruptionError, StoreError
 from recollect.values.record import Record
@@ -73,7 +73,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         self._alive: weakref.WeakSet[H] = weakref.WeakSet()
         self._may_open = threading.Event()
         self._may_open.set()
-        self.thread = _Thread()
+        self.thread: ThreadState[H] = ThreadState()
         """What is open in each."""
 
     def after_fork(self) -> None:
@@ -97,7 +97,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         handle.close()
 
     def _recent(self, place: Place) -> H | None:
-        """As `_existing`, but without asking the file system each time. Reading may raise MovedError."""
+        """As `_existing`, but without asking the file system each time. Reading may raise StaleFileError."""
         if (handle := self._handles.get(place)) and handle.fresh() and not self.inside():
             return handle
         return self._existing(place)
@@ -149,7 +149,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
     def creating(self, place: Place) -> H:
         handle = self._recent(place)
         while handle is None:
-            with suppress(MovedError):  # dropped by another process between two of our steps
+            with suppress(StaleFileError):  # dropped by another process between two of our steps
                 self._create(place)
             handle = self._existing(place, new=True)
         return handle
@@ -162,7 +162,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
                 return nothing
             handle.refresh()
             return read(handle)
-        except MovedError:
+        except StaleFileError:
             pass
         for _ in range(_TRIES):
             try:
@@ -171,25 +171,25 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
                     return nothing
                 handle.refresh()
                 return read(handle)
-            except MovedError:
+            except StaleFileError:
                 continue
-        raise MovedError
+        raise StaleFileError
 
     # PlaceFile
 
-    def transaction(self, *places: Place) -> Writing[H]:
-        return Writing(self, places)
+    def transaction(self, *places: Place) -> Transaction[H]:
+        return Transaction(self, places)
 
     def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
-        with Writing(self, (place,), len(records)) as handle:
+        with Transaction(self, (place,), len(records)) as handle:
             return handle.put(records)
 
     def update(self, place: Place, records: Sequence[Record]) -> None:
-        with Writing(self, (place,)) as handle:
+        with Transaction(self, (place,)) as handle:
             handle.update(records)
 
     def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
-        with Writing(self, (place,)) as handle:
+        with Transaction(self, (place,)) as handle:
             handle.delete(ids, reason)
 
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
@@ -227,7 +227,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and self._existing(place):
-            with Writing(self, (place,), durable=False, seconds=SOON) as handle:
+            with Transaction(self, (place,), durable=False, seconds=SOON) as handle:
                 handle.embed(model, vectors)
 
     # What `stores/tables` are built on
@@ -237,8 +237,8 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
     def rows(self, place: Place, sql: str, values: Sequence[Any] = ()) -> Rows:
         return self._read(place, lambda handle: handle.rows(sql, values), [])
 
-    def writing(self, place: Place) -> Writing[H]:
-        return Writing(self, (place,), 1)
+    def writing(self, place: Place) -> Transaction[H]:
+        return Transaction(self, (place,), 1)
 
     def run(
         self,
@@ -295,12 +295,6 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
     def resume(self) -> None:
         self._may_open.set()
         self._lock.release()
-
-
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.places: dict[Place, Any] = {}
-        self.depth = 0
 
 
 _abandoned: list[object] = []

@@ -20,9 +20,9 @@ from recollect.stores.resident.snapshot import NEVER
 from recollect.stores.rows import UNREADABLE
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.stores.sqlite.match import match_entry, match_expression
-from recollect.stores.sqlite.opening import MovedError
 from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.tables.conditions import marks
+from recollect.stores.transactions import StaleFileError
 from recollect.text.query import TextQuery
 from recollect.text.terms import word_pattern
 from recollect.values.record import Address
@@ -86,7 +86,7 @@ class Resident:
             if inside:
                 self._connection = handle.writer
             elif self._closed:
-                raise MovedError
+                raise StaleFileError
             elif self._connection is None:
                 self._connection = handle.connect()
             try:

@@ -10,12 +10,12 @@ from pathlib import Path
 from recollect.stores.audit import GENESIS, Entry
 from recollect.stores.paths import TRASH, check_apart, empty_trash, folder_name, names_in, perhaps, there, unreadable
 from recollect.stores.port import NO_SETTINGS, Damage, Place, Settings
-from recollect.stores.sqlite.opening import MovedError, create, moves
+from recollect.stores.sqlite.opening import create, moves
 from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.sqlite.places import SqlitePlaces
-from recollect.stores.sqlite.transaction import Writing
 from recollect.stores.tables.audit import AuditTable
 from recollect.stores.touches import Touches
+from recollect.stores.transactions import StaleFileError, Transaction
 from recollect.values.errors import CorruptionError, StoreError
 from recollect.values.record import new_id
 
@@ -40,7 +40,7 @@ class SqliteStore(SqlitePlaces[PlaceFile], AuditTable):
     def _open(self, place: Place, new: bool) -> PlaceFile | None:
         path = self.path(place)
         while there(path) if new else _used(path):
-            with suppress(MovedError):  # dropped by another process, and perhaps begun anew
+            with suppress(StaleFileError):  # dropped by another process, and perhaps begun anew
                 return PlaceFile(path, place, self.touches.setdefault(place, Touches()))
         return None
 
@@ -55,7 +55,7 @@ class SqliteStore(SqlitePlaces[PlaceFile], AuditTable):
     def drop(self, place: Place) -> None:
         if place.workspace is None or not (self.inside().get(place) or _used(self.path(place))):
             return
-        with Writing(self, (place,)) as handle:
+        with Transaction(self, (place,)) as handle:
             folder = Path(handle.path).parent
             handle.dismiss()
             try:
