@@ -293,7 +293,7 @@ class Database:
     # Transaction
 
     def begin(self, *, seconds: float = BUSY_SECONDS, durable: bool = True) -> None:
-        """Take the lock and open a transaction. Raises StaleFileError, without either, if the file is no longer the one.
+        """Take the lock and open a transaction. StaleFileError, without either, if the file is no longer the one.
 
         It is a ConcurrencyError if anybody else writes for longer than so many seconds. What need not be `durable` may
         be lost in a power cut, but costs no flush of the disk.
