@@ -50,7 +50,9 @@ class FileSet:
         return {name: files.identity(self.paths[name]) for name in names}
 
     def exists(self) -> bool:
-        return any(map(there, self.paths.values()))
+        if there(self.main_path):
+            return True
+        return there(self.folder) and any(map(there, self.paths.values()))
 
     def size(self, *more: str) -> int:
         return sum(self.identity(name).size for name in (*self.paths, *more))

@@ -173,10 +173,12 @@ class PlaceIndex(LogReader):
     def release(self, depth: int, error: BaseException | None) -> None:
         if error is not None:
             self.staging.take_back(depth)
+            self.facts = None
         super().release(depth, error)
 
     def take_back(self, depth: int) -> None:
         super().take_back(depth)
+        self.facts = None
         if self.log.staging is not None:
             self.log.staging.take_back(depth)
 

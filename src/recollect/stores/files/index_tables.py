@@ -55,6 +55,8 @@ class IndexTables(PlaceFile):
 
     synchronous = "NORMAL"  # what a power cut takes away is taken in again from the log
     more_tables = Path(__file__).with_name("index.sql").read_text()
+    facts: dict[str, int] | None = None
+    """What a transaction knows of them; None before it has asked."""
 
     # What is known
 
@@ -109,11 +111,20 @@ class IndexTables(PlaceFile):
 
     def unburied(self) -> dict[str, int]:
         """Memories that are left out because the audit log says that they were deleted, and no tombstone does."""
+        if not self.fact("unburied"):
+            return {}
         return dict(self.rows("SELECT id, version FROM unburied"))
 
     def fact(self, name: str, usual: int = 0) -> int:
-        rows = self.rows("SELECT value FROM facts WHERE name = ?", (name,))
-        return rows[0][0] if rows else usual
+        """A number about the whole log. In a transaction it is read once."""
+        if not self.inside:
+            return self._read_facts().get(name, usual)
+        if self.facts is None:
+            self.facts = self._read_facts()
+        return self.facts.get(name, usual)
+
+    def _read_facts(self) -> dict[str, int]:
+        return dict(self.rows("SELECT name, value FROM facts"))
 
     @property
     def oldest_schema(self) -> int:
@@ -139,12 +150,15 @@ class IndexTables(PlaceFile):
 
     def clear(self) -> None:
         self.writer.execute(_CLEAR).fetchall()
+        self.facts = None
 
     def note_files(self, read: Mapping[str, FileRead]) -> None:
         self.writer.executemany(_FILE, [(name, *file.there, file.to, file.tail) for name, file in read.items()])
 
     def set_facts(self, **facts: int) -> None:
         self.writer.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", list(facts.items()))
+        if self.facts is not None:
+            self.facts |= facts
 
     def bury(self, tombs: Iterable[tuple[str, int]]) -> None:
         self.writer.executemany(_BURY, list(tombs))

@@ -39,7 +39,7 @@ class LogReader(IndexTables):
         self._seen: dict[str, Identity] = {}
         """The files as they were when the index was last known to be current."""
         self.read: dict[str, FileRead] = {}
-        """In a transaction: how far each file was taken in."""
+        """How far each file was taken in, as of the last transaction of this process."""
         self.seen_next: dict[str, Identity] | None = None
         """In a transaction: the files that the index is current with once it is committed."""
         self._told: set[tuple[str, int]] = set()
@@ -107,7 +107,10 @@ class LogReader(IndexTables):
 
     def take_in(self) -> None:
         """Whatever was added to the files, or all of them if they are not those that were read."""
-        self.read, there = self.files_read(), self.identities()
+        there = self.identities()
+        if {name: file.there for name, file in self.read.items()} == there:
+            return  # nobody has written since this process did, and what it knows of the files is true
+        self.read, self.facts = self.files_read(), None
         if self._is_current(there, self.read) and self._is_as_checked():
             return
         there, ends = self._complete_ends(there)
@@ -214,6 +217,7 @@ class LogReader(IndexTables):
         self.replayed(replay)
         if lost:
             self.writer.executemany("INSERT INTO unburied VALUES (?, ?)", lost)
+            self.set_facts(unburied=len(lost))
             problem = f"has lost its end: {len(lost):,} left out, which the audit log says were forgotten"
             self.add_damage({(TOMBSTONES, PENDING): Damage(TOMBSTONES, problem)})
 
@@ -277,7 +281,7 @@ class LogReader(IndexTables):
     def forget_files(self) -> None:
         """Have everything taken in anew from the files."""
         self.writer.execute("DELETE FROM log_files")
-        self._seen, self.seen_next = {}, None
+        self._seen, self.seen_next, self.read = {}, None, {}
 
     def rebuild(self) -> None:
         """Take everything in anew from the files."""
@@ -291,7 +295,7 @@ class LogReader(IndexTables):
             if known.record != row.record:
                 self.restate(known, row)
         self.put_lines(row for _, row in rows)
-        self.set_facts(lines=len(rows), oldest_schema=SCHEMA_VERSION)
+        self.set_facts(lines=len(rows), oldest_schema=SCHEMA_VERSION, unburied=0)
         self.read = {name: self._whole_file(name) for name in self.log.fileset.read}
         self._files_noted()
 
@@ -305,7 +309,7 @@ class LogReader(IndexTables):
         super().ended(kept)
         # Not before it is committed: what is cached of these files must be as they are.
         if not kept:
-            self._seen = {}
+            self._seen, self.read, self.facts = {}, {}, None
         elif self.seen_next is not None:
             self._seen = self.seen_next
         self.seen_next = None
