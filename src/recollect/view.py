@@ -437,9 +437,11 @@ class View(msgspec.Struct, frozen=True):
 
     def marks(self, ident: str) -> list[str]:
         """The marks of this view and of all that are wider: whoever sees more may undo what was done in less."""
+        if not self.bound & INSIDE:
+            return []
         parts = (self.address.account, self.address.channel, self.address.conversation)
         wider = {tuple(part if chosen else None for part, chosen in zip(parts, some, strict=True)) for some in _SUBSETS}
-        return sorted(_hashed((ident, *some)) for some in wider if any(some)) if self.bound & INSIDE else []
+        return sorted(_hashed((ident, *some)) for some in wider if any(some))
 
     def _actor(self) -> str | None:
         """The agent, unless its name looks like a credential: nothing can be removed from the audit log."""

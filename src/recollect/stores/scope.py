@@ -102,8 +102,10 @@ _thread = _Thread()
 def end_left() -> None:
     """End what a second interrupt has kept from ending: it may come in the very moment in which that is done."""
     entered = _thread.entered
-    while entered and entered[-1].left:
+    while entered:
         last = entered[-1]
+        if not last.left:
+            return
         del entered[-1]
         try:
             last.break_off()
