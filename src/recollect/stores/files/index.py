@@ -11,6 +11,7 @@ Who only brings the index up to date takes no lock of the log.
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -22,7 +23,7 @@ from recollect.stores.files.index_tables import FileRead
 from recollect.stores.files.lines import Change, Changed, Tombstone, Vector, line, named, without_reason
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.log import Log, Parts, tell
-from recollect.stores.files.log_reader import LAST_BYTES, LogReader
+from recollect.stores.files.log_reader import LogReader
 from recollect.stores.files.replay import FOREVER, Row, is_current
 from recollect.stores.files.rewriting import rewrite
 from recollect.stores.files.staging import Staging
@@ -223,6 +224,9 @@ class PlaceIndex(LogReader):
         if self._parts is None:
             self.prepare()
         parts = self._parts or {}
+        if staging.is_touches_only and not log.unsaved:
+            self._save_touches(parts)
+            return True
         is_saved = not parts or log.save(parts, self.sizes_read())
         self._written = {}  # the counted retrievals are as safe as the rest
         if not is_saved:
@@ -242,6 +246,18 @@ class PlaceIndex(LogReader):
             log.session.written(self)
         return is_saved
 
+    def _save_touches(self, parts: Parts) -> None:
+        """Counts of retrievals may be lost: what the disk refuses of them is not kept as if it was a write."""
+        if parts:
+            try:
+                self.log.appender.append(parts, self.sizes_read())
+            except OSError as error:
+                raise self.log.failure(error) from error
+            self._note_appended(parts)
+            if self.log.session is not None:
+                self.log.session.written(self)
+        self._written = {}
+
     def _note_appended(self, parts: Parts) -> None:
         """The index has what was appended. Where a line without its end stood before that, it is whole now."""
         appended = [name for name in parts if name in self.log.fileset.read]
@@ -251,7 +267,7 @@ class PlaceIndex(LogReader):
             self.take_in_tails(there, there)
             return
         for name in appended:
-            self.read[name] = FileRead(there[name], there[name].size, parts[name][-LAST_BYTES:])
+            self.read[name] = FileRead(there[name], there[name].size, zlib.crc32(parts[name], self.read[name].crc))
         self.note_files({name: self.read[name] for name in appended})
         self.seen_next = {name: read.there for name, read in self.read.items()}
         if main := parts.get(self.log.format.file):

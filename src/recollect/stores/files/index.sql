@@ -1,11 +1,13 @@
--- How far each file of the log was taken in: the file as it was then, and the last bytes that were read.
+-- How far each file of the log was taken in: the file as it was then, the CRC-32 of what was read, and whether a last
+-- line without its end was taken in besides.
 CREATE TABLE log_files (
     name    TEXT PRIMARY KEY,
     inode   INTEGER NOT NULL,
     size    INTEGER NOT NULL,
     changed INTEGER NOT NULL,
     read_to INTEGER NOT NULL,
-    tail    BLOB    NOT NULL
+    crc     INTEGER NOT NULL,
+    torn    INTEGER NOT NULL
 );
 
 -- What is known of the lines of each memory, beyond what the memory is.

@@ -26,7 +26,7 @@ _EACH = f"""SELECT l.version, l.vector_version, l.number, l.size, l.foreign_fiel
     {DIALECT.whole.removeprefix("SELECT ")} JOIN log_lines l USING (id)"""
 _LEAN = _EACH.replace(DIALECT.whole.removeprefix("SELECT "), DIALECT.lean.removeprefix("SELECT "))
 _PUT_LINE = "INSERT OR REPLACE INTO log_lines VALUES (?, ?, ?, ?, ?, ?)"
-_FILE = "INSERT OR REPLACE INTO log_files VALUES (?, ?, ?, ?, ?, ?)"
+_FILE = "INSERT OR REPLACE INTO log_files VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BURY = "INSERT INTO tombs VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET version = max(version, excluded.version)"
 _KEEP = " ON CONFLICT (shelf, key) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[2:])
 _DAMAGED = "INSERT OR REPLACE INTO damage VALUES (?, ?, ?, ?)"
@@ -43,11 +43,15 @@ _FIXED = [
 
 
 class FileRead(NamedTuple):
-    """How far a file of the log was taken in: the file as it was then, and the last bytes that were read."""
+    """How far a file of the log was taken in."""
 
     there: Identity
+    """The file as it was then."""
     to: int
-    tail: bytes
+    crc: int
+    """The CRC-32 of its bytes up to there."""
+    torn: bool = False
+    """Whether a last line without its end was taken in besides."""
 
 
 class IndexTables(PlaceFile):
@@ -61,8 +65,8 @@ class IndexTables(PlaceFile):
     # What is known
 
     def files_read(self) -> dict[str, FileRead]:
-        rows = self.rows("SELECT name, inode, size, changed, read_to, tail FROM log_files")
-        return {name: FileRead(Identity(*which), to, tail) for name, *which, to, tail in rows}
+        rows = self.rows("SELECT name, inode, size, changed, read_to, crc, torn FROM log_files")
+        return {name: FileRead(Identity(*which), to, crc, bool(torn)) for name, *which, to, crc, torn in rows}
 
     def known_row(self, ident: str) -> Row | None:
         rows = self.rows(f"{_EACH} WHERE m.id = ?", (ident,))
@@ -153,7 +157,9 @@ class IndexTables(PlaceFile):
         self.facts = None
 
     def note_files(self, read: Mapping[str, FileRead]) -> None:
-        self.writer.executemany(_FILE, [(name, *file.there, file.to, file.tail) for name, file in read.items()])
+        self.writer.executemany(
+            _FILE, [(name, *file.there, file.to, file.crc, file.torn) for name, file in read.items()]
+        )
 
     def set_facts(self, **facts: int) -> None:
         self.writer.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", list(facts.items()))

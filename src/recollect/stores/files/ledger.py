@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -256,6 +256,11 @@ class Ledger(FileStore):
         self._take_summary(index.log)
         self._write_indices()
         return freed
+
+    def scrub(self, place: Place, erased: Collection[str] = ()) -> int:
+        damaged = super().scrub(place, erased)
+        self._write_indices()
+        return damaged
 
     def drop(self, place: Place) -> None:
         known = there(self._ledger.path(place))

@@ -7,9 +7,14 @@ read before, because a person or another program has replaced or edited them, ar
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import zlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import apsw
 
 from recollect.stores.files import audit_file, files, snapshots
 from recollect.stores.files.files import MISSING, AppendOnly, Identity
@@ -22,11 +27,12 @@ from recollect.stores.files.snapshots import METADATA
 from recollect.stores.port import Damage, Place
 from recollect.stores.touches import Touches
 from recollect.stores.transactions import StaleFileError
-from recollect.values.errors import ConcurrencyError, SchemaError, StoreError
+from recollect.values.errors import ConcurrencyError, RecollectError, SchemaError, StoreError
 from recollect.values.record import SCHEMA_VERSION, Record
 
 _TRIES = 50
-LAST_BYTES = 64
+_DAMAGED = (apsw.CorruptError, apsw.NotADBError)
+_REFUSED = (apsw.IOError, apsw.FullError, apsw.CantOpenError, apsw.ReadOnlyError)
 _LINES_AT_ONCE = 5000
 
 
@@ -90,6 +96,20 @@ class LogReader(IndexTables):
                 raise
             self._refuse(error)
             raise StaleFileError from error
+
+    def problem(self, error: Exception) -> RecollectError:
+        """What is wrong with the index is no harm: it is made anew, or kept in memory where the disk refuses it."""
+        known = super().problem(error)
+        if self.in_memory or isinstance(known, StaleFileError):
+            return known
+        if isinstance(error, _DAMAGED):
+            tell(self.place, logging.ERROR, "index made anew", problem=str(known))
+            remove_index(self.path)
+            return StaleFileError(str(known))
+        if isinstance(error, _REFUSED):
+            self._refuse(known)
+            return StaleFileError(str(known))
+        return known
 
     def _refuse(self, error: Exception) -> None:
         """The disk does not take the index: from now on this process has one in memory."""
@@ -157,13 +177,13 @@ class LogReader(IndexTables):
 
         People and other programs replace files, shorten them, or write them anew in place.
         """
-        for name, (known, to, tail) in self.read.items():
+        for name, (known, to, crc, torn) in self.read.items():
             now = there[name]
-            if ends[name].size < to:
+            if now == known:
+                continue
+            if torn or ends[name].size < to or (known != MISSING and known.inode != now.inode):
                 return False
-            if known != MISSING and (known.inode != now.inode or (known.size == now.size and known != now)):
-                return False
-            if tail and files.read_part(self.log.fileset.paths[name], to - len(tail), to) != tail:
+            if to and (known.size == now.size or zlib.crc32(self._bytes(name, now, 0, to)) != crc):
                 return False
         return bool(self.read) and self._is_as_checked()
 
@@ -175,20 +195,20 @@ class LogReader(IndexTables):
         """Tombstones first: what they tell of need not be stored before."""
         replay = self._replay()
         for name in sorted(self.log.fileset.read, key=lambda name: name != TOMBSTONES):
-            _, start, tail = self.read.get(name, FileRead(MISSING, 0, b""))
+            _, start, crc, torn = self.read.get(name, FileRead(MISSING, 0, 0))
             to = start
             if ends[name].size > start:
                 data = self._bytes(name, there[name], start, ends[name].size)
                 for number, each in enumerate(files.lines(data, start), 1):
                     replay.read(name, each)
-                    to = each.end if each.whole else to
+                    to, torn = (each.end, False) if each.whole else (to, True)
                     if number % _LINES_AT_ONCE == 0:
                         self.replayed(replay)
                         replay = self._replay()
-                tail = data[: to - start][-LAST_BYTES:] if to > start else tail
+                crc = zlib.crc32(data[: to - start], crc)
             # What is not complete yet must be looked at again, even if no byte is added to it.
             known = there[name] if ends[name] == there[name] else Identity(there[name].inode, -1)
-            self.read[name] = FileRead(known, to, tail)
+            self.read[name] = FileRead(known, to, crc, torn)
         self.replayed(replay)
         self._files_noted()
 
@@ -301,9 +321,7 @@ class LogReader(IndexTables):
 
     def _whole_file(self, name: str) -> FileRead:
         there = self.log.fileset.identity(name)
-        size = max(there.size, 0)
-        tail = files.read_part(self.log.fileset.paths[name], max(0, size - LAST_BYTES), size)
-        return FileRead(there, size, tail)
+        return FileRead(there, max(there.size, 0), zlib.crc32(files.read_whole(self.log.fileset.paths[name])))
 
     def ended(self, kept: bool) -> None:
         super().ended(kept)
@@ -318,3 +336,10 @@ class LogReader(IndexTables):
 def _is_of_disk(error: StoreError) -> bool:
     """Whether it is the disk that refuses, and not what is in the files."""
     return not isinstance(error, SchemaError)
+
+
+def remove_index(path: str) -> None:
+    """With what SQLite has beside it. Whoever has it open notices, and makes another."""
+    for end in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            os.unlink(path + end)

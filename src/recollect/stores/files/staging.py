@@ -36,6 +36,10 @@ class Staging:
             count, self.dropped_undo = self._marks.pop(depth)
             del self._lines[count:]
 
+    @property
+    def is_touches_only(self) -> bool:
+        return len(self._lines) == self.touch_lines and not self.dropped_undo
+
     def drop_touches(self) -> None:
         del self._lines[: self.touch_lines]
         self.touch_lines = 0

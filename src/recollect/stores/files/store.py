@@ -16,6 +16,7 @@ from recollect.stores.files.fileset import AUDIT, INDEX_FILE, SHELVES, VECTORS
 from recollect.stores.files.index import PlaceIndex
 from recollect.stores.files.lines import Shelved, line
 from recollect.stores.files.log import Log, tell
+from recollect.stores.files.log_reader import remove_index
 from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
 from recollect.stores.files.staging import Staging
@@ -28,7 +29,14 @@ from recollect.stores.sqlite.places import SqlitePlaces
 from recollect.stores.touches import Touches
 from recollect.stores.transactions import StaleFileError, Transaction
 from recollect.stores.write_timer import timer
-from recollect.values.errors import ConcurrencyError, CorruptionError, RecollectError, SchemaError, StoreError
+from recollect.values.errors import (
+    ConcurrencyError,
+    CorruptionError,
+    ReadOnlyError,
+    RecollectError,
+    SchemaError,
+    StoreError,
+)
 from recollect.values.record import Record, new_id, utc_now
 
 if TYPE_CHECKING:
@@ -129,7 +137,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
             except StaleFileError:
                 continue
             except (CorruptionError, SchemaError):  # it can be made anew at any time
-                _remove_index(path)
+                remove_index(path)
             except StoreError:
                 log.refuse_index()
         log.refuse_index()
@@ -336,6 +344,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         self._read(place, lambda index: index.purge_unsaved(), None)
         self._compact(place, erased)
         self._read(place, self._scrub_index, None)
+        self._settle(place, self.log(place).config.patience.timeout, durable=True)
         return aside.count(self.log(place).fileset)
 
     def _scrub_index(self, index: PlaceIndex) -> None:
@@ -343,6 +352,11 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         self.residents.drop(index)
         if not index.in_memory:
             index.checkpoint()
+            return
+        path = self.path(index.place)  # one that others made, or that this process could not write any more
+        remove_index(path)
+        if os.path.exists(path):
+            raise ReadOnlyError(f"{path} cannot be removed by this process, and may hold what was erased. Remove it")
 
     def compact(self, place: Place) -> int:
         freed = self._compact(place)
@@ -421,12 +435,6 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
 class _GoneError(StoreError):
     """What a transaction ends with where there is nothing left to write to."""
-
-
-def _remove_index(path: str) -> None:
-    for end in ("", "-wal", "-shm"):
-        with suppress(OSError):
-            os.unlink(path + end)
 
 
 def holds_something(*paths: str) -> bool:
