@@ -44,7 +44,7 @@ def test_an_entry_of_a_later_ledger_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ledger", "notebook"])
-@pytest.mark.parametrize("harm", ["gone", "later", "damaged", "not a database", "another's"])
+@pytest.mark.parametrize("harm", ["gone", "later", "earlier", "damaged", "not a database", "another's"])
 def test_an_index_that_is_none_of_ours_is_made_anew(kind: str, harm: str, tmp_path: Path) -> None:
     with Memory(f"{kind}:{tmp_path}", embedder="none") as memory:
         ids = [memory.remember(f"heron number {n}").id for n in range(40)]
@@ -54,6 +54,8 @@ def test_an_index_that_is_none_of_ours_is_made_anew(kind: str, harm: str, tmp_pa
         index.unlink()
     elif harm == "later":
         apsw.Connection(str(index)).execute("PRAGMA user_version = 99")
+    elif harm == "earlier":
+        apsw.Connection(str(index)).execute("ALTER TABLE log_files DROP COLUMN crc")
     elif harm == "damaged":
         data = bytearray(index.read_bytes())
         data[100:4000] = b"\xff" * 3900

@@ -102,7 +102,8 @@ class LogReader(IndexTables):
         known = super().problem(error)
         if self.in_memory or isinstance(known, StaleFileError):
             return known
-        if isinstance(error, _DAMAGED):
+        of_another_version = isinstance(error, apsw.SQLError) and "no such" in str(error)
+        if isinstance(error, _DAMAGED) or of_another_version:
             tell(self.place, logging.ERROR, "index made anew", problem=str(known))
             remove_index(self.path)
             return StaleFileError(str(known))
