@@ -29,7 +29,7 @@ def count(tables: Tables, where: Filter, by: Sequence[By]) -> dict[tuple[str, ..
     fields = [_GROUPS[field].replace("?", str(to_micros(where.now))) for field in by]
     grouped = f" GROUP BY {', '.join(str(number + 1) for number in range(len(fields)))}" if fields else ""
     columns = "".join(f"{field}, " for field in fields)
-    sql = rendered(dialect, f"SELECT {columns}count(*) FROM {{t}}memories m WHERE {{here}} AND {clause}{grouped}")
+    sql = rendered(dialect, f"SELECT {columns}count(*) FROM {{t}}memories m WHERE {{here_m}} AND {clause}{grouped}")
     counts: Counter[tuple[str, ...]] = Counter()
     for place in Place.seen_by(where):
         rows = tables.rows(place, sql, (*dialect.here_values(place), *values))

@@ -76,7 +76,16 @@ class Dialect(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def rendered(dialect: Dialect, template: str) -> str:
-    """A statement in the SQL of a store: `?` is a value, `{t}` stands before a table, `{here}` is the place."""
+    """A statement in the SQL of a store: `?` is a value, `{t}` stands before a table, `{here}` is the place.
+
+    `{here_m}` and `{here_o}` are the place of the rows of a table that is called `m` or `o`.
+    """
+    for name in ("m", "o"):
+        if f"{{here_{name}}}" in template:
+            here = dialect.here
+            for column in dialect.here_columns:
+                here = here.replace(f"{column} =", f"{name}.{column} =")
+            template = template.replace(f"{{here_{name}}}", here)
     keys = "".join(f"{column}, " for column in dialect.here_columns)
     sql = template.replace("{here}", dialect.here).replace("{here_columns}", keys)
     return sql.replace("{t}", dialect.prefix).replace("?", dialect.mark)

@@ -30,12 +30,12 @@ _LACKING = """SELECT id FROM (
     ) lacking ORDER BY seq DESC LIMIT ?"""
 # A name before a colon is a speaker's once a second turn of the conversation begins with it. Turns that not everyone
 # sees prove nothing to others: each address counts its own.
-_ANOTHER = """EXISTS (SELECT 1 FROM {t}memories o WHERE {here} AND o.conversation = m.conversation
+_ANOTHER = """EXISTS (SELECT 1 FROM {t}memories o WHERE {here_o} AND o.conversation = m.conversation
     AND o.named = m.named AND o.seq <> m.seq AND o.tier = m.tier AND o.account IS NOT DISTINCT FROM m.account
     AND o.channel IS NOT DISTINCT FROM m.channel AND o.agent IS NOT DISTINCT FROM m.agent)"""
-_PROVE = f"""UPDATE {{t}}memories AS m SET speaker = named WHERE {{here}} AND m.conversation = ? AND m.named = ?
+_PROVE = f"""UPDATE {{t}}memories AS m SET speaker = named WHERE {{here_m}} AND m.conversation = ? AND m.named = ?
     AND m.speaker <> m.named AND {_ANOTHER} RETURNING seq"""
-_UNPROVE = f"""UPDATE {{t}}memories AS m SET speaker = coalesce(role, '') WHERE {{here}} AND m.conversation = ?
+_UNPROVE = f"""UPDATE {{t}}memories AS m SET speaker = coalesce(role, '') WHERE {{here_m}} AND m.conversation = ?
     AND m.named = ? AND m.speaker = m.named AND NOT {_ANOTHER} RETURNING seq"""
 
 
@@ -70,7 +70,7 @@ class MemoryTable:
         rows: Rows = []
         for start in range(0, len(values), dialect.most_values):
             some = values[start : start + dialect.most_values]
-            sql = f"{dialect.whole} WHERE {{here}} AND {dialect.among(column, some)}{end}"
+            sql = f"{dialect.whole} WHERE {{here_m}} AND {dialect.among(column, some)}{end}"
             rows += rows_in(self.tables, place, sql, dialect.among_values(some))
         return self.records(place, rows)
 
@@ -112,7 +112,7 @@ class MemoryTable:
 
 @cache
 def _get_one(dialect: Dialect) -> str:
-    return rendered(dialect, f"{dialect.whole} WHERE {{here}} AND m.id = ?")
+    return rendered(dialect, f"{dialect.whole} WHERE {{here_m}} AND m.id = ?")
 
 
 def prove_speakers(dialect: Dialect, place: Place, records: Sequence[Record]) -> list[Statement]:

@@ -81,7 +81,7 @@ def _scan(tables: Tables, place: Place, asked: Scan, edge: Edge | None) -> Itera
     columns = (dialect.whole if asked.whole else dialect.lean).removeprefix("SELECT ")
     sql = rendered(
         dialect,
-        f"SELECT {key}, {columns} WHERE {{here}} AND ({key}) {beyond} ({marks(fields)}) AND {clause} "
+        f"SELECT {key}, {columns} WHERE {{here_m}} AND ({key}) {beyond} ({marks(fields)}) AND {clause} "
         f"ORDER BY {ordered} LIMIT ?",
     )
     begin: Sequence[Any] = _begin(fields, asked.order, edge)
