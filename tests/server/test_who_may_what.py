@@ -18,7 +18,7 @@ from recollect import AccessError, ConflictError, Memory
 from recollect.memory import view_of
 from recollect.remote.operations import OPERATIONS, RANKS
 from recollect.server import router
-from recollect.server.access import vault
+from recollect.server.access import passwords, vault
 from recollect.server.access.caller import BusyError, UnknownCallerError
 from recollect.server.access.vault import Vault
 from recollect.server.asked import Asked
@@ -200,7 +200,7 @@ def test_another_process_that_revokes_is_heard_at_once(tmp_path: Path) -> None:
 def test_a_password_is_hashed_at_the_cost_that_argon2_advises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # of what makes other tests quick
     advised = argon2.profiles.RFC_9106_LOW_MEMORY
-    made = argon2.extract_parameters(vault.hashed("a long enough password"))
+    made = argon2.extract_parameters(passwords.hash_password("a long enough password"))
     assert (made.type, made.time_cost, made.memory_cost) == (argon2.Type.ID, advised.time_cost, advised.memory_cost)
 
 

@@ -364,10 +364,17 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         return freed
 
     def _shrink_index(self, index: PlaceIndex) -> None:
-        """Leave no trace in it of what is gone from the log, and give unused space back."""
-        self._scrub_index(index)
-        if not index.in_memory:
-            index.vacuum()
+        """Leave no trace in it of what is gone from the log, and give unused space back.
+
+        While another process reads older data that waits for the next time: the log is compacted, and that is what
+        counts.
+        """
+        try:
+            self._scrub_index(index)
+            if not index.in_memory:
+                index.vacuum()
+        except ConcurrencyError as error:
+            tell(index.place, logging.WARNING, "index not compacted yet", problem=str(error))
 
     def _compact(self, place: Place, erased: Collection[str] = ()) -> int:
         if not self.log(place).fileset.exists():
