@@ -38,7 +38,7 @@ from recollect.stores.touches import Touches
 from recollect.values.errors import ConcurrencyError, ConflictError, ReadOnlyError, StoreError
 from recollect.values.record import SCHEMA_VERSION, Record, from_micros, new_id, to_micros
 
-_TOUCHED = "SELECT access_count, accessed_at, created_at FROM memories WHERE id = ?"
+_SET_VERSION = "UPDATE log_lines SET version = ? WHERE id = ?"
 _TOUCH = "UPDATE memories SET access_count = ?, accessed_at = ? WHERE id = ?"
 
 
@@ -353,7 +353,7 @@ class PlaceIndex(LogReader):
             self._set_version(record.id, version)
 
     def _set_version(self, ident: str, version: int) -> None:
-        self.writer.execute("UPDATE log_lines SET version = ? WHERE id = ?", (version, ident))
+        self.writer.execute(_SET_VERSION, (version, ident))
 
     def embed(self, model: str | None, vectors: Mapping[str, bytes]) -> None:
         """Those that are gone are passed over."""
@@ -377,17 +377,18 @@ class PlaceIndex(LogReader):
     def _stage_touches(self) -> None:
         """Write those that were counted before along with what comes."""
         self._written, self._untouched = self.touches.take(), []
-        for ident, touched in self._written.items():
-            if (row := self.row(_TOUCHED, (ident,))) is None:
-                continue
-            count, accessed, created = row
-            at, before = max(from_micros(accessed), touched.at), self.own_version(ident)
-            version = self.version(ident) + 1
+        counts: list[tuple[int, int, str]] = []
+        versions: list[tuple[int, str]] = []
+        for ident, count, accessed, created, own, vector in self.counts(list(self._written)):
+            touched = self._written[ident]
+            at, version = max(from_micros(accessed), touched.at), max(own, vector, self.tomb(ident)) + 1
             changed = Changed(access_count=count + touched.times, accessed_at=at)
             self.staging.add(CHANGES, line(Change(ident, version, from_micros(created), changed)))
-            self.writer.execute(_TOUCH, (count + touched.times, to_micros(at), ident))
-            self._set_version(ident, version)
-            self._untouched.append((count, accessed, before, ident))
+            counts.append((count + touched.times, to_micros(at), ident))
+            versions.append((version, ident))
+            self._untouched.append((count, accessed, own, ident))
+        self.writer.executemany(_TOUCH, counts)
+        self.writer.executemany(_SET_VERSION, versions)
         self.staging.touch_lines = len(self._untouched)
 
     def unstage_touches(self) -> None:

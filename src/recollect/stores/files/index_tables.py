@@ -18,10 +18,14 @@ from recollect.stores.rows import UNREADABLE, to_record
 from recollect.stores.shelves import COLUMNS, Thing, from_row, to_row
 from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.sqlite.rows import DIALECT
+from recollect.stores.tables.conditions import marks
 from recollect.stores.tables.engine import insert
 from recollect.values.record import SCHEMA_VERSION, Record
 
 _WHOLE = f"{DIALECT.whole} WHERE m.id = ?"
+_SOME = f"{DIALECT.whole} WHERE m.id IN"
+_AT_ONCE = 400
+"""Ids in one statement."""
 _EACH = f"""SELECT l.version, l.vector_version, l.number, l.size, l.foreign_fields, m.seq,
     {DIALECT.whole.removeprefix("SELECT ")} JOIN log_lines l USING (id)"""
 _LEAN = _EACH.replace(DIALECT.whole.removeprefix("SELECT "), DIALECT.lean.removeprefix("SELECT "))
@@ -87,7 +91,10 @@ class IndexTables(PlaceFile):
 
     def load(self, ids: Sequence[str]) -> list[Record]:
         """Those that are there and can be read."""
-        rows = [row for ident in ids for row in self.rows(_WHOLE, (ident,))]
+        if len(ids) == 1:
+            rows = self.rows(_WHOLE, ids)
+        else:
+            rows = [row for some in _shares(ids) for row in self.rows(f"{_SOME} ({marks(some)})", some)]
         records: list[Record] = []
         for row in rows:
             try:
@@ -101,10 +108,11 @@ class IndexTables(PlaceFile):
         rows = self.rows("SELECT max(version, vector_version) FROM log_lines WHERE id = ?", (ident,))
         return max(rows[0][0] if rows else 0, self.tomb(ident))
 
-    def own_version(self, ident: str) -> int:
-        """Without that of its vector."""
-        rows = self.rows("SELECT version FROM log_lines WHERE id = ?", (ident,))
-        return rows[0][0] if rows else 0
+    def counts(self, ids: Sequence[str]) -> list[tuple[str, int, int, int, int, int]]:
+        """Of those that are there: the id, how often and when last retrieved, when created, and both versions."""
+        sql = """SELECT m.id, access_count, accessed_at, created_at, version, vector_version
+            FROM memories m JOIN log_lines USING (id) WHERE m.id IN"""
+        return [row for some in _shares(ids) for row in self.rows(f"{sql} ({marks(some)})", some)]  # pyright: ignore
 
     def tomb(self, ident: str) -> int:
         rows = self.rows("SELECT version FROM tombs WHERE id = ?", (ident,))
@@ -224,6 +232,10 @@ class IndexTables(PlaceFile):
         else:
             self.writer.execute("DELETE FROM embeddings WHERE seq = ?", (row.seq,))
             self.writer.execute(_UNEMBED, (row.seq,))
+
+
+def _shares(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE))
 
 
 def _json(fields: dict[str, Any] | None) -> str | None:

@@ -17,6 +17,7 @@ from recollect.stores.port import Place
 from recollect.stores.resident.columns import Batch, Columns, Vectors, joined
 from recollect.stores.resident.shortlist import resident_shortlist
 from recollect.stores.resident.snapshot import NEVER
+from recollect.stores.resident.vocabulary import Vocabulary, is_of_letters
 from recollect.stores.rows import UNREADABLE
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.stores.sqlite.match import match_entry, match_expression
@@ -54,6 +55,7 @@ class Resident:
 
     def _forget(self) -> None:
         self._columns = Columns()
+        self._vocabulary = Vocabulary()
         self._rev = 0
         self._version: int | None = None
 
@@ -124,18 +126,31 @@ class Resident:
             self._forget()
         columns, rev = self._columns, rev or 0
         changed: list[int] = []
-        if columns.size:
+        if not columns.size:
+            self._vocabulary = Vocabulary()
+        else:
             rows = self._rows(
                 "SELECT DISTINCT seq FROM changed WHERE rev > ? AND seq <= ?", (self._rev, columns.last_key)
             )
             changed = sorted(seq for (seq,) in rows)
             self._restate(changed)
+            if changed and self._vocabulary.last_key:
+                self._check_vocabulary(changed)
         self._rev, last = rev, columns.last_key
         while block := self._rows(_NEW, (columns.last_key, _BLOCK)):
             self._take_in(columns.extend, block)
         if columns.vectors is not None:
             self._reload_vectors(columns.vectors, [seq for seq in changed if seq <= last])
             self._load_vectors(columns.vectors, last)
+
+    def _check_vocabulary(self, changed: Sequence[int]) -> None:
+        """A number may belong to another text by now: then all are read anew when they are needed."""
+        for some in _shares(changed):
+            sql = f"SELECT seq FROM memories WHERE seq IN ({marks(some)}) AND seq <= ?"
+            stored = {seq for (seq,) in self._rows(sql, (*some, self._vocabulary.last_key))}
+            if stored:
+                self._vocabulary = Vocabulary()
+                return
 
     def _restate(self, changed: Sequence[int]) -> None:
         columns = self._columns
@@ -201,6 +216,8 @@ class Resident:
     def _required(self, query: TextQuery) -> NDArray[np.int64] | None:
         if not query.phrases and not query.patterns:
             return None
+        if query.patterns and all(map(is_of_letters, query.patterns)):
+            return self._with_words(query)
         clause = "".join(" AND word_like(?, m.text)" for _ in query.patterns)
         patterns = [word_pattern(pattern) for pattern in query.patterns]
         match = match_expression(TextQuery(phrases=query.phrases, patterns=query.patterns))
@@ -213,6 +230,17 @@ class Resident:
         else:
             rows = []
         return np.fromiter((seq for (seq,) in rows), np.int64, len(rows))
+
+    def _with_words(self, query: TextQuery) -> NDArray[np.int64]:
+        """By the words of all texts, which are read once."""
+        vocabulary = self._vocabulary
+        vocabulary.add(self._rows("SELECT seq, text FROM memories WHERE seq > ? ORDER BY seq", (vocabulary.last_key,)))
+        keys = vocabulary.with_all(query.patterns)
+        if query.phrases and (match := match_expression(TextQuery(phrases=query.phrases))):
+            keys &= {
+                key for (key,) in self._rows("SELECT rowid FROM memories_text WHERE memories_text MATCH ?", (match,))
+            }
+        return np.array(sorted(keys), np.int64)
 
 
 def _tags(text: str | None) -> tuple[str, ...]:
