@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from recollect.stores.shortlist import Ask, Shortlist
 
 _TRIES = 3
+_MOST_TOUCHES = 100_000
+"""Retrievals that are counted before they are written ahead of their time: a query may return thousands of entries."""
 
 
 class Layout(Protocol):
@@ -124,7 +126,8 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         if not new and not log.fileset.exists():
             return None
         self._layout.check_format(place)
-        touches = self.touches.setdefault(place, Touches(seconds=log.config.performance.batch_write_interval_ms / 1000))
+        seconds = log.config.performance.batch_write_interval_ms / 1000
+        touches = self.touches.setdefault(place, Touches(_MOST_TOUCHES, seconds))
         path = log.fileset.path(INDEX_FILE)
         if not os.access(log.fileset.folder, os.W_OK):
             log.refuse_index(forever=True)
