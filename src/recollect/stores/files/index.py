@@ -234,6 +234,8 @@ class PlaceIndex(LogReader):
             log.refuse_index(forever=True)
         elif parts:
             log.wrote = True
+            if logged := staging.lines(AUDIT):
+                self.set_facts(entries=audit_file.last_of(logged[-1])[0])
             self._note_appended(parts)
         if staging.dropped_undo:
             log.drop_unsaved_undo(staging.dropped_undo)

@@ -97,6 +97,10 @@ class LogReader(IndexTables):
             self._refuse(error)
             raise StaleFileError from error
 
+    def entries_shown(self, written: int) -> int:
+        """How many audit entries tell of what the index shows. The log has those of a writer before the index does."""
+        return written if self.identities() == self._seen else min(written, self.fact("entries", written))
+
     def problem(self, error: Exception) -> RecollectError:
         """What is wrong with the index is no harm: it is made anew, or kept in memory where the disk refuses it."""
         known = super().problem(error)

@@ -289,7 +289,10 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         return index.mine() if index is not None else None
 
     def written(self, place: Place) -> int:
-        return self._log_read(place).last_entry(self._staged(place))[0]
+        written = self._log_read(place).last_entry(self._staged(place))[0]
+        if place in self.inside():
+            return written
+        return self._read(place, lambda index: index.entries_shown(written), written)
 
     def before(self, place: Place, seq: int) -> Before | None:
         return self._log_read(place).before(self._staged(place), seq)
