@@ -23,6 +23,7 @@ from recollect.stores.integrity import CHANGED, intact, is_intact, readable
 from recollect.stores.port import KNOWLEDGE, NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
 from recollect.stores.sessions import SessionStore
 from recollect.stores.shelves import Thing
+from recollect.stores.undo import Undo
 from recollect.text.times import point
 from recollect.values import validation
 from recollect.values.bodies import CHANNELS, CONVERSATIONS
@@ -387,7 +388,7 @@ class View(msgspec.Struct, frozen=True):
             self.store.keep(place, thing)
             details["text"] = text.hash
         entry = Entry(0, ident, self.now(), action, message, (self.acting or self)._actor(), details)
-        entry = self.store.append(place, entry, before, things)
+        entry = self.store.append(place, entry, Undo.of(before, details.get("deleted", ()), things))
         if entry.seq % _UNDO_EVERY == 0:
             self.drop_expired_undo(place)
         return entry
@@ -404,7 +405,7 @@ class View(msgspec.Struct, frozen=True):
     def drop_expired_undo(self, place: Place) -> int:
         """Called in a transaction. Returns of how many changes."""
         expired = self.expired_undo(place)
-        return self.store.forget_before(place, seqs=expired) if expired else 0
+        return self.store.purge(place, seqs=expired) if expired else 0
 
     def forget_texts(self, place: Place, ids: Set[str]) -> None:
         """Remove the words beside entries of the audit log that name these memories. Called in a transaction."""

@@ -21,6 +21,7 @@ from recollect.stores.copying import copy as copying
 from recollect.stores.copying import following
 from recollect.stores.port import Administered, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.stores.undo import Undo
 from recollect.values.record import EPOCH, Address
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -85,7 +86,7 @@ def _fill_shelves(store: Store) -> None:
     store.keep(place, Thing("pages", "a", {}))
     store.keep(Place("default", " engine"), Thing("notes", "own", {"of": "the engine"}))
     entry = Entry(0, "e-1", NOW, "test", "changed things 北京", None, {"n": [1, 2.5, None, {"": ""}]})
-    store.append(place, entry, things=[Thing("notes", "a", {"was": 1}, version=3), Thing("notes", "new", {})])
+    store.append(place, entry, Undo(things=[Thing("notes", "a", {"was": 1}, version=3), Thing("notes", "new", {})]))
 
 
 def dump(location: str, *, renamed: bool = False) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def _held(store: Store, place: Place, renamed: bool) -> Any:
     records = list(store.scan(where))
     entries = list(store.entries(place))
     assert check(entries, store.written(place)) == []
-    undo = [None if renamed else store.before(place, entry.seq) for entry in entries]
+    undo = [None if renamed else store.undo_of(place, entry.seq) for entry in entries]
     if renamed:
         at = {record.id: f"number {number}" for number, record in enumerate(records)}
         records = [

@@ -92,7 +92,7 @@ def fill(memory: Memory, kind: str) -> None:
 
 def look(memory: Memory, kind: str) -> dict[str, Any]:
     """All of it, as the public calls give it, in plain values."""
-    sessions = memory.sessions.list() if kind == "ledger" else []
+    sessions = sorted(memory.sessions.list(), key=lambda one: one.session_id) if kind == "ledger" else []
     owner = {name: memory.at(workspace=name) for name in _PLACES}
     found = {
         "memories": {name: _all(view) for name, view in owner.items()},
@@ -158,7 +158,10 @@ def names() -> list[str]:
 
 
 def expected(name: str, kind: str) -> dict[str, Any]:
-    return json.loads(gzip.decompress((FOLDER / name / f"{kind}.json.gz").read_bytes()))
+    state = json.loads(gzip.decompress((FOLDER / name / f"{kind}.json.gz").read_bytes()))
+    # In earlier fixtures the session that was used last comes first, which is the one whose files were written last.
+    by_id = sorted(zip(state["sessions"], state["entries"], strict=True), key=lambda pair: pair[0])
+    return state | {"sessions": [ident for ident, _ in by_id], "entries": [entries for _, entries in by_id]}
 
 
 def unpack(name: str, kind: str, folder: Path) -> None:

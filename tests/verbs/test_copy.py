@@ -32,6 +32,7 @@ from recollect.stores.copying import following
 from recollect.stores.copying.copy import CLAIMS, Copied, Plan, copy, plan
 from recollect.stores.port import Place, Store
 from recollect.stores.shelves import Thing
+from recollect.stores.undo import NO_UNDO, Undo
 
 HERE = Place("default", "default")
 EVERY = pytest.mark.parametrize("store", STORES)
@@ -704,11 +705,11 @@ def test_a_target_that_loses_something_is_found_out(tmp_path: Path, full: Callab
         parts[0].keep = lambda place, thing, expect=None, exact=False: parts[2](place, thing, expect=expect)
 
     def no_undo(parts: Any) -> None:
-        parts[0].append = lambda place, entry, before=(), things=(): parts[3](place, entry)
+        parts[0].append = lambda place, entry, undo=NO_UNDO: parts[3](place, entry)
 
     def words(parts: Any) -> None:
-        def append(place: Place, entry: Entry, before: Any = (), things: Any = ()) -> Entry:
-            return parts[3](place, replace(entry, message="shorter"), before, things)
+        def append(place: Place, entry: Entry, undo: Undo = NO_UNDO) -> Entry:
+            return parts[3](place, replace(entry, message="shorter"), undo)
 
         parts[0].append = append
 
@@ -752,7 +753,7 @@ def test_the_checksums_are_of_all_that_is_there(tmp_path: Path) -> None:
             store.put(HERE, [replace(record, importance=0.6 if change == "memory" else 0.5)])
             store.keep(HERE, Thing("notes", "a", {"n": change == "thing"}))
             entry = Entry(0, "e", NOW, "test", str(change == "entry"), None, {})
-            store.append(HERE, entry, [replace(record, importance=0.1 if change == "undo" else 0.2)])
+            store.append(HERE, entry, Undo.of([replace(record, importance=0.1 if change == "undo" else 0.2)], ()))
         (place,) = copied(source, f"sqlite:{tmp_path}/copy{number}", lossy=True).places
         sums.add(place.checksum)
     assert len(sums) == 5
@@ -791,7 +792,8 @@ def test_logs_and_shelves_of_many_pages_are_copied(tmp_path: Path, store: str) -
     source, target = f"sqlite:{tmp_path}/full", located(store, tmp_path / "copy")
     with closing(open_store(source)) as one, one.transaction(HERE):
         for number in range(1300):
-            one.append(HERE, Entry(0, f"e{number}", NOW, "test", f"{number}", None, {}), things=[Thing("a", "b", {})])
+            undo = Undo(things=[Thing("a", "b", {})])
+            one.append(HERE, Entry(0, f"e{number}", NOW, "test", f"{number}", None, {}), undo)
             one.keep(HERE, Thing(f"shelf {number % 3}", f"{number // 2}", {"n": number}))
     copied(source, target)
     assert dump(target) == dump(source)

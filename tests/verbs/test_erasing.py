@@ -203,7 +203,7 @@ def test_what_was_forgotten_and_can_no_longer_be_undone_is_erased_by_its_id(memo
     ident = memory.remember(f"a {WORD} bush").id
     memory.forget(ident)
     store, place = memory._view.store, memory._view.place
-    store.forget_before(place)
+    store.purge(place, seqs=None)
     receipt = memory.forget(ident, erase=True)
     assert is_erased(receipt, location)
     assert traces(location, WORD.encode()) == []

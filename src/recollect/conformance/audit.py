@@ -7,14 +7,16 @@ from contextlib import closing
 from datetime import datetime
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from recollect.conformance.keeping import FULL
 from recollect.conformance.samples import NOW, PLACE, SECOND, SHARED, TICK, failing, keep, sample, update
 from recollect.stores.audit import Entry, check
-from recollect.stores.port import Before, Place, Store
+from recollect.stores.port import Place, Store
 from recollect.stores.shelves import Thing
-from recollect.values.record import new_id
+from recollect.stores.undo import NO_UNDO, OldValues, Undo
+from recollect.values.record import new_id, pack
 
 
 def entry(message: str = "did something", *, at: datetime = NOW, actor: str | None = "atlas", **meta: Any) -> Entry:
@@ -116,81 +118,116 @@ class AuditClaims:
         nowhere = Place("nobody", "nowhere")
         assert list(store.entries(nowhere)) == []
         assert store.written(nowhere) == 0
-        assert store.before(nowhere, 1) is None
-        assert store.forget_before(nowhere) == 0
+        assert store.undo_of(nowhere, 1) is None
+        assert store.purge(nowhere, seqs=None) == store.purge(nowhere, ids=["a"]) == 0
         assert store.places("nobody") == []
 
-    def test_before_gives_the_records_as_they_were(self, store: Store) -> None:
-        records = keep(store, sample("ship it", **FULL), sample({"json": [1, 2.5]}), sample("NUL \x00", tier="account"))
-        sealed = store.append(PLACE, entry("about to change"), before=records)
-        update(store, replace(records[0], importance=0.0))
-        assert store.before(PLACE, sealed.seq) == Before(records, [])
+    def test_undo_data_holds_the_old_values_of_what_changed_and_no_content(self, store: Store) -> None:
+        records = keep(store, sample("ship it", **FULL), sample({"json": [1, 2.5]}), sample("NUL \x00"))
+        sealed = store.append(PLACE, entry("about to change"), Undo.of(records, ()))
+        changed = [replace(record, importance=0.0, tags=("new",), archived_at=NOW) for record in records]
+        update(store, *changed)
+        undo = store.undo_of(PLACE, sealed.seq) or NO_UNDO
+        assert undo == Undo([], [OldValues.of(record) for record in records], [])
+        assert [values.fields.onto(record) for values, record in zip(undo.changed, changed, strict=True)] == records
+        assert all(values.fields.content is UNSET for values in undo.changed)
 
-    def test_before_gives_the_things_as_they_were(self, store: Store, reopen: Callable[[], Store]) -> None:
+    def test_undo_data_holds_what_was_deleted_whole(self, store: Store, reopen: Callable[[], Store]) -> None:
+        vector = {"embedding": pack([0.25, -1.0]), "embedding_model": "m"}
+        records = keep(store, sample("ship it", **FULL), sample({"json": [1, 2.5]}), sample("NUL \x00", **vector))
+        with store.transaction(PLACE):
+            store.delete(PLACE, [record.id for record in records])
+            sealed = store.append(PLACE, entry("deleted"), Undo.of(records, [record.id for record in records]))
+        store.close()
+        with closing(reopen()) as other:
+            assert other.undo_of(PLACE, sealed.seq) == Undo(records, [], [])
+            assert other.put(PLACE, records) == records
+            assert other.get(PLACE, [records[2].id])[0].embedding == vector["embedding"]
+
+    def test_undo_data_holds_documents_as_they_were(self, store: Store, reopen: Callable[[], Store]) -> None:
         thing = store.keep(PLACE, Thing("steps", "s-1", {"done": False}, parent="w-1"))
         absent = Thing("steps", "s-2", {})
         records = keep(store, sample("beside them"))
-        things = store.append(PLACE, entry("about to change"), things=[thing, absent])
-        both = store.append(PLACE, entry("about to change more"), before=records, things=[thing])
+        things = store.append(PLACE, entry("about to change"), Undo(things=[thing, absent]))
+        both = store.append(PLACE, entry("about to change more"), Undo.of(records, (), [thing]))
         store.keep(PLACE, replace(thing, body={"done": True}))
         store.close()
         with closing(reopen()) as other:
-            assert other.before(PLACE, things.seq) == Before([], [thing, absent])
-            assert other.before(PLACE, both.seq) == Before(records, [thing])
-            assert other.forget_before(PLACE) == 2
-            assert other.before(PLACE, things.seq) is None
+            assert other.undo_of(PLACE, things.seq) == Undo([], [], [thing, absent])
+            assert other.undo_of(PLACE, both.seq) == Undo.of(records, (), [thing])
+            assert other.purge(PLACE, seqs=None) == 2
+            assert other.undo_of(PLACE, things.seq) is None
 
-    def test_before_is_none_where_nothing_was_kept(self, store: Store) -> None:
+    def test_many_deleted_at_once_come_back_in_their_order(self, store: Store) -> None:
+        records = keep(store, *(sample(f"number {n}") for n in range(130)))
+        things = [store.keep(PLACE, Thing("steps", f"s-{n}", {"n": n})) for n in range(3)]
+        sealed = store.append(PLACE, entry(), Undo(records, [], things))
+        assert store.undo_of(PLACE, sealed.seq) == Undo(records, [], things)
+        assert list(store.undos(PLACE)) == [(sealed.seq, Undo(records, [], things))]
+
+    def test_there_is_no_undo_data_where_nothing_was_replaced(self, store: Store) -> None:
         sealed = store.append(PLACE, entry())
-        assert store.before(PLACE, sealed.seq) is None
-        assert store.before(PLACE, sealed.seq + 1) is None
+        assert store.undo_of(PLACE, sealed.seq) is None
+        assert store.undo_of(PLACE, sealed.seq + 1) is None
 
-    def test_forget_before_drops_all_and_leaves_the_log(self, store: Store) -> None:
-        seqs = [store.append(PLACE, entry(f"{n}"), before=[sample()]).seq for n in range(3)]
-        assert store.forget_before(PLACE) == 3
-        assert [store.before(PLACE, seq) for seq in seqs] == [None] * 3
+    def test_purge_of_all_leaves_the_log(self, store: Store) -> None:
+        seqs = [store.append(PLACE, entry(f"{n}"), Undo([sample()])).seq for n in range(3)]
+        assert store.purge(PLACE) == 0
+        assert store.purge(PLACE, seqs=None) == 3
+        assert [store.undo_of(PLACE, seq) for seq in seqs] == [None] * 3
         assert len(list(store.entries(PLACE))) == 3
         assert check(store.entries(PLACE), store.written(PLACE)) == []
-        assert store.forget_before(PLACE) == 0
+        assert store.purge(PLACE, seqs=None) == 0
 
     def test_undo_sizes_name_every_entry_that_can_be_undone_the_oldest_first(self, store: Store) -> None:
         long = sample("heron " * 1000)
-        old = store.append(PLACE, entry(at=NOW - TICK), before=[sample()])
+        old = store.append(PLACE, entry(at=NOW - TICK), Undo([sample()]))
         store.append(PLACE, entry(at=NOW))
-        new = store.append(PLACE, entry(at=NOW), before=[long], things=[Thing("steps", "s-1", {"done": False})])
+        new = store.append(PLACE, entry(at=NOW), Undo([long], [], [Thing("steps", "s-1", {"done": False})]))
         sizes = store.undo_sizes(PLACE)
         assert [(size.seq, size.at) for size in sizes] == [(old.seq, NOW - TICK), (new.seq, NOW)]
         assert 0 < sizes[0].bytes < 6000 < sizes[1].bytes
-        store.forget_before(PLACE, seqs=[old.seq])
+        store.purge(PLACE, seqs=[old.seq])
         assert [size.seq for size in store.undo_sizes(PLACE)] == [new.seq]
         assert store.undo_sizes(Place("nobody", "nowhere")) == []
 
-    def test_forget_before_of_some_entries_leaves_the_others(self, store: Store) -> None:
-        erased, other = sample("erased"), sample("other")
-        groups = [erased], [other, erased], [other]
-        seqs = [store.append(PLACE, entry(), before=records).seq for records in groups]
-        assert list(store.undos(PLACE)) == [(seq, Before(group, [])) for seq, group in zip(seqs, groups, strict=True)]
-        assert store.forget_before(PLACE, seqs=seqs[:2]) == 2
-        assert [store.before(PLACE, seq) for seq in seqs] == [None, None, Before([other], [])]
+    def test_purge_of_some_entries_leaves_the_others(self, store: Store) -> None:
+        groups = [[sample("first")], [sample("second"), sample("third")], [sample("fourth")]]
+        seqs = [store.append(PLACE, entry(), Undo(records, [], [])).seq for records in groups]
+        assert list(store.undos(PLACE)) == [(seq, Undo(group, [], [])) for seq, group in zip(seqs, groups, strict=True)]
+        assert store.purge(PLACE, seqs=[*seqs[:2], 1000]) == 2
+        assert [store.undo_of(PLACE, seq) for seq in seqs] == [None, None, Undo(groups[2], [], [])]
         assert [seq for seq, _ in store.undos(PLACE)] == seqs[2:]
-        assert store.forget_before(PLACE, seqs=[]) == 0
+        assert store.purge(PLACE, seqs=[]) == 0
         assert list(store.undos(Place("nobody", "nowhere"))) == []
 
-    def test_forget_before_is_of_one_place_only(self, store: Store) -> None:
-        here, there = (store.append(place, entry(), before=[sample()]).seq for place in (PLACE, SHARED))
-        assert store.forget_before(PLACE) == 1
-        assert store.before(PLACE, here) is None
-        assert store.before(SHARED, there) is not None
+    def test_purge_by_ids_takes_every_entry_that_tells_of_them(self, store: Store) -> None:
+        erased, other = sample("erased"), sample("other")
+        named = Thing("steps", erased.id, {"id": erased.id})
+        kinds = [Undo([erased]), Undo([other, erased]), Undo.of([erased], ()), Undo([other]), Undo(things=[named])]
+        seqs = [store.append(PLACE, entry(), undo).seq for undo in kinds]
+        assert store.purge(PLACE, ids=[]) == 0
+        assert store.purge(PLACE, ids=["nobody"]) == 0
+        assert store.purge(PLACE, ids=["nobody", erased.id], seqs=[seqs[0]]) == 3
+        assert [seq for seq, _ in store.undos(PLACE)] == seqs[3:]
+
+    def test_purge_is_of_one_place_only(self, store: Store) -> None:
+        record = sample()
+        here, there = (store.append(place, entry(), Undo([record])).seq for place in (PLACE, SHARED))
+        assert store.purge(PLACE, seqs=None) == 1
+        assert store.purge(PLACE, ids=[record.id]) == 0
+        assert store.undo_of(PLACE, here) is None
+        assert store.undo_of(SHARED, there) is not None
 
     def test_the_log_joins_the_open_transaction(self, store: Store) -> None:
-        kept = store.append(PLACE, entry("kept"), before=[sample()])
+        kept = store.append(PLACE, entry("kept"), Undo([sample()]))
         with failing(store, PLACE):
-            lost = store.append(PLACE, entry("lost"), before=[sample()])
+            lost = store.append(PLACE, entry("lost"), Undo([sample()]))
             assert [line.message for line in store.entries(PLACE)] == ["kept", "lost"]
-            assert store.before(PLACE, lost.seq) is not None
-            store.forget_before(PLACE)
+            assert store.undo_of(PLACE, lost.seq) is not None
+            store.purge(PLACE, seqs=None)
         assert list(store.entries(PLACE)) == [kept]
         assert store.written(PLACE) == 1
-        assert store.before(PLACE, kept.seq) is not None
+        assert store.undo_of(PLACE, kept.seq) is not None
         store.append(PLACE, entry("next"))
         assert check(store.entries(PLACE), store.written(PLACE)) == []

@@ -31,8 +31,9 @@ from recollect.conformance.samples import (
     where,
     words,
 )
-from recollect.stores.port import Administered, Before, OnDisk, Place, Store
+from recollect.stores.port import Administered, OnDisk, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.stores.undo import Undo
 from recollect.values.record import Address, pack
 
 SHOP = Place("default", "shop")
@@ -137,7 +138,7 @@ class PlaceClaims:
     def test_drop_removes_a_workspace_with_everything_in_it(self, store: Store) -> None:
         view = Address(workspace="shop")
         gone, stays, shared = keep(store, sample("a heron", workspace="shop"), sample("b"), sample("c", tier="account"))
-        store.append(SHOP, entry("in the shop"), before=[gone])
+        store.append(SHOP, entry("in the shop"), Undo([gone]))
         store.append(SHARED, entry("for all"))
         store.drop(SHOP)
         assert store.places("default") == [PLACE, SHARED]
@@ -145,7 +146,7 @@ class PlaceClaims:
         assert search(store, words("heron"), where(view)) == []
         assert list(store.entries(SHOP)) == []
         assert store.written(SHOP) == 0
-        assert store.before(SHOP, 1) is None
+        assert store.undo_of(SHOP, 1) is None
         assert sorted(ids(store.scan(where()))) == sorted([stays.id, shared.id])
         assert [line.message for line in store.entries(SHARED)] == ["for all"]
 
@@ -203,7 +204,7 @@ class DiskClaims:
 
     def test_scrub_and_compact_keep_all_that_is_not_deleted(self, store: Store, disk: OnDisk) -> None:
         kept, gone = keep(store, sample("a heron", embedding=pack([1.0])), sample("a fox " * 1000))
-        sealed = store.append(PLACE, entry(), before=[kept])
+        sealed = store.append(PLACE, entry(), Undo([kept]))
         touch(store, NOW + SECOND, kept)
         delete(store, gone)
         touched = replace(kept, access_count=1, accessed_at=NOW + SECOND)
@@ -212,7 +213,7 @@ class DiskClaims:
             assert list(store.scan(where())) == [touched]
             assert search(store, words("heron", "fox")) == [touched]
             assert list(store.entries(PLACE)) == [sealed]
-            assert store.before(PLACE, sealed.seq) == Before([kept], [])
+            assert store.undo_of(PLACE, sealed.seq) == Undo([kept], [], [])
 
     def test_compaction_keeps_the_order_of_storing(self, store: Store, disk: OnDisk) -> None:
         kept = keep(store, *(sample(f"number {n}") for n in range(6)))

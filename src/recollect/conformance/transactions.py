@@ -36,6 +36,7 @@ from recollect.conformance.samples import (
 )
 from recollect.stores.port import OnDisk, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.stores.undo import Undo
 from recollect.values.errors import ConflictError, StoreError
 from recollect.values.record import Record, pack
 
@@ -232,7 +233,7 @@ def _reads_meanwhile(store: Store, reader: Store) -> None:
     """Every way of reading, from another thread, in the middle of a transaction of this one."""
     kept, gone = keep(store, sample("a heron", embedding=pack([1.0, 0.0]), embedding_model="test"), sample("a fox"))
     thing = store.keep(PLACE, Thing("steps", "s-1", {"n": 1}))
-    sealed = store.append(PLACE, entry("first"), before=[kept])
+    sealed = store.append(PLACE, entry("first"), Undo([kept]))
     found: dict[str, Any] = {}
 
     def read() -> None:
@@ -245,7 +246,7 @@ def _reads_meanwhile(store: Store, reader: Store) -> None:
         found["lacking"] = reader.lacking(PLACE, "test", 2, 10)
         found["entries"] = list(reader.entries(PLACE))
         found["written"] = reader.written(PLACE)
-        found["before"] = reader.before(PLACE, sealed.seq)
+        found["undo"] = reader.undo_of(PLACE, sealed.seq)
         found["find"] = reader.find(PLACE, "steps", ["s-1", "s-2"])
         found["shelf"] = list(reader.shelf(PLACE))
         found["places"] = reader.places("default")
@@ -262,9 +263,9 @@ def _reads_meanwhile(store: Store, reader: Store) -> None:
         store.append(PLACE, entry("second"))
         store.keep(PLACE, replace(thing, body={"n": 2}))
         store.keep(PLACE, Thing("steps", "s-2", {}))
-        store.forget_before(PLACE)
+        store.purge(PLACE, seqs=None)
         _together(read)
-    assert found.pop("before").records == [kept]
+    assert found.pop("undo").deleted == [kept]
     assert found.pop("search") == {kept.id, gone.id}
     assert found.pop("damage", []) == []
     assert found == {
@@ -279,7 +280,7 @@ def _reads_meanwhile(store: Store, reader: Store) -> None:
         "places": [PLACE],
     }
     assert ids(reader.get(PLACE, [gone.id])) == []
-    assert reader.before(PLACE, sealed.seq) is None
+    assert reader.undo_of(PLACE, sealed.seq) is None
 
 
 def _together(*tasks: Callable[[], object]) -> None:

@@ -179,7 +179,7 @@ def compact(view: View) -> int:
         raise AccessError("compact: only a view of the whole workspace can compact it, not one bound inside it")
     places = [*view.places, *_reserved(view)]
     for place in places:
-        view.store.forget_before(place)
+        view.store.purge(place, seqs=None)
     return sum(make_room(view, place) for place in places)
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from recollect.policies.decay import Decay
 from recollect.stores.audit import Entry, UndoSize
+from recollect.stores.undo import NO_UNDO, Undo
 from recollect.values.filters import Filter
 from recollect.values.record import Record
 
@@ -89,13 +90,6 @@ class After(NamedTuple):
     @classmethod
     def of(cls, record: Record) -> After:
         return cls(record.id, record.created_at, record.importance)
-
-
-class Before(NamedTuple):
-    """What an entry of the audit log replaced. A thing of version 0 was not there."""
-
-    records: list[Record]
-    things: list[Thing]
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -218,7 +212,7 @@ class Memories(Protocol):
 class Audit(Protocol):
     """The audit log of each place, and what it takes to undo an entry. All calls join the open transaction."""
 
-    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
+    def append(self, place: Place, entry: Entry, undo: Undo = NO_UNDO) -> Entry:
         """Seal the entry onto the end of the place's log (its seq and hash are given here)."""
         ...
 
@@ -238,20 +232,23 @@ class Audit(Protocol):
         """How many entries were ever appended."""
         ...
 
-    def before(self, place: Place, seq: int) -> Before | None:
-        """What was there before that entry; None once compaction dropped it."""
+    def undo_of(self, place: Place, seq: int) -> Undo | None:
+        """What it takes to undo that entry; None where it changed nothing, or once that was purged."""
         ...
 
     def undo_sizes(self, place: Place) -> list[UndoSize]:
         """The entries that can still be undone, the oldest first, and the bytes that each takes for that."""
         ...
 
-    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
-        """All that undo needs: the number of each entry, and what was there before it."""
+    def undos(self, place: Place) -> Iterator[tuple[int, Undo]]:
+        """All that undo needs: the number of each entry, the oldest first, and what it replaced."""
         ...
 
-    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
-        """Drop what undo needs: of the entries with these numbers, or of all. Returns of how many."""
+    def purge(self, place: Place, *, seqs: Collection[int] | None = (), ids: Collection[str] = ()) -> int:
+        """Delete the undo data of the entries with these numbers, or of all, and of those that tell of these memories.
+
+        A memory that was deleted is gone for good then. Returns how many entries cannot be undone any more.
+        """
         ...
 
 

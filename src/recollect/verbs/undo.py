@@ -8,8 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect.stores.audit import Entry
-from recollect.stores.port import KNOWLEDGE, Before, Place
+from recollect.stores.port import KNOWLEDGE, Place
 from recollect.stores.shelves import names
+from recollect.stores.undo import NO_UNDO, OldValues, Undo
 from recollect.values import validation
 from recollect.values.errors import ConflictError, NotFoundError
 from recollect.values.filters import is_private
@@ -128,48 +129,51 @@ def _last(latest: list[Change]) -> Change:
 
 def take_back(view: View, place: Place, entry: Entry, **meta: Any) -> Entry:
     store = view.store
-    before = store.before(place, entry.seq) or Before([], [])
+    undo = store.undo_of(place, entry.seq) or NO_UNDO
     created, changed, gone, _ = (entry.meta.get(key, []) for key in CHANGES)
-    if _is_lost(entry, before):
+    records = store.get(place, [*created, *changed, *gone])
+    stored = {record.id: record for record in records}
+    # Earlier versions kept memories whole that were only changed. So one that is stored was changed, not deleted.
+    old_values = [*undo.changed, *(OldValues.of(record) for record in undo.deleted if record.id in stored)]
+    if _is_lost(entry, undo) or any(values.id not in stored for values in old_values):
         raise ConflictError(f"change {entry.id} can no longer be undone: what it replaced was erased or compacted away")
     _check_untouched(view, place, entry)
-    there = store.get(place, [*created, *changed, *gone])
-    stored = {record.id for record in there}
     store.delete(place, [ident for ident in created if ident in stored])
-    now = {record.id: record for record in store.get(place, [r.id for r in before.records if r.id in stored])}
-    store.update(place, [_as_before(record, now[record.id], entry) for record in before.records if record.id in stored])
-    if missing := [record for record in before.records if record.id not in stored]:
+    store.update(place, [_as_before(values, stored[values.id], entry) for values in old_values])
+    if missing := [record for record in undo.deleted if record.id not in stored]:
         store.put(place, missing)
-    for thing in before.things:
+    for thing in undo.things:
         if thing.version:
             store.keep(place, thing)
         else:
             store.remove(place, thing.shelf, [thing.key])
+    store.purge(place, seqs=[entry.seq])  # what was deleted is stored again, and in one place only
     return view.log(
         place,
         "undo",
         f"undid: {entry.message}",
-        concerning=[*before.records, *there],
+        concerning=[*undo.deleted, *records],
         of=entry.id,
-        restored=[record.id for record in before.records],
+        restored=[*(values.id for values in old_values), *(record.id for record in missing)],
         removed=created,
-        things_restored=names(before.things),
+        things_restored=names(undo.things),
         **meta,
     )
 
 
-def _as_before(before: Record, now: Record, entry: Entry) -> Record:
+def _as_before(values: OldValues, now: Record, entry: Entry) -> Record:
     """Where it was told again or restored, that counted as one retrieval. The retrievals since stay counted."""
+    before = values.fields.onto(now)
     if entry.action not in ("remember", "restore"):
         return before
     count = max(before.access_count, now.access_count - 1)
     return replace(before, access_count=count, accessed_at=now.accessed_at if count else before.accessed_at)
 
 
-def _is_lost(entry: Entry, before: Before) -> bool:
-    """Whether what it replaced is no longer kept."""
+def _is_lost(entry: Entry, undo: Undo) -> bool:
+    """Whether what it replaced was purged."""
     replaced = entry.meta.get("changed") or entry.meta.get("deleted")
-    return bool((replaced and not before.records) or (entry.meta.get("things_changed") and not before.things))
+    return bool((replaced and not undo.ids) or (entry.meta.get("things_changed") and not undo.things))
 
 
 def _may_undo(view: View, place: Place, entry: Entry) -> bool:
@@ -186,12 +190,10 @@ def _may_undo(view: View, place: Place, entry: Entry) -> bool:
 
 def _is_public(view: View, place: Place, entry: Entry) -> bool:
     """Whether all that it changed is known, and no agent's journal or core memory."""
-    before = view.store.before(place, entry.seq) or Before([], [])
-    created = entry.meta.get("created", [])
-    touched = {record.id: record for record in before.records}
-    touched |= {record.id: record for record in view.store.get(place, created)} if created else {}
     named = {ident for key in ("created", "changed", "deleted") for ident in entry.meta.get(key, ())}
-    return named <= touched.keys() and not any(map(is_private, touched.values()))
+    deleted = (view.store.undo_of(place, entry.seq) or NO_UNDO).deleted
+    records = {record.id: record for record in [*deleted, *view.store.get(place, sorted(named))]}
+    return named <= records.keys() and not any(map(is_private, records.values()))
 
 
 def _check_untouched(view: View, place: Place, entry: Entry) -> None:

@@ -126,7 +126,7 @@ ALL_POLICIES = "; ".join(
         "embeddings",
         "search",
         "audit",
-        "undo",
+        "undo_items",
         "things",
         "vectors",
     )

@@ -28,7 +28,7 @@ from recollect.stores.postgres.tenants import moving
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(DSN), reason="needs servers of its own")]
 
-TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "vectors", "audit", "undo", "things")
+TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "vectors", "audit", "undo_items", "things")
 
 
 class Pair:

@@ -18,6 +18,7 @@ from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.fields import CHANGEABLE
 from recollect.stores.port import OnDisk, Place, Store
 from recollect.stores.shelves import Thing
+from recollect.stores.undo import NO_UNDO, Undo
 from recollect.values.errors import InputError, StoreError
 from recollect.values.filters import Filter
 from recollect.values.record import EPOCH, Address, Record, Tier
@@ -128,7 +129,7 @@ class Pair:
         """What the source can undo no more: it was erased there, or it expired."""
         ours, theirs = ({undo.seq for undo in store.undo_sizes(self.place)} for store in (self.source, self.target))
         if gone := sorted(theirs - ours):
-            self.target.forget_before(self.place, seqs=gone)
+            self.target.purge(self.place, seqs=gone)
             self.has_traces = True
 
     def _log_behind(self) -> Iterator[Entry]:
@@ -143,15 +144,14 @@ class Pair:
     def _append(self, rest: Iterator[Entry]) -> None:
         while batch := [(entry, self.undo(self.source, entry)) for entry in islice(rest, _BATCH)]:
             with self.target.transaction(self.place):
-                for entry, (records, things) in batch:
-                    if self.target.append(self.place, entry, records, things) != entry:
+                for entry, undo in batch:
+                    if self.target.append(self.place, entry, undo) != entry:
                         where = f"entry {entry.seq} of {shown(self.place)}"
                         raise StoreError(f"copy: the target seals {where} otherwise, or somebody else writes there")
 
-    def undo(self, store: Store, entry: Entry) -> tuple[list[Record], list[Thing]]:
+    def undo(self, store: Store, entry: Entry) -> Undo:
         """What an entry replaced. It names memories by ids: where they got others it would be about nothing."""
-        before = None if self.renamed else store.before(self.place, entry.seq)
-        return ([], []) if before is None else (before.records, before.things)
+        return (None if self.renamed else store.undo_of(self.place, entry.seq)) or NO_UNDO
 
     def sums(self, store: Store, told: Told) -> Sums:
         """Of the target; of the source as the target should have it."""

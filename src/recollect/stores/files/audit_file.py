@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,17 +12,15 @@ from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.files import files
 from recollect.stores.files.files import MISSING, Identity
 from recollect.stores.files.fileset import AUDIT, AUDITED, UNDO, FileSet
-from recollect.stores.files.lines import Audited, Undo, UndoHead
+from recollect.stores.files.lines import Audited, UndoHead, UndoLine
 from recollect.stores.files.replay import UNREADABLE
-from recollect.stores.port import Before
-from recollect.stores.shelves import Thing
+from recollect.stores.undo import Undo
 from recollect.values.errors import StoreError
-from recollect.values.record import Record
 
 _encode = msgspec.json.Encoder().encode
 _entry = msgspec.json.Decoder(Entry).decode
 _audited = msgspec.json.Decoder(Audited).decode
-_undo = msgspec.json.Decoder(Undo).decode
+_undo = msgspec.json.Decoder(UndoLine).decode
 _undo_head = msgspec.json.Decoder(UndoHead).decode
 _TAIL = 4096
 
@@ -92,7 +90,7 @@ class AuditFile:
             if self._fileset.exists() and (written := self.last()[0]) > self.noted():
                 files.replace(self._fileset.path(AUDITED), b"%d\n" % written)
 
-    def before(self, seq: int) -> Before | None:
+    def undo_of(self, seq: int) -> Undo | None:
         """By where its line is: whoever asks for all of them must not read the whole file for each."""
         there = self._fileset.identity(UNDO)
         known, spans = self._undo
@@ -105,8 +103,8 @@ class AuditFile:
         line = files.read_part(self._fileset.paths[UNDO], start, end)
         if self._fileset.identity(UNDO) != there:  # written anew meanwhile, so that another line may be there
             self._undo = None, {}
-            return self.before(seq)
-        return before(line)
+            return self.undo_of(seq)
+        return undo_on(line)
 
     def lines(self, name: str, *more: bytes) -> list[bytes]:
         """Those of the file, and more that are not in it yet."""
@@ -128,8 +126,8 @@ def entry_of(line: bytes) -> Entry:
     return _entry(line)
 
 
-def undo_line(entry: Entry, before: Sequence[Record], things: Sequence[Thing]) -> bytes:
-    return _encode(Undo(entry.seq, entry.at, list(before), list(things))) + b"\n"
+def undo_line(entry: Entry, undo: Undo) -> bytes:
+    return _encode(UndoLine.of(entry.seq, entry.at, undo)) + b"\n"
 
 
 def entries(
@@ -172,9 +170,13 @@ def _spans(data: bytes) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def before(line: bytes) -> Before:
-    undo = _undo(line)
-    return Before(undo.before, undo.things)
+def undo_on(line: bytes) -> Undo:
+    return _undo(line).undo()
+
+
+def tells_of(line: bytes, ids: Collection[str]) -> bool:
+    """Whether a line of undo data is about one of these memories."""
+    return not undo_on(line).ids.isdisjoint(ids)
 
 
 class _Changes(msgspec.Struct, frozen=True):

@@ -12,8 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.stores.fields import ADDRESS, FIELDS, REQUIRED
-from recollect.stores.files.lines import Changed, intact, sealed
+from recollect.stores.files.lines import intact, sealed
 from recollect.stores.port import Place
+from recollect.stores.undo import FieldValues
 from recollect.values.record import SCHEMA_VERSION, Address, Record
 
 _encode = msgspec.json.Encoder().encode
@@ -67,7 +68,7 @@ class Format(Protocol):
 
     def line(self, record: Record, version: int) -> bytes: ...
 
-    def rest(self, record: Record) -> Changed | None:
+    def rest(self, record: Record) -> FieldValues | None:
         """What the line has no room for."""
         ...
 
@@ -172,7 +173,7 @@ class LedgerFormat:
         # Only what is JSON itself can be in another order than the canonical one.
         return sealed(entry, plain=not record.metadata and isinstance(record.content, str))
 
-    def rest(self, record: Record) -> Changed | None:
+    def rest(self, record: Record) -> FieldValues | None:
         return None
 
     def with_foreign(self, line: bytes, fields: dict[str, Any]) -> bytes:
@@ -266,7 +267,7 @@ class NotebookFormat:
         }
         return _encode(note) + b"\n"
 
-    def rest(self, record: Record) -> Changed | None:
+    def rest(self, record: Record) -> FieldValues | None:
         more: dict[str, Any] = {
             name: value for name, usual in _USUAL.items() if (value := getattr(record, name)) != usual
         }
@@ -281,7 +282,7 @@ class NotebookFormat:
             more["content"] = record.content
         if record.metadata and record.metadata != _scope(record.metadata.get("scope")):
             more["metadata"] = record.metadata
-        return Changed(**more) if more else None
+        return FieldValues(**more) if more else None
 
     def with_foreign(self, line: bytes, fields: dict[str, Any]) -> bytes:
         return _encode({**_fields(line), **fields}) + b"\n"

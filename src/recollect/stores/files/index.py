@@ -20,7 +20,7 @@ from recollect.stores.fields import CHANGEABLE
 from recollect.stores.files import aside, audit_file, files, unsaved
 from recollect.stores.files.fileset import AUDIT, CHANGES, TOMBSTONES, VECTORS
 from recollect.stores.files.index_tables import FileRead
-from recollect.stores.files.lines import Change, Changed, Tombstone, Vector, line, named, without_reason
+from recollect.stores.files.lines import Change, Tombstone, Vector, line, named, without_reason
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.log import Log, Parts, tell
 from recollect.stores.files.log_reader import LogReader
@@ -35,6 +35,7 @@ from recollect.stores.sqlite.opening import BUSY_SECONDS
 from recollect.stores.sqlite.place_file import MOST_CHANGES
 from recollect.stores.tables.memories import no_memory
 from recollect.stores.touches import Touches
+from recollect.stores.undo import FieldValues
 from recollect.values.errors import ConcurrencyError, ConflictError, ReadOnlyError, StoreError
 from recollect.values.record import SCHEMA_VERSION, Record, from_micros, new_id, to_micros
 
@@ -350,7 +351,7 @@ class PlaceIndex(LogReader):
             if new.keys() & {"access_count", "accessed_at"}:
                 new |= {"access_count": record.access_count, "accessed_at": record.accessed_at}
             version = self.version(record.id) + 1
-            self.staging.add(CHANGES, line(Change(record.id, version, old.record.created_at, Changed(**new))))
+            self.staging.add(CHANGES, line(Change(record.id, version, old.record.created_at, FieldValues(**new))))
             super().update([record])
             self._set_version(record.id, version)
 
@@ -384,7 +385,7 @@ class PlaceIndex(LogReader):
         for ident, count, accessed, created, own, vector in self.counts(list(self._written)):
             touched = self._written[ident]
             at, version = max(from_micros(accessed), touched.at), max(own, vector, self.tomb(ident)) + 1
-            changed = Changed(access_count=count + touched.times, accessed_at=at)
+            changed = FieldValues(access_count=count + touched.times, accessed_at=at)
             self.staging.add(CHANGES, line(Change(ident, version, from_micros(created), changed)))
             counts.append((count + touched.times, to_micros(at), ident))
             versions.append((version, ident))

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recollect.stores.fields import ADDRESS, FIELDS
 from recollect.stores.shelves import Thing
+from recollect.stores.undo import FieldValues, OldValues, Undo
 from recollect.values.record import EPOCH, Record
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
@@ -18,41 +18,13 @@ _encode = msgspec.json.Encoder().encode
 _SEAL = b',"checksum":"sha256:'
 _SEAL_SIZE = len(_SEAL) + 64 + len(b'"}')
 
-_FIRST = ("id", "created_at", "checksum", "schema_version")
-"""What a memory's own line always has."""
-_KINDS: list[tuple[str, Any, Any]] = [
-    (field.name, field.type | msgspec.UnsetType, msgspec.UNSET)
-    for field in sorted(FIELDS, key=lambda field: not field.changes)
-    if field.name not in _FIRST
-]
-_Fields: Any = msgspec.defstruct("_Fields", [*_KINDS, ("content", Any, msgspec.UNSET)], omit_defaults=True)
-
-
-class Changed(_Fields):
-    """New values of some fields. A field that is UNSET stays.
-
-    Some of them never change. They stand here where a memory's own line has no room for them.
-    """
-
-    def onto(self, record: Record) -> Record:
-        """The record with the new values."""
-        values: dict[str, Any] = {name: value for name in _NAMES if (value := getattr(self, name)) is not msgspec.UNSET}
-        if parts := {name: values.pop(name) for name in ADDRESS if name in values}:
-            values["address"] = replace(record.address, **parts)
-        if values.get("tier") == "account":
-            values["address"] = replace(values.get("address", record.address), workspace=None)
-        return replace(record, **values)
-
-
-_NAMES: tuple[str, ...] = Changed.__struct_fields__
-
 
 class Change(msgspec.Struct):
     id: str
     version: int
     timestamp: datetime
     """When the memory was created: another program may give an id to another memory."""
-    set: Changed
+    set: FieldValues
 
 
 class Tombstone(msgspec.Struct):
@@ -94,11 +66,23 @@ class Shelved(msgspec.Struct, omit_defaults=True):
         return cls(**{name: getattr(thing, name) for name in Thing.__struct_fields__})
 
 
-class Undo(msgspec.Struct, omit_defaults=True):
+class UndoLine(msgspec.Struct, omit_defaults=True):
+    """What it takes to undo an entry of the audit log."""
+
     seq: int
     at: datetime
-    before: list[Record]
+    deleted: list[Record] = []
+    changed: list[OldValues] = []
     things: list[Thing] = []
+    before: list[Record] = []
+    """In lines of earlier versions: memories that the entry changed or deleted. Those that are stored it changed."""
+
+    @classmethod
+    def of(cls, seq: int, at: datetime, undo: Undo) -> UndoLine:
+        return cls(seq, at, list(undo.deleted), list(undo.changed), list(undo.things))
+
+    def undo(self) -> Undo:
+        return Undo([*self.before, *self.deleted], self.changed, self.things)
 
 
 class UndoHead(msgspec.Struct):

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,8 @@ from recollect.stores.files.lines import UndoHead
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.metrics import CONTENTION, WRITE, Meter
 from recollect.stores.files.staging import Staging
-from recollect.stores.port import Before, Place
+from recollect.stores.port import Place
+from recollect.stores.undo import Undo
 from recollect.values.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
 from recollect.values.record import utc_now
 
@@ -251,11 +252,11 @@ class Log:
                 return audit_file.last_of(logged)
         return self.audit.last()
 
-    def append_entry(self, staging: Staging, entry: Entry, before: Sequence[Any], things: Sequence[Any]) -> Entry:
+    def append_entry(self, staging: Staging, entry: Entry, undo: Undo) -> Entry:
         entry, logged = audit_file.sealed_line(entry, self.last_entry(staging))
         staging.add(AUDIT, logged)
-        if before or things:
-            staging.add(UNDO, audit_file.undo_line(entry, before, things))
+        if any(undo):
+            staging.add(UNDO, audit_file.undo_line(entry, undo))
         return entry
 
     def entries(
@@ -276,22 +277,23 @@ class Log:
         heads = audit_file.undo_heads(self._lines(UNDO, staging))
         return [(head, line) for head, line in heads if head.seq not in dropped]
 
-    def before(self, staging: Staging | None, seq: int) -> Before | None:
+    def undo_of(self, staging: Staging | None, seq: int) -> Undo | None:
         if staging is None and not self.unsaved and not self.undropped:
-            return self.audit.before(seq)
-        for head, line in self._undo_lines(staging):
-            if head.seq == seq:
-                return audit_file.before(line)
-        return None
+            return self.audit.undo_of(seq)
+        lines = (line for head, line in self._undo_lines(staging) if head.seq == seq)
+        return next(map(audit_file.undo_on, lines), None)
 
-    def undos(self, staging: Staging | None) -> list[tuple[int, Before]]:
-        return [(head.seq, audit_file.before(line)) for head, line in self._undo_lines(staging)]
+    def undos(self, staging: Staging | None) -> list[tuple[int, Undo]]:
+        return [(head.seq, audit_file.undo_on(line)) for head, line in self._undo_lines(staging)]
 
     def undo_sizes(self, staging: Staging | None) -> list[UndoSize]:
         return [UndoSize(head.seq, head.at, len(line)) for head, line in self._undo_lines(staging)]
 
-    def forget_before(self, staging: Staging, seqs: Sequence[int] | None) -> int:
-        chosen = None if seqs is None else set(seqs)
-        dropped = [head.seq for head, _ in self._undo_lines(staging) if chosen is None or head.seq in chosen]
-        staging.dropped_undo |= dict.fromkeys(dropped)
-        return len(dropped)
+    def purge(self, staging: Staging, seqs: Collection[int] | None, ids: Collection[str]) -> int:
+        purged = [
+            head.seq
+            for head, line in self._undo_lines(staging)
+            if seqs is None or head.seq in seqs or (ids and audit_file.tells_of(line, ids))
+        ]
+        staging.dropped_undo |= dict.fromkeys(purged)
+        return len(purged)

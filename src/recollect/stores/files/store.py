@@ -21,13 +21,14 @@ from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
 from recollect.stores.files.staging import Staging
 from recollect.stores.paths import TRASH, empty_trash, there
-from recollect.stores.port import Before, Damage, Place
+from recollect.stores.port import Damage, Place
 from recollect.stores.shelves import Thing
 from recollect.stores.sqlite.opening import create, moves
 from recollect.stores.sqlite.place_file import SOON
 from recollect.stores.sqlite.places import SqlitePlaces
 from recollect.stores.touches import Touches
 from recollect.stores.transactions import StaleFileError, Transaction
+from recollect.stores.undo import NO_UNDO, Undo
 from recollect.stores.write_timer import timer
 from recollect.values.errors import (
     ConcurrencyError,
@@ -263,9 +264,9 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
     # The audit log
 
-    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
+    def append(self, place: Place, entry: Entry, undo: Undo = NO_UNDO) -> Entry:
         with self.writing(place) as index:
-            return index.log.append_entry(index.staging, entry, before, things)
+            return index.log.append_entry(index.staging, entry, undo)
 
     def entries(
         self,
@@ -294,20 +295,20 @@ class FileStore(SqlitePlaces[PlaceIndex]):
             return written
         return self._read(place, lambda index: index.entries_shown(written), written)
 
-    def before(self, place: Place, seq: int) -> Before | None:
-        return self._log_read(place).before(self._staged(place), seq)
+    def undo_of(self, place: Place, seq: int) -> Undo | None:
+        return self._log_read(place).undo_of(self._staged(place), seq)
 
     def undo_sizes(self, place: Place) -> list[UndoSize]:
         return self._log_read(place).undo_sizes(self._staged(place))
 
-    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
+    def undos(self, place: Place) -> Iterator[tuple[int, Undo]]:
         return iter(self._log_read(place).undos(self._staged(place)))
 
-    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
-        if not self._exists(place):
+    def purge(self, place: Place, *, seqs: Collection[int] | None = (), ids: Collection[str] = ()) -> int:
+        if not self._exists(place) or not (seqs is None or seqs or ids):
             return 0
         with self.writing(place) as index:
-            return index.log.forget_before(index.staging, seqs)
+            return index.log.purge(index.staging, seqs, ids)
 
     def _exists(self, place: Place) -> bool:
         return place in self.inside() or self.log(place).fileset.exists()

@@ -107,7 +107,7 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
         where = place.tenant, workspace_of(place)
         with self._writing(place) as work:
             work.changed(place, "drop", [()])
-            for table in (*tables(work), "undo", "things"):
+            for table in (*tables(work), "undo_items", "things"):
                 work.execute(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s", where)
             work.execute("SELECT {s}.drop_place(%s, %s)", where)
 

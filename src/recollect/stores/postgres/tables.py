@@ -57,7 +57,6 @@ DIALECT = Dialect(
     to_text=_without_nul,
     from_text=_with_nul,
     more_of_entry=("folded",),
-    more_of_undo=("at",),
     lists=True,
 )
 

@@ -20,6 +20,7 @@ from recollect.stores.rows import UNREADABLE, text_key
 from recollect.stores.scope import Scope
 from recollect.stores.tables.memories import name_in, speaker_of
 from recollect.stores.transactions import StaleFileError
+from recollect.stores.undo import OldValues
 from recollect.values.errors import (
     ConcurrencyError,
     ConflictError,
@@ -63,11 +64,16 @@ def _recalled(role: Any, metadata: Any, text: Any) -> Record:
     return Record("", address, "conversation", "", text, 0.0, EPOCH, EPOCH, role=role, metadata=fields)
 
 
+def _old_values(record: Any) -> bytes:
+    return msgspec.json.encode(OldValues.of(msgspec.json.decode(record, type=Record)).fields)
+
+
 _OF_COLUMNS: dict[str, tuple[Any, int]] = {
     "text_key": (text_key, 1),
     "letters": (len, 1),  # SQLite's own length ends at a NUL
     "speaker_of": (_speaker, 2),
     "name_in": (_name, 2),
+    "old_values": (_old_values, 1),
 }
 """Functions by which migrations fill new columns, and how many arguments each takes."""
 

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from recollect.stores.audit import Entry, UndoSize, seal
-from recollect.stores.port import Before, Place
+from recollect.stores.port import Place
 from recollect.stores.rows import UNREADABLE
-from recollect.stores.shelves import Thing
 from recollect.stores.tables.engine import FOREVER, PAGE, Rows, Statement, Tables, insert, rendered, rows_in
-from recollect.values.record import Record, from_micros, to_micros
+from recollect.stores.undo import NO_UNDO, Item, Undo, from_items, to_items
+from recollect.values.record import from_micros, to_micros
 
 _encode = msgspec.json.Encoder().encode
 _meta = msgspec.json.Decoder(dict[str, Any]).decode
-_records = msgspec.json.Decoder(list[Record]).decode
-_things = msgspec.json.Decoder(list[Thing]).decode
 
 _ENTRY = ("seq", "id", "at", "action", "message", "actor", "meta", "hash")
 _ENTRIES = f"SELECT {', '.join(_ENTRY)} FROM {{t}}audit WHERE {{here}} AND seq"
-_UNDO = ("seq", "before", "things")
-_BEFORE = "SELECT before, things FROM {t}undo WHERE {here} AND seq = ?"
-_UNDOS = "SELECT seq FROM {t}undo WHERE {here} ORDER BY seq"
-_SIZES = "SELECT seq, length(before) + coalesce(length(things), 0) FROM {t}undo WHERE {here} ORDER BY seq"
+_ITEM = ("entry", "item", "what", "name", "body")
+_UNDOS = "SELECT entry, what, name, body FROM {t}undo_items WHERE {here}"
+_UNDOABLE = "SELECT DISTINCT entry FROM {t}undo_items WHERE {here} ORDER BY entry"
+_SIZES = "SELECT entry, sum(length(body)) FROM {t}undo_items WHERE {here} GROUP BY entry ORDER BY entry"
 _TIMES = "SELECT seq, at FROM {t}audit WHERE {here} AND seq >= ?"
-_FORGET = "DELETE FROM {t}undo WHERE {here} AND seq = ?"
+_TELLING = "SELECT DISTINCT entry FROM {t}undo_items WHERE {here} AND what <> 'thing' AND"
+_PURGE = "DELETE FROM {t}undo_items WHERE {here} AND entry = ?"
+_TOGETHER = 50
+"""Rows that one statement inserts, and entries whose undo data is read at once."""
 
 
 class AuditTable:
@@ -35,30 +38,34 @@ class AuditTable:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
 
-    def append(self, place: Place, entry: Entry, before: Sequence[Record] = (), things: Sequence[Thing] = ()) -> Entry:
+    def append(self, place: Place, entry: Entry, undo: Undo = NO_UNDO) -> Entry:
         with self.tables.writing(place):
             seq, previous = self.tables.last_entry(place)
             entry = seal(entry, seq + 1, previous)
-            self.tables.run(place, [self._inserted(place, entry)], "audit", [(entry.seq,)], wait=False)
-            if before or things:
-                values = {"seq": entry.seq, "before": _encode(before), "things": _encode(things) if things else None}
-                columns = (*_UNDO, *self.tables.dialect.more_of_undo)
-                insertion = self._insertion(place, "undo", columns, values | {"at": to_micros(entry.at)})
-                self.tables.run(place, [insertion], "undo", [(entry.seq,)], wait=False)
+            self.tables.run(place, [self._insertion(place, entry)], "audit", [(entry.seq,)], wait=False)
+            if items := to_items(undo):
+                self._insert_items(place, entry.seq, items)
             self.tables.appended(place, entry)
         return entry
 
-    def _inserted(self, place: Place, entry: Entry) -> Statement:
-        message = self.tables.dialect.to_text(entry.message)
+    def _insertion(self, place: Place, entry: Entry) -> Statement:
+        dialect = self.tables.dialect
+        message = dialect.to_text(entry.message)
         at, meta = to_micros(entry.at), _encode(entry.meta).decode()
         row = (entry.seq, entry.id, at, entry.action, message, entry.actor, meta, entry.hash)
-        values = dict(zip(_ENTRY, row, strict=True)) | {"folded": message.casefold()}
-        return self._insertion(place, "audit", (*_ENTRY, *self.tables.dialect.more_of_entry), values)
+        more = {"folded": message.casefold()}
+        columns = (*_ENTRY, *dialect.more_of_entry)
+        values = (*dialect.here_values(place), *row, *(more[column] for column in dialect.more_of_entry))
+        return Statement(insert(dialect, "audit", columns), values)
 
-    def _insertion(self, place: Place, table: str, columns: tuple[str, ...], values: Mapping[str, Any]) -> Statement:
+    def _insert_items(self, place: Place, seq: int, items: Sequence[Item]) -> None:
         dialect = self.tables.dialect
-        row = (*dialect.here_values(place), *(values[column] for column in columns))
-        return Statement(insert(dialect, table, columns), row)
+        rows = [(*dialect.here_values(place), seq, number, *item) for number, item in enumerate(items)]
+        statements = [
+            Statement(insert(dialect, "undo_items", _ITEM, rows=len(some)), [value for row in some for value in row])
+            for some in (rows[at : at + _TOGETHER] for at in range(0, len(rows), _TOGETHER))
+        ]
+        self.tables.run(place, statements, "undo", [(seq,)], wait=False)
 
     def entries(
         self,
@@ -95,37 +102,55 @@ class AuditTable:
         except UNREADABLE as error:
             raise self.tables.unreadable(place, f"audit entry {seq}", error) from error
 
-    def before(self, place: Place, seq: int) -> Before | None:
-        rows = self._rows(place, _BEFORE, seq)
-        if not rows:
-            return None
-        records, things = rows[0]
-        try:
-            return Before(_records(records), _things(things) if things else [])
-        except UNREADABLE as error:
-            raise self.tables.unreadable(place, f"what audit entry {seq} replaced", error) from error
+    def undo_of(self, place: Place, seq: int) -> Undo | None:
+        return next((undo for _, undo in self._undos(place, [seq])), None)
+
+    def _undos(self, place: Place, seqs: Sequence[int]) -> Iterator[tuple[int, Undo]]:
+        """Of the entries with these numbers that have any."""
+        dialect = self.tables.dialect
+        template = f"{_UNDOS} AND {dialect.among('entry', seqs)} ORDER BY entry, item"
+        rows = self._rows(place, template, *dialect.among_values(seqs))
+        for seq, items in groupby(rows, key=itemgetter(0)):
+            try:
+                yield seq, from_items(item[1:] for item in items)
+            except UNREADABLE as error:
+                raise self.tables.unreadable(place, f"what audit entry {seq} replaced", error) from error
 
     def undo_sizes(self, place: Place) -> list[UndoSize]:
         sizes = self._rows(place, _SIZES)
         times = dict(self._rows(place, _TIMES, sizes[0][0])) if sizes else {}
-        return [UndoSize(seq, from_micros(times[seq]), size) for seq, size in sizes if seq in times]
+        return [UndoSize(seq, from_micros(times[seq]), int(size)) for seq, size in sizes if seq in times]
 
-    def undos(self, place: Place) -> Iterator[tuple[int, Before]]:
-        for (seq,) in self._rows(place, _UNDOS):
-            if (replaced := self.before(place, seq)) is not None:
-                yield seq, replaced
+    def undos(self, place: Place) -> Iterator[tuple[int, Undo]]:
+        seqs = self._undoable(place)
+        for start in range(0, len(seqs), _TOGETHER):
+            yield from self._undos(place, seqs[start : start + _TOGETHER])
 
-    def forget_before(self, place: Place, *, seqs: Sequence[int] | None = None) -> int:
-        stored = [seq for (seq,) in self._rows(place, _UNDOS)]
-        dropped = stored if seqs is None else sorted(set(stored).intersection(seqs))
-        if not dropped:
+    def _undoable(self, place: Place) -> list[int]:
+        return [seq for (seq,) in self._rows(place, _UNDOABLE)]
+
+    def purge(self, place: Place, *, seqs: Collection[int] | None = (), ids: Collection[str] = ()) -> int:
+        telling = self._telling(place, sorted(ids)) if ids else set[int]()
+        stored = self._undoable(place) if telling or seqs is None or seqs else []
+        purged = stored if seqs is None else [seq for seq in stored if seq in telling or seq in seqs]
+        if not purged:
             return 0
         dialect = self.tables.dialect
         here = dialect.here_values(place)
         with self.tables.writing(place):
-            statements = [Statement(rendered(dialect, _FORGET), (*here, seq)) for seq in dropped]
-            self.tables.run(place, statements, "undo", [(seq,) for seq in dropped])
-        return len(dropped)
+            statements = [Statement(rendered(dialect, _PURGE), (*here, seq)) for seq in purged]
+            self.tables.run(place, statements, "undo", [(seq,) for seq in purged])
+        return len(purged)
+
+    def _telling(self, place: Place, ids: Sequence[str]) -> set[int]:
+        """The entries whose undo data tells of one of these memories."""
+        dialect = self.tables.dialect
+        entries: set[int] = set()
+        for start in range(0, len(ids), dialect.most_values):
+            some = ids[start : start + dialect.most_values]
+            rows = self._rows(place, f"{_TELLING} {dialect.among('name', some)}", *dialect.among_values(some))
+            entries.update(seq for (seq,) in rows)
+        return entries
 
     def _rows(self, place: Place, template: str, *values: Any) -> Rows:
         return rows_in(self.tables, place, template, values)

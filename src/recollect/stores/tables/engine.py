@@ -53,8 +53,7 @@ class Dialect(NamedTuple):
     message_has: str
     """The condition that the message of an audit entry has a text, which is given case-folded."""
     more_of_entry: tuple[str, ...] = ()
-    """Columns of an audit entry that other stores do without; and of what it takes to undo one."""
-    more_of_undo: tuple[str, ...] = ()
+    """Columns of an audit entry that other stores do without."""
     to_text: Callable[[str], str] = str
     """A text as a column takes it, and back."""
     from_text: Callable[[str], str] = str
@@ -92,9 +91,10 @@ def rendered(dialect: Dialect, template: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def insert(dialect: Dialect, table: str, columns: tuple[str, ...], end: str = "") -> str:
+def insert(dialect: Dialect, table: str, columns: tuple[str, ...], end: str = "", rows: int = 1) -> str:
     names = (*dialect.here_columns, *columns)
-    sql = f"INSERT INTO {{t}}{table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}){end}"
+    row = f"({', '.join('?' * len(names))})"
+    sql = f"INSERT INTO {{t}}{table} ({', '.join(names)}) VALUES {', '.join([row] * rows)}{end}"
     return rendered(dialect, sql)
 
 

@@ -199,7 +199,7 @@ def _conversation_id(view: View, wish: Forget) -> str:
     name = validation.name(wish.conversation, "conversation")
     codes = view.store.find(view.place, REF_CODES, [name])
     if wish.erase and not codes:
-        undone = (thing for _, before in view.store.undos(view.place) for thing in before.things)
+        undone = (thing for _, undo in view.store.undos(view.place) for thing in undo.things)
         codes = [thing for thing in undone if (thing.shelf, thing.key) == (REF_CODES, name) and thing.version]
     return next((code.body["conversation"] for code in codes if view.sees(code)), name)
 
@@ -309,7 +309,7 @@ def _conversations(
     thing_matches: Callable[[Thing], bool],
 ) -> set[Talk]:
     """Those that belong to whom everything is forgotten of, also where they were forgotten before."""
-    undone = (thing for one in views for _, before in view.store.undos(one.place) for thing in before.things)
+    undone = (thing for one in views for _, undo in view.store.undos(one.place) for thing in undo.things)
     every = [*(thing for group in things.values() for thing in group), *filter(thing_matches, undone)]
     talks = {_talk(thing) for thing in every if thing.shelf == CONVERSATIONS and thing.parent is not None}
     stored = (thing for one in views for thing in view.store.shelf(one.place, CONVERSATIONS))
@@ -413,7 +413,7 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
             changes: dict[str, Any] = {"deleted": ids, "things_changed": names(things), "parts": parts}
             entries.append(view.log(place, "forget", message, records, things, reason, **changes))
             continue
-        view.store.forget_before(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
+        view.store.purge(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
         view.forget_texts(place, everything)
         # The log names what is gone from undo data or damaged files, too: nobody shall take that for lost.
         ids += sorted(going.get(place, set()) - erasure.sources - set(ids))

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.stores.audit import TEXTS
-from recollect.stores.port import Before, Place
+from recollect.stores.port import Place
 from recollect.stores.shelves import Thing
+from recollect.stores.undo import Undo
 from recollect.values.errors import NotFoundError
 from recollect.values.filters import Filter
 from recollect.values.record import MAX_SOURCES, Address, Record
@@ -24,26 +25,22 @@ _TOGETHER = 500
 """Ids that a filter names at once."""
 _Key = tuple[Place, str]
 """A memory: a notebook numbers those of each place anew."""
-_Replaced = dict[Place, list[tuple[int, Before]]]
-"""All undo data of some places."""
+_Undos = Sequence[tuple[int, Undo]]
+"""The undo data of a place: the numbers of entries, and what they replaced."""
 
 
 def drop_undos(
     view: View, place: Place, ids: Collection[str], thing_matches: Callable[[Thing], bool] | None = None
 ) -> None:
-    """Drop the undo data that holds one of these memories or things. Called in a transaction."""
-    view.store.forget_before(place, seqs=_holding(list(view.store.undos(place)), ids, thing_matches))
+    """Purge the undo data that holds one of these memories or documents. Called in a transaction."""
+    seqs = _holding(list(view.store.undos(place)), thing_matches) if thing_matches is not None else []
+    view.store.purge(place, seqs=seqs, ids=ids)
 
 
-def _holding(
-    undos: Sequence[tuple[int, Before]], ids: Collection[str], thing_matches: Callable[[Thing], bool] | None
-) -> list[int]:
-    wanted = set(ids)
+def _holding(undos: _Undos, thing_matches: Callable[[Thing], bool], ids: Collection[str] = ()) -> list[int]:
+    """The entries whose undo data tells of one of these memories, or of documents that match."""
     return [
-        seq
-        for seq, before in undos
-        if any(record.id in wanted for record in before.records)
-        or (thing_matches is not None and any(map(thing_matches, before.things)))
+        seq for seq, undo in undos if not undo.ids.isdisjoint(ids) or any(thing_matches(thing) for thing in undo.things)
     ]
 
 
@@ -114,7 +111,7 @@ class _Plan:
         self._chosen = [_Relative(Place.of(record), record.id, record, True, False) for record in records]
         self._going = {relative.key for relative in self._chosen}
         self._staying: set[_Key] = set()
-        self._replaced: _Replaced = {}
+        self._undos: dict[Place, _Undos] = {}
         self._old: dict[_Key, Record] = {}
         self._earlier: dict[_Key, set[str]] = defaultdict(set)
         """Ids of the memories that one superseded, as far as the undo data tells."""
@@ -137,9 +134,9 @@ class _Plan:
 
     def _read(self, places: Iterable[Place]) -> None:
         for place in places:
-            if place not in self._replaced:
-                self._replaced[place] = sorted(self._view.store.undos(place), key=lambda undo: undo[0])
-                latest = {record.id: record for _, before in self._replaced[place] for record in before.records}
+            if place not in self._undos:
+                self._undos[place] = sorted(self._view.store.undos(place), key=lambda undo: undo[0])
+                latest = {record.id: record for _, undo in self._undos[place] for record in undo.deleted}
                 self._old |= {(place, ident): record for ident, record in latest.items()}
                 for record in latest.values():
                     if record.superseded_by is not None:
@@ -186,7 +183,7 @@ class _Plan:
                 mark = view.mark(entry.id)
                 inside = mark is None or mark in entry.meta.get("by", ())
                 own = (view.whole and view.sees_private) or (entry.actor == view.address.agent and inside)
-                if own and ident in entry.meta.get("deleted", ()):
+                if own and ident in (*entry.meta.get("deleted", ()), *entry.meta.get("removed", ())):
                     return place
         return None
 
@@ -265,7 +262,7 @@ class _Plan:
                 tenant = self._view.address.tenant
                 self._read(place for place in self._view.store.places(tenant) if not place.reserved)
             sources: list[_Relative] = []
-            for place in self._replaced:
+            for place in self._undos:
                 stored = self._view.store.get(place, [ident])
                 for record in stored or filter(None, [self._old.get((place, ident))]):
                     if _is_source(record, derived):
@@ -284,9 +281,9 @@ class _Plan:
     def _choose_undos(self, thing_matches: Callable[[Thing], bool] | None) -> None:
         """Also the places where words beside the audit log are about something that goes."""
         every = {ident for _, ident in self._going}
-        for place, replaced in self._replaced.items():
+        for place, undos in self._undos.items():
             here = {ident for home, ident in self._going if home == place}
-            if seqs := _holding(replaced, here, thing_matches):
+            if seqs := _holding(undos, thing_matches or (lambda thing: False), here):
                 self._erasure.undos[place] = seqs
             if any(not every.isdisjoint(thing.body["ids"]) for thing in self._view.store.shelf(place, TEXTS)):
                 self._erasure.compacted.add(place)

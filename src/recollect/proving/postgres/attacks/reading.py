@@ -94,7 +94,7 @@ def _guessing() -> list[Attack]:
                 ["SELECT * FROM {s}.contents WHERE seq = {seq} AND {others}"],
                 ["SELECT * FROM {s}.embeddings WHERE seq = {seq} AND {others}"],
                 ["SELECT * FROM {s}.audit WHERE id = {audit}"],
-                ["SELECT * FROM {s}.undo WHERE tenant = {tenant} AND seq > 0"],
+                ["SELECT * FROM {s}.undo_items WHERE tenant = {tenant} AND entry > 0"],
                 ["SELECT * FROM {s}.things WHERE shelf = {shelf} AND key = {key}"],
                 ["SELECT * FROM {s}.memories WHERE conversation = {conversation}"],
             ],

@@ -25,10 +25,13 @@ ALTER TABLE {schema}.vectors_{n} ENABLE ROW LEVEL SECURITY;
 ALTER TABLE {schema}.vectors_{n} FORCE ROW LEVEL SECURITY;
 CREATE POLICY own_tenant ON {schema}.vectors_{n}
     USING (tenant = nullif(current_setting('recollect.tenant', true), ''))"""
-TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "audit", "undo", "things")
+TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "audit", "undo_items", "things")
 """Those that are always there. `places` comes first: the others are kept where it is."""
 MOVING = ("placements", "moves", "changes")
 """Those that say which server a tenant is on, and hold nothing of it."""
+_LATER = ("undo_items",)
+_MADE_BY = {1: (*(table for table in TABLES if table not in _LATER), *MOVING), 5: _LATER}
+"""The tables that a migration makes and that are still there."""
 
 _FACTS = """SELECT current_setting('server_version_num')::int, current_user::text, r.rolsuper OR r.rolbypassrls,
     r.rolsuper OR r.rolcreaterole, has_database_privilege(current_database(), 'CREATE'), current_database()::text,
@@ -214,8 +217,8 @@ def _migrate(connection: Connection, location: Location, number: int, script: Pa
             "at timestamptz NOT NULL DEFAULT now())"
         )
         _run(connection, script.read_text(), schema=schema)
-        if seen.citus and number == 1:
-            _distribute(connection, schema, (*TABLES, *MOVING))
+        if seen.citus:
+            _distribute(connection, schema, _MADE_BY.get(number, ()))
         connection.execute(
             f"INSERT INTO {schema}.migrations (number, name) VALUES (%s, %s)",
             (number, script.stem),

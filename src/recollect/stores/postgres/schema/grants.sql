@@ -5,7 +5,7 @@ GRANT SELECT ON {schema}.migrations TO {app}, {admin};
 REVOKE INSERT, UPDATE, DELETE ON {schema}.places FROM {app};
 GRANT SELECT, INSERT (tenant, workspace), UPDATE (memories) ON {schema}.places TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.memories, {schema}.contents, {schema}.tags,
-    {schema}.embeddings, {schema}.undo, {schema}.things TO {app};
+    {schema}.embeddings, {schema}.undo_items, {schema}.things TO {app};
 GRANT SELECT, INSERT ON {schema}.audit TO {app};
 GRANT INSERT, DELETE, SELECT (tenant, workspace, seq, part) ON {schema}.search TO {app};
 -- Where a tenant is, only the owner changes.

@@ -90,7 +90,7 @@ class Group(NamedTuple):
 
     what: What
     tables: tuple[str, ...]
-    """The first one has a row for each key."""
+    """The first one has a row for each key, or several."""
     key: tuple[str, ...]
     """Behind the workspace."""
 
@@ -103,7 +103,7 @@ def groups(side: Side) -> list[Group]:
     vectors = ("vectors",) if side.sessions.facts.vectors else ()
     return [
         Group("memory", ("memories", "contents", "tags", "embeddings", "search", *vectors), ("seq",)),
-        Group("undo", ("undo",), ("seq",)),
+        Group("undo", ("undo_items",), ("entry",)),
         Group("audit", ("audit",), ("seq",)),
         Group("thing", ("things",), ("shelf", "key")),
         Group("head", ("places",), ()),
@@ -118,8 +118,8 @@ def page(run: Run, group: Group, after: Key | None, size: int) -> list[Key]:
     """The next keys in their order."""
     names = ", ".join(("workspace", *group.key))
     beyond = "" if after is None else f"AND ({names}) > ({', '.join(['%s'] * (1 + len(group.key)))})"
-    sql = f"SELECT {names} FROM {{s}}.{group.tables[0]} WHERE tenant = %s {beyond} ORDER BY {names} LIMIT {size}"
-    return run.rows(sql, *(after or ()))
+    whose = f"{{s}}.{group.tables[0]} WHERE tenant = %s {beyond}"
+    return run.rows(f"SELECT DISTINCT {names} FROM {whose} ORDER BY {names} LIMIT {size}", *(after or ()))
 
 
 def copied(run: Run, group: Group, keys: Iterable[Key]) -> dict[str, list[str]]:
@@ -240,8 +240,8 @@ def _these(group: Group, keys: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]
     """A condition for some keys of one workspace."""
     if not group.key:
         return "", []
-    if group.key == ("seq",):
-        return "AND seq = ANY(%s::bigint[])", [[seq for (seq,) in keys]]
+    if len(group.key) == 1:
+        return f"AND {group.key[0]} = ANY(%s::bigint[])", [[number for (number,) in keys]]
     columns = [list(column) for column in zip(*keys, strict=True)]
     given = ", ".join(["%s::text[]"] * len(columns))
     return f"AND ({', '.join(group.key)}) IN (SELECT * FROM unnest({given}))", columns

@@ -1,0 +1,26 @@
+-- What it takes to undo an audit entry, a row for each memory or document. The content of a memory is here only once it
+-- was deleted: a memory that was changed has the old values of its fields here.
+CREATE TABLE undo_items (
+    entry INTEGER NOT NULL,
+    item  INTEGER NOT NULL,
+    what  TEXT    NOT NULL,  -- deleted, changed or thing
+    name  TEXT    NOT NULL,  -- the id of the memory, or shelf/key
+    body  BLOB    NOT NULL,
+    PRIMARY KEY (entry, item)
+);
+
+CREATE INDEX undo_items_by_name ON undo_items (name);
+
+INSERT INTO undo_items
+SELECT u.seq, r.key, CASE WHEN m.id IS NULL THEN 'deleted' ELSE 'changed' END, r.value ->> 'id',
+    CAST(CASE WHEN m.id IS NULL THEN r.value ELSE old_values(r.value) END AS BLOB)
+FROM (SELECT seq, CAST(before AS TEXT) AS records FROM undo) u,
+    json_each(CASE WHEN json_valid(u.records) THEN u.records ELSE '[]' END) r
+LEFT JOIN memories m ON m.id = r.value ->> 'id';
+
+INSERT INTO undo_items
+SELECT u.seq, 1000000 + t.key, 'thing', (t.value ->> 'shelf') || '/' || (t.value ->> 'key'), CAST(t.value AS BLOB)
+FROM (SELECT seq, CAST(things AS TEXT) AS things FROM undo) u,
+    json_each(CASE WHEN json_valid(u.things) THEN u.things ELSE '[]' END) t;
+
+DROP TABLE undo;
