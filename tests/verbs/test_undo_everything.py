@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 from support.common import LONG, Clock
+from support.concepts import Concepts
 from support.stores import STORES, located
 
 from recollect import ConflictError, Memory, NotFoundError, RecollectError
@@ -48,6 +50,17 @@ def state(memory: Memory) -> dict[str, Any]:
         "passages": {(passage.id, passage.text) for passage in memory.knowledge.search("owl", limit=50)},
         "allowed": memory.knowledge.allowed("ann"),
     }
+
+
+def check_content_is_in_one_place(memory: Memory) -> None:
+    """A memory is stored, or it is in the undo data of the entry that deleted it: never both, and never twice."""
+    store = memory._view.store
+    for place in store.places("default"):
+        undos = [undo for _, undo in store.undos(place)]
+        deleted = [record.id for undo in undos for record in undo.deleted]
+        assert len(deleted) == len(set(deleted)), place
+        assert store.get(place, deleted) == [], place
+        assert all(values.fields.content is UNSET for undo in undos for values in undo.changed), place
 
 
 def some(memory: Memory, chance: random.Random, **conditions: Any) -> str:
@@ -158,7 +171,9 @@ def test_a_change_that_is_undone_leaves_everything_as_it_was(memory: Memory, nam
     UNDONE[name](memory, random.Random(next(seeds)))
     while state(memory) == before and name != "remember again":  # which counts a retrieval, and no more
         UNDONE[name](memory, random.Random(next(seeds)))  # another choice: the first made no difference
+    check_content_is_in_one_place(memory)
     memory.undo()
+    check_content_is_in_one_place(memory)
     assert state(memory) == before
     assert all(log.ok for log in memory.audit.verify())
     assert memory.doctor().ok
@@ -210,6 +225,28 @@ def test_the_end_of_a_conversation_is_one_change(memory: Memory) -> None:
         memory.undo()
 
 
+@pytest.mark.parametrize("kind", STORES)
+def test_vectors_and_search_are_as_before(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), embedder=Concepts()) as memory:
+        records = memory.remember_many(["The car is red", "The dog sleeps", "We drink tea"])
+        memory.embed()
+        before = [memory.get(record.id) for record in records]
+        assert all(record.embedding for record in before)
+        memory.forget([record.id for record in records[:2]])
+        assert {hit.memory.id for hit in memory.recall("automobile dog")} <= {records[2].id}
+        memory.undo()
+        assert [memory.get(record.id) for record in records] == before
+        assert memory.recall("automobile", limit=1)[0].memory.id == records[0].id
+        assert memory.recall("dog", limit=1)[0].memory.id == records[1].id
+
+
+def test_what_undo_took_back_can_be_erased(memory: Memory) -> None:
+    note = memory.remember("a kingfisher")
+    memory.undo()
+    receipt = memory.forget(note.id, erase=True)
+    assert receipt.ids == (note.id,)
+
+
 def test_an_agent_that_ends_a_conversation_of_several_can_undo_it(memory: Memory) -> None:
     started = memory.at(account="u1").conversations.start("lunch")
     user, bot = memory.at(account="u1"), memory.at(account="u1", agent="bot")
@@ -253,6 +290,7 @@ def test_random_changes_are_undone_one_by_one(memory: Memory, clock: Clock, seed
             assert state(memory) == before, name
             continue
         walked += 1
+        check_content_is_in_one_place(memory)
         after = state(memory)
         if after == before:
             continue

@@ -1,4 +1,4 @@
-"""Transactions over one or several places that are files: order, nesting, savepoints, interrupts, half-done changes.
+"""Transactions over one or several places: order, nesting, savepoints, interrupts; over files also half-done changes.
 
 The locks of places are taken in one order (`port.in_order`), so that no two callers can wait for each other. A thread
 has one transaction open: further ones inside it join it, in places that it holds. A change of several places leaves a
@@ -8,7 +8,8 @@ record before the first commit (`intents.py`), by which whoever comes after a ki
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from recollect.stores.intents import Intents, Part
@@ -97,13 +98,87 @@ class Units(Protocol[U]):
         ...
 
 
-class Transaction(Scope[U], Generic[U]):
+T = TypeVar("T")
+
+
+class Nesting(Scope[T], Generic[T]):
     """The transaction of some places: opened if this thread has none, else joined.
 
     Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
     """
 
-    __slots__ = ("_depth", "_durable", "_opened", "_places", "_seconds", "_steps", "_units")
+    __slots__ = ("_opened", "_places", "_steps")
+
+    def __init__(self, places: Sequence[Place], steps: int) -> None:
+        self._places = places if len(places) == 1 else in_order(places)
+        self._steps = steps
+        self._opened: bool | None = None
+        """Not known before it is entered."""
+
+    def enter(self) -> T:
+        inside = self._inside()
+        self._opened = not inside
+        if not self._places:
+            return None  # pyright: ignore[reportReturnType] - nobody has a place to write to
+        if self._opened:
+            self._begin()
+        else:
+            for place in self._places:
+                if place not in inside:
+                    raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
+            if self._steps > 1:
+                self._savepoint()
+        return self._handle()
+
+    def leave(self, error: BaseException | None) -> None:
+        if self._opened:
+            self._end(error)
+        elif self._steps > 1:
+            self._release(error)
+
+    def abandon(self) -> None:
+        if self._opened:
+            self._abandon()
+        elif self._opened is False and self._steps > 1:
+            self._take_back()
+
+    @abstractmethod
+    def _inside(self) -> Collection[Place]:
+        """The places in which this thread has a transaction open."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Take the locks of the places."""
+
+    @abstractmethod
+    def _handle(self) -> T:
+        """What the block is given."""
+
+    @abstractmethod
+    def _savepoint(self) -> None:
+        """Inside the open transaction: what is written from here on can be taken back."""
+
+    @abstractmethod
+    def _release(self, error: BaseException | None) -> None:
+        """Keep what was written since the savepoint, or take it back if there was an error."""
+
+    @abstractmethod
+    def _end(self, error: BaseException | None) -> None:
+        """Commit the transaction, or roll it back if there was an error."""
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Let go of the transaction, if there is one: `_begin` or `_end` was broken off anywhere."""
+
+    @abstractmethod
+    def _take_back(self) -> None:
+        """What was written since the savepoint, if there is one: `_savepoint` or `_release` was broken off anywhere."""
+
+
+class Transaction(Nesting[U], Generic[U]):
+    """The transaction of some places that are files."""
+
+    __slots__ = ("_depth", "_durable", "_seconds", "_units")
 
     def __init__(
         self,
@@ -114,35 +189,35 @@ class Transaction(Scope[U], Generic[U]):
         seconds: float | None = None,
     ) -> None:
         """`seconds` to wait for other writers; as long as the store is patient without."""
+        super().__init__(places, steps)
         self._units = units
-        self._places = places if len(places) == 1 else in_order(places)
-        self._steps = steps
         self._durable = durable
         self._seconds = seconds
         self._depth = 0
-        self._opened: bool | None = None
-        """Not known before it is entered."""
 
-    def enter(self) -> U:
-        """The handle of the first place."""
-        inside, self._depth = self._units.inside(), self._units.thread.depth
-        self._opened = not inside
-        if not self._places:
-            return None  # pyright: ignore[reportReturnType] - nobody has a place to write to
-        if not inside:
-            self._open(inside)
-        else:
-            for place in self._places:
-                if place not in inside:
-                    raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
-            if self._steps > 1:
-                self._units.thread.depth = self._depth + 1
-                for place in self._places:
-                    inside[place].savepoint(self._depth)
-        return inside[self._places[0]]
+    def _inside(self) -> dict[Place, U]:
+        self._depth = self._units.thread.depth
+        return self._units.inside()
 
-    def _open(self, inside: dict[Place, U]) -> None:
+    def _handle(self) -> U:
+        """That of the first place."""
+        return self._units.thread.places[self._places[0]]
+
+    def _savepoint(self) -> None:
+        thread = self._units.thread
+        thread.depth = self._depth + 1
+        for place in self._places:
+            thread.places[place].savepoint(self._depth)
+
+    def _release(self, error: BaseException | None) -> None:
+        thread = self._units.thread
+        for place in self._places:
+            thread.places[place].release(self._depth, error)
+        thread.depth = self._depth
+
+    def _begin(self) -> None:
         self._units.starting()
+        inside = self._units.thread.places
         for place in self._places:
             while place not in inside:
                 handle = inside[place] = self._units.creating(place)
@@ -153,17 +228,9 @@ class Transaction(Scope[U], Generic[U]):
                     del inside[place]
                     self._units.discard(place, handle)
 
-    def leave(self, error: BaseException | None) -> None:
-        inside = self._units.inside()
-        if self._opened:
-            self._close(inside, error)
-        elif self._steps > 1:
-            for place in self._places:
-                inside[place].release(self._depth, error)
-            self._units.thread.depth = self._depth
-
-    def _close(self, inside: dict[Place, U], error: BaseException | None) -> None:
+    def _end(self, error: BaseException | None) -> None:
         """Each is ended, whatever happens to the others. Where some were committed by then, they are taken back."""
+        inside = self._units.inside()
         problem: BaseException | None = None
         record = ""
         if error is None and len(inside) > 1:
@@ -201,12 +268,16 @@ class Transaction(Scope[U], Generic[U]):
                 f"{self._units.intents.folder}: the change could not be written: {error.strerror}"
             ) from error
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         inside = self._units.inside()
         for place in self._places:
-            if place in inside and self._opened:
+            if place in inside:
                 inside[place].abandon()
                 del inside[place]
-            elif place in inside and self._opened is False and self._steps > 1:
+
+    def _take_back(self) -> None:
+        inside = self._units.inside()
+        for place in self._places:
+            if place in inside:
                 inside[place].take_back(self._depth)
                 self._units.thread.depth = self._depth

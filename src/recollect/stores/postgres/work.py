@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.stores.audit import GENESIS
-from recollect.stores.port import Place, in_order
+from recollect.stores.port import Place
 from recollect.stores.postgres.connections import Connection, driver, lost, translated
 from recollect.stores.postgres.statements import DURABLE, literal, place_of, rows_of, whose, workspace_of
 from recollect.stores.postgres.tenants.placement import (
@@ -19,8 +19,8 @@ from recollect.stores.postgres.tenants.placement import (
     lock_key,
     moved,
 )
-from recollect.stores.scope import Scope
 from recollect.stores.tables.engine import Statement
+from recollect.stores.transactions import Nesting
 from recollect.values.errors import StoreError
 
 if TYPE_CHECKING:
@@ -237,54 +237,55 @@ class Work:
                 self.connection.close()
 
 
-class Writing(Scope[Work]):
-    """The transaction of some places: opened if this thread has none, else joined.
+class Writing(Nesting[Work]):
+    """The transaction of some places on one server: all of them have one connection."""
 
-    Inside an open one, several steps are taken back together if one fails; a single step leaves nothing by itself.
-    """
-
-    __slots__ = ("_depth", "_places", "_seconds", "_sessions", "_steps", "opened")
+    __slots__ = ("_depth", "_seconds", "_sessions")
 
     def __init__(self, sessions: Runner, places: Sequence[Place], steps: int, seconds: float) -> None:
+        super().__init__(places, steps)
         self._sessions = sessions
-        self._places = places if len(places) == 1 else in_order(places)
-        self._steps = steps
         self._seconds = seconds
         self._depth = 0
-        self.opened: bool | None = None
-        """Whether this is the one that has opened it: not known before it is entered."""
 
-    def enter(self) -> Work:
+    @property
+    def opened(self) -> bool | None:
+        """Whether this is the one that has opened it."""
+        return self._opened
+
+    def _inside(self) -> Mapping[Place, Head]:
         work = self._sessions.work
         self._depth = 0 if work is None else work.depth
-        self.opened = work is None
-        if not self._places:
-            return None  # pyright: ignore[reportReturnType] - nobody has a place to write to
-        if work is None:
-            return self._sessions.begin(self._places, self._seconds)
-        for place in self._places:
-            if place not in work.heads:
-                raise StoreError(f"a transaction in {place} was begun inside one of other places; name all at once")
-        if self._steps > 1:
-            work.savepoint()
+        return {} if work is None else work.heads
+
+    def _begin(self) -> None:
+        self._sessions.begin(self._places, self._seconds)
+
+    def _handle(self) -> Work:
+        work = self._work
         work.become(self._places[0].tenant)
         return work
 
-    def leave(self, error: BaseException | None) -> None:
+    @property
+    def _work(self) -> Work:
         work = self._sessions.work
-        if work is None:
-            return
-        if self.opened:
-            self._sessions.end(work, error)
-        elif self._steps > 1:
-            work.release(error)
+        assert work is not None, "not in a transaction"
+        return work
 
-    def abandon(self) -> None:
+    def _savepoint(self) -> None:
+        self._work.savepoint()
+
+    def _release(self, error: BaseException | None) -> None:
+        self._work.release(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        if (work := self._sessions.work) is not None:
+            self._sessions.end(work, error)
+
+    def _abandon(self) -> None:
+        self._sessions.abandon()
+
+    def _take_back(self) -> None:
         work = self._sessions.work
-        if work is None:
-            return
-        if self.opened:
-            self._sessions.abandon()
-        elif self.opened is False:
-            while work.depth > self._depth:
-                work.release(KeyboardInterrupt())
+        while work is not None and work.depth > self._depth:
+            work.release(KeyboardInterrupt())
