@@ -24,8 +24,8 @@ T = TypeVar("T", covariant=True)
 class Scope(ABC, Generic[T]):
     """What a thread holds for as long as a block runs."""
 
-    __slots__ = ("_abandoning", "_failed", "_watch")
-    _watch: ref[partial[None]] | None
+    __slots__ = ("_failed", "abandoning", "watch")
+    watch: ref[partial[None]] | None
 
     @abstractmethod
     def enter(self) -> T:
@@ -41,8 +41,8 @@ class Scope(ABC, Generic[T]):
 
     def __enter__(self) -> T:
         end_left()
-        if not hasattr(self, "_watch"):  # what enters it is no `with`, but an ExitStack
-            self._watch, self._abandoning, self._failed = None, False, 0
+        if not hasattr(self, "watch"):  # what enters it is no `with`, but an ExitStack
+            self.watch, self.abandoning, self._failed = None, False, 0
         _thread.entered.append(self)
         return self.enter()
 
@@ -52,38 +52,33 @@ class Scope(ABC, Generic[T]):
 
     def end(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         self.leave(error)
-        self._watch = None
+        self.watch = None
         end_left()
 
     def ending(self) -> partial[None]:
         """What `with` is to call. It is no bound method of ours: the frame of one would keep it."""
-        self._abandoning, self._failed = False, 0
+        self.abandoning, self._failed = False, 0
         ending = partial(self.end)
-        self._watch = ref(ending, self.break_off)
+        self.watch = ref(ending, self.break_off)
         return ending
-
-    @property
-    def left(self) -> bool:
-        """Whether its block is over, and nobody is about to end it."""
-        return not self._abandoning and (self._watch is None or self._watch() is None)
 
     def break_off(self, _: object = None) -> None:
         """The block is over and was not ended."""
         for attempt in range(1, _TRIES + 1):
-            self._abandoning = True
+            self.abandoning = True
             try:
-                if self._watch is not None:
+                if self.watch is not None:
                     self.abandon()
-                    self._watch = None
+                    self.watch = None
                 return
             except BaseException:  # a further interrupt: one is on its way to the caller already
                 self._failed += 1
                 if self._failed == _MOST:
-                    self._watch = None
+                    self.watch = None
                 if attempt == _TRIES:
                     raise
             finally:
-                self._abandoning = False
+                self.abandoning = False
 
 
 _TRIES, _MOST = 3, 12
@@ -100,12 +95,15 @@ _thread = _Thread()
 
 
 def end_left() -> None:
-    """End what a second interrupt has kept from ending: it may come in the very moment in which that is done."""
+    """End what a second interrupt has kept from ending: it may come in the very moment in which that is done.
+
+    Called before every read and write, so it makes no call where there is nothing to end.
+    """
     entered = _thread.entered
     while entered:
         last = entered[-1]
-        if not last.left:
-            return
+        if last.abandoning or ((watched := last.watch) is not None and watched() is not None):
+            return  # its block goes on, or somebody is about to end it
         del entered[-1]
         try:
             last.break_off()

@@ -68,11 +68,13 @@ class Undo(NamedTuple):
     @classmethod
     def of(cls, before: Iterable[Record], deleted: Iterable[str], things: Iterable[Thing] = ()) -> Undo:
         """From memories as they were before. Those with the ids `deleted` are gone, and the others are still there."""
-        records, gone = list(before), set(deleted)
+        records, gone, documents = list(before), set(deleted), list(things)
+        if not records and not documents:
+            return NO_UNDO
         return cls(
             [record for record in records if record.id in gone],
             [OldValues.of(record) for record in records if record.id not in gone],
-            list(things),
+            documents,
         )
 
     @property

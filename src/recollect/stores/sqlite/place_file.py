@@ -37,6 +37,8 @@ SOON = 0.25
 _CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)"
 MOST_CHANGES = 20_000
 """Rows of `changed` from which the older half is dropped. A copy in memory that is further behind is made anew."""
+_TRIM_EVERY = 64
+"""Transactions after which it is looked how many rows `changed` has."""
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
 _EMBED = "INSERT OR REPLACE INTO embeddings (seq, model, vector) VALUES (?, ?, ?)"
@@ -54,6 +56,8 @@ class PlaceFile(Database):
         self._written: Mapping[str, Touched] = {}
         self._entries_before: int | None = None
         """How many audit entries there were before those of the open transaction; None if it has none."""
+        self._begun = 0
+        """How many transactions were begun."""
         super().__init__(path, in_memory)
 
     def put(self, records: Sequence[Record]) -> Sequence[Record]:
@@ -62,7 +66,8 @@ class PlaceFile(Database):
         else:
             for at in range(0, len(records), _PAGE):
                 self._put(records[at : at + _PAGE])
-        self._run(prove_speakers(DIALECT, self.place, records))
+        if statements := prove_speakers(DIALECT, self.place, records):
+            self._run(statements)
         return records
 
     def _run(self, statements: Sequence[Statement]) -> None:
@@ -75,12 +80,13 @@ class PlaceFile(Database):
         self._run(prove_speakers(DIALECT, self.place, [record]))
 
     def _put_one(self, record: Record, seq: int | None = None) -> None:
-        execute, row = self.writer.execute, to_row(seq, record)
+        writer, row = self.writer, to_row(seq, record)
+        execute = writer.execute
         try:
             execute(INSERT, row)
         except apsw.ConstraintError:
             raise id_exists(record.id) from None
-        seq = self.writer.last_insert_rowid()
+        seq = writer.last_insert_rowid()
         execute(_INDEX, (seq, indexed(row)))
         if record.embedding is not None:
             execute(_EMBED, (seq, record.embedding_model, record.embedding))
@@ -152,10 +158,12 @@ class PlaceFile(Database):
     def begun(self) -> None:
         self._entries_before = None
         self._written = self.touches.take()
-        rows = [(count, to_micros(at), ident) for ident, (count, at) in self._written.items()]
-        if rows:
+        if self._written:
+            rows = [(count, to_micros(at), ident) for ident, (count, at) in self._written.items()]
             self.writer.executemany(_TOUCH, rows)
-        self._trim_changes(MOST_CHANGES)
+        self._begun += 1
+        if self._begun % _TRIM_EVERY == 1:
+            self._trim_changes(MOST_CHANGES)
 
     def _trim_changes(self, most: int) -> None:
         """Drop the older half of the list of changes where it has grown longer than that."""

@@ -8,7 +8,7 @@ import weakref
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -98,18 +98,23 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
 
     def _recent(self, place: Place) -> H | None:
         """As `_existing`, but without asking the file system each time. Reading may raise StaleFileError."""
-        if (handle := self._handles.get(place)) and handle.fresh() and not self.inside():
+        inside = self.inside()
+        if (handle := inside.get(place)) or (
+            not inside and (handle := self._handles.get(place)) is not None and handle.fresh()
+        ):
             return handle
         return self._existing(place)
 
     def _existing(self, place: Place, new: bool = False) -> H | None:
         """The open file for a place, or None where nothing was ever stored. A new one is still empty."""
-        if handle := self.inside().get(place):
+        inside = self.inside()
+        if handle := inside.get(place):
             return handle
-        if not self._may_open.is_set() and not self.inside():
-            self._may_open.wait()
-        if place not in self._handles and not self.inside():
-            self.intents.finish_left()
+        if not inside:
+            if not self._may_open.is_set():
+                self._may_open.wait()
+            if place not in self._handles:
+                self.intents.finish_left()
         going: list[H] = []
         try:
             with self._lock:
@@ -181,7 +186,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         return Transaction(self, places)
 
     def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
-        with Transaction(self, (place,), len(records)) as handle:
+        with self.writing(place) if len(records) == 1 else Transaction(self, (place,)) as handle:
             return handle.put(records)
 
     def update(self, place: Place, records: Sequence[Record]) -> None:
@@ -237,8 +242,10 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
     def rows(self, place: Place, sql: str, values: Sequence[Any] = ()) -> Rows:
         return self._read(place, lambda handle: handle.rows(sql, values), [])
 
-    def writing(self, place: Place) -> Transaction[H]:
-        return Transaction(self, (place,), 1)
+    def writing(self, place: Place) -> AbstractContextManager[H]:
+        handle = self.inside().get(place)
+        # A single step inside an open transaction takes nothing and leaves nothing, so it needs no scope of its own.
+        return Transaction(self, (place,), 1) if handle is None else nullcontext(handle)
 
     def run(
         self,
@@ -248,7 +255,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         keys: Iterable[Sequence[Any]] = (),
         wait: bool = True,
     ) -> list[Rows]:
-        execute = self.inside()[place].writer.execute
+        execute = self.thread.places[place].writer.execute
         return [execute(statement.sql, statement.values).fetchall() for statement in statements]
 
     def next_item(self, place: Place) -> None:

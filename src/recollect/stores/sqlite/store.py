@@ -67,10 +67,10 @@ class SqliteStore(SqlitePlaces[PlaceFile], AuditTable):
         empty_trash(folder.parent)
 
     def last_entry(self, place: Place) -> tuple[int, str]:
-        return self.inside()[place].writer.execute(_LAST).fetchone() or (0, GENESIS)
+        return self.thread.places[place].writer.execute(_LAST).fetchone() or (0, GENESIS)
 
     def appended(self, place: Place, entry: Entry) -> None:
-        self.inside()[place].appended(entry)
+        self.thread.places[place].appended(entry)
 
     def written(self, place: Place) -> int:
         rows = self.rows(place, _WRITTEN)

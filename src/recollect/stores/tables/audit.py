@@ -43,8 +43,8 @@ class AuditTable:
             seq, previous = self.tables.last_entry(place)
             entry = seal(entry, seq + 1, previous)
             self.tables.run(place, [self._insertion(place, entry)], "audit", [(entry.seq,)], wait=False)
-            if items := to_items(undo):
-                self._insert_items(place, entry.seq, items)
+            if any(undo):
+                self._insert_items(place, entry.seq, to_items(undo))
             self.tables.appended(place, entry)
         return entry
 

@@ -39,6 +39,9 @@ _UNPROVE = f"""UPDATE {{t}}memories AS m SET speaker = coalesce(role, '') WHERE 
     AND m.named = ? AND m.speaker = m.named AND NOT {_ANOTHER} RETURNING seq"""
 
 
+_USABLE = " AND m.superseded_by IS NULL AND m.archived_at IS NULL ORDER BY m.seq"
+
+
 class Name(NamedTuple):
     """A name that turns of a conversation begin with."""
 
@@ -60,10 +63,13 @@ class MemoryTable:
         return self._among(place, "m.id", list(dict.fromkeys(ids)))
 
     def with_texts(self, place: Place, texts: Sequence[str]) -> list[Record]:
-        usable = " AND m.superseded_by IS NULL AND m.archived_at IS NULL ORDER BY m.seq"
-        wanted = set(texts)
-        records = self._among(place, "m.text_key", [text_key(text) for text in wanted], usable)
-        return [record for record in records if record.text in wanted]
+        if len(texts) == 1:
+            values = (*self.tables.dialect.here_values(place), text_key(texts[0]))
+            rows = self.tables.rows(place, _with_text(self.tables.dialect), values)
+            records = self.records(place, rows) if rows else []
+        else:
+            records = self._among(place, "m.text_key", [text_key(text) for text in dict.fromkeys(texts)], _USABLE)
+        return [record for record in records if record.text in texts] if records else []
 
     def _among(self, place: Place, column: str, values: Sequence[str | int], end: str = "") -> list[Record]:
         dialect = self.tables.dialect
@@ -115,6 +121,11 @@ def _get_one(dialect: Dialect) -> str:
     return rendered(dialect, f"{dialect.whole} WHERE {{here_m}} AND m.id = ?")
 
 
+@cache
+def _with_text(dialect: Dialect) -> str:
+    return rendered(dialect, f"{dialect.whole} WHERE {{here_m}} AND m.text_key = ?{_USABLE}")
+
+
 def prove_speakers(dialect: Dialect, place: Place, records: Sequence[Record]) -> list[Statement]:
     """After these were stored: their names may be speakers now."""
     names = {
@@ -122,12 +133,12 @@ def prove_speakers(dialect: Dialect, place: Place, records: Sequence[Record]) ->
         for record in records
         if record.address.conversation is not None and (name := name_in(record))
     }
-    return _heard(dialect, place, _PROVE, names)
+    return _heard(dialect, place, _PROVE, names) if names else []
 
 
 def unprove_speakers(dialect: Dialect, place: Place, names: set[Name]) -> list[Statement]:
     """After turns that begin with these names were deleted: one turn alone proves no speaker."""
-    return _heard(dialect, place, _UNPROVE, names)
+    return _heard(dialect, place, _UNPROVE, names) if names else []
 
 
 def _heard(dialect: Dialect, place: Place, template: str, names: set[Name]) -> list[Statement]:
