@@ -55,7 +55,7 @@ from recollect.verbs.export import Progress, Target
 from recollect.verbs.forget import Forget, Receipt
 from recollect.verbs.import_ import Imported
 from recollect.verbs.unfinished import finish
-from recollect.view import Conditions, View
+from recollect.view import SearchConditions, View
 
 if TYPE_CHECKING:
     from recollect.context import Context
@@ -352,7 +352,7 @@ class Memory:
         limit: int = 100,
         contains: str | None = None,
         after: str | None = None,
-        **conditions: Unpack[Conditions],
+        **conditions: Unpack[SearchConditions],
     ) -> builtins.list[Record]:
         """Memories by creation time. `state=None` lists expired, archived and superseded ones too.
 
@@ -374,7 +374,7 @@ class Memory:
         rerank: Rerank | None = None,
         zone: tzinfo | None = None,
         min_relevance: float | None = None,
-        **conditions: Unpack[Conditions],
+        **conditions: Unpack[SearchConditions],
     ) -> Hits:
         """The memories that best answer a question, best first, each with the parts of its score.
 

@@ -54,7 +54,7 @@ _UNDO_EVERY = 64
 _SUBSETS = tuple(product((True, False), repeat=3))
 
 
-class Conditions(TypedDict, total=False):
+class SearchConditions(TypedDict, total=False):
     """Which memories to list or recall. All conditions must hold; None is the same as not given."""
 
     kind: str | None
@@ -157,8 +157,8 @@ class View(msgspec.Struct, frozen=True):
         """A filter from what a caller says, who is in that zone."""
         given: dict[str, Any] = {}
         for name, value in conditions.items():
-            if name not in Conditions.__annotations__:
-                raise TypeError(f"{name} is not a condition; known: {', '.join(Conditions.__annotations__)}")
+            if name not in SearchConditions.__annotations__:
+                raise TypeError(f"{name} is not a condition; known: {', '.join(SearchConditions.__annotations__)}")
             if value is None:
                 continue
             if name in ("since", "until"):

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from recollect.context.messages import SYSTEM, Message, Unit, result_of, tokens_of
+from recollect.context.messages import SYSTEM, Message, MessageGroup, result_of, tokens_of
 from recollect.context.request import Request
 from recollect.context.sections import Context, Item, LeftOut, Report, Section, Share
 from recollect.context.summaries import summary_of
@@ -43,7 +43,7 @@ class Assembly:
             self._given = []
         self._prompt = prompt if not self._given else ""
         self._sizes = {id(one): tokens_of(one, request.count) for unit in self._units for one in unit.messages}
-        self._older: list[Unit] = []
+        self._older: list[MessageGroup] = []
         self._summary: Summary | None = None
 
     def _gather(self) -> None:
@@ -158,13 +158,13 @@ class Assembly:
     def _begins_with_an_answer(self) -> bool:
         return self._anthropic and bool(self._units) and not self._units[0].asks
 
-    def _asked_before(self, start: int) -> Unit | None:
+    def _asked_before(self, start: int) -> MessageGroup | None:
         """What the turns that stay begin with, where they would begin with an answer: what was asked."""
         if start == 0 or start >= len(self._units) or self._units[start].asks:
             return None
         return next((unit for unit in reversed(self._units[:start]) if unit.asks), None)
 
-    def _told(self, older: Sequence[Unit], tokens: int) -> Summary | None:
+    def _told(self, older: Sequence[MessageGroup], tokens: int) -> Summary | None:
         """What these turns said, unless that is nothing."""
         said = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
         made, model = summary_of(self._request, said, tokens), self._request.view.llm
@@ -212,7 +212,7 @@ class Assembly:
             given[-1] = {**given[-1], "content": _appended(given[-1].get("content") or "", joined)}
         return [*given, *({"role": "system", "content": text} for text in [*apart, *summary])], None
 
-    def _with(self, late: Sequence[str], unit: Unit) -> list[Message]:
+    def _with(self, late: Sequence[str], unit: MessageGroup) -> list[Message]:
         """What the user said, after what is remembered."""
         first, *rest = unit.messages
         said = "\n\n".join(late)
@@ -225,7 +225,7 @@ class Assembly:
         given = [text for unit in self._units for one in unit.messages if (text := result_of(one))]
         results = sum(map(count, given))
         turns = sum(self._sizes[id(one)] for unit in self._units for one in unit.messages) - results
-        system = Unit(tuple(self._given)).tokens(count) + count(self._prompt)
+        system = MessageGroup(tuple(self._given)).tokens(count) + count(self._prompt)
         summary = [Share("summary", count(self._summary.text), 1)] if self._summary else []
         shares = [
             Share("system", system, len(self._given) or int(bool(self._prompt))),

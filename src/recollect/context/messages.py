@@ -29,7 +29,7 @@ _PICTURE_TOKENS = 1600
 """What the largest picture counts at most."""
 
 
-class Unit(NamedTuple):
+class MessageGroup(NamedTuple):
     """Messages that stay together: one alone, or a call of tools with its results."""
 
     messages: tuple[Message, ...]
@@ -55,7 +55,7 @@ class Transcript(NamedTuple):
     style: Style
     system: tuple[Message, ...]
     """OpenAI's messages before the conversation begins; Anthropic's `system` as one message, if there is one."""
-    units: tuple[Unit, ...]
+    units: tuple[MessageGroup, ...]
 
     @property
     def asked(self) -> str:
@@ -130,7 +130,7 @@ def _plain(message: Message) -> bool:
     return len(message) == 2 and isinstance(message.get("content"), str) and message.get("role") in _SPEAKERS
 
 
-def _units(messages: Sequence[Message]) -> Iterator[Unit]:
+def _units(messages: Sequence[Message]) -> Iterator[MessageGroup]:
     starts: list[int] = []
     called: dict[str, int] = {}
     before = True
@@ -146,7 +146,7 @@ def _units(messages: Sequence[Message]) -> Iterator[Unit]:
                 starts.pop()
         called |= dict.fromkeys(_calls(message), number)
     for start, end in pairwise([*starts, len(messages)]):
-        yield Unit(tuple(messages[start:end]))
+        yield MessageGroup(tuple(messages[start:end]))
 
 
 def _belongs(message: Message, last: Message) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from recollect.documents.blocks import Block, Kind, Read
+from recollect.documents.blocks import Kind, Read, TextBlock
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
@@ -60,7 +60,7 @@ class _Reader:
     def __init__(self, lines: list[str], at: int) -> None:
         self._lines, self._at = lines, at
         self._gathered: list[str] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
 
     def run(self) -> None:
         while self._at < len(self._lines):
@@ -74,7 +74,7 @@ class _Reader:
         self._paragraph()
 
     def _add(self, kind: Kind, text: str, line: int, level: int = 0) -> None:
-        self.blocks.append(Block(kind, text, f"line {line + 1}", level))
+        self.blocks.append(TextBlock(kind, text, f"line {line + 1}", level))
 
     def _paragraph(self) -> None:
         if self._gathered:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from recollect.evaluation.datasets import Corpus, Dataset, Question
+from recollect.evaluation.datasets import Corpus, Dataset, DatasetQuestion
 from recollect.evaluation.measures import recall_at
 from recollect.memory import Memory
 from recollect.policies.importance import small_talk
@@ -51,7 +51,10 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 def abstaining(
-    dataset: Dataset, view: Callable[[Corpus], Memory], at: Callable[[Question], None], told: Callable[[int], None]
+    dataset: Dataset,
+    view: Callable[[Corpus], Memory],
+    at: Callable[[DatasetQuestion], None],
+    told: Callable[[int], None],
 ) -> Abstained:
     """Each question once, whatever its relevance; the curve is told from that."""
     asked: list[_Asked] = []
@@ -78,7 +81,7 @@ def _point(kinds: dict[str, list[_Asked]], least: float) -> Point:
     return Point(least, {kind: sum(map(empty, those)) / len(those) for kind, those in kinds.items()}, kept)
 
 
-def _questions(dataset: Dataset, number: int) -> Iterator[tuple[str, Question]]:
+def _questions(dataset: Dataset, number: int) -> Iterator[tuple[str, DatasetQuestion]]:
     corpus = dataset.corpora[number]
     yield from (("answered", question) for question in corpus.questions)
     yield from (("unanswered", question) for question in corpus.unanswered)
@@ -88,4 +91,4 @@ def _questions(dataset: Dataset, number: int) -> Iterator[tuple[str, Question]]:
         yield from (("about others", question) for question in others.questions[::step][:_OTHERS])
     last = max(turn.at for turn in corpus.turns)
     for kind, texts in (("greeting", GREETINGS), ("nonsense", NONSENSE)):
-        yield from ((kind, Question(text, kind, last, frozenset())) for text in texts)
+        yield from ((kind, DatasetQuestion(text, kind, last, frozenset())) for text in texts)

@@ -37,7 +37,7 @@ class DatasetError(InputError):
         super().__init__("file", problem)
 
 
-class Turn(msgspec.Struct, frozen=True):
+class DatasetTurn(msgspec.Struct, frozen=True):
     """What one speaker said at a time: one memory."""
 
     id: str
@@ -47,7 +47,7 @@ class Turn(msgspec.Struct, frozen=True):
     role: Role | None = None
 
 
-class Question(msgspec.Struct, frozen=True):
+class DatasetQuestion(msgspec.Struct, frozen=True):
     text: str
     category: str
     asked_at: datetime
@@ -61,9 +61,9 @@ class Corpus(msgspec.Struct, frozen=True):
     """Turns that are stored together, and the questions that are asked of them."""
 
     name: str
-    turns: tuple[Turn, ...]
-    questions: tuple[Question, ...]
-    unanswered: tuple[Question, ...] = ()
+    turns: tuple[DatasetTurn, ...]
+    questions: tuple[DatasetQuestion, ...]
+    unanswered: tuple[DatasetQuestion, ...] = ()
     """Questions that nothing in the turns answers, where abstaining is right."""
 
 
@@ -135,7 +135,7 @@ def locomo(data: bytes) -> Dataset:
             raise DatasetError(f"conversation {number} has no turns: there is no session_1, session_2, …")
         known, last = {turn.id for turn in turns}, max(turn.at for turn in turns)
         questions = [
-            Question(asked.question, _LOCOMO_CATEGORIES[asked.category], last, evidence)
+            DatasetQuestion(asked.question, _LOCOMO_CATEGORIES[asked.category], last, evidence)
             for asked in sample.qa
             if asked.category in _LOCOMO_CATEGORIES and (evidence := _locomo_evidence(asked) & known)
         ]
@@ -143,14 +143,14 @@ def locomo(data: bytes) -> Dataset:
         if any(name == corpus.name for corpus in corpora):
             raise DatasetError(f"there are two conversations with the sample_id {name}")
         trick = tuple(
-            Question(one.question, "adversarial", last, frozenset()) for one in sample.qa if one.category == 5
+            DatasetQuestion(one.question, "adversarial", last, frozenset()) for one in sample.qa if one.category == 5
         )
         corpora.append(Corpus(name, tuple(turns), tuple(questions), trick))
     left_out = sum(len(sample.qa) for sample in samples) - sum(len(corpus.questions) for corpus in corpora)
     return Dataset("locomo", "LoCoMo", tuple(corpora), left_out)
 
 
-def _locomo_turns(sample: _LocomoSample) -> Iterator[Turn]:
+def _locomo_turns(sample: _LocomoSample) -> Iterator[DatasetTurn]:
     for session, said in sample.conversation.items():
         if not _SESSION.fullmatch(session) or isinstance(said, str):
             continue
@@ -160,7 +160,7 @@ def _locomo_turns(sample: _LocomoSample) -> Iterator[Turn]:
         at = _locomo_time(date)
         for turn in said:
             caption = f" [image: {turn.blip_caption}]" if turn.blip_caption else ""
-            yield Turn(_tidy(turn.dia_id), session, f"{turn.speaker}: {turn.text}{caption}", at)
+            yield DatasetTurn(_tidy(turn.dia_id), session, f"{turn.speaker}: {turn.text}{caption}", at)
 
 
 def _locomo_evidence(asked: _LocomoQuestion) -> frozenset[str]:
@@ -206,7 +206,7 @@ class _Pool:
     """The sessions of all questions, each once. Questions share sessions; the first date that one has counts."""
 
     def __init__(self) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[DatasetTurn] = []
         self._known: dict[str, list[tuple[str, str]]] = {}
 
     def add(self, session: str, date: str, said: Sequence[_Said]) -> str:
@@ -219,7 +219,9 @@ class _Pool:
             number += 1
             name = f"{session}-{number}"
         at = _longmemeval_time(date)
-        self.turns += [Turn(f"{name}:{place}", name, turn.content, at, turn.role) for place, turn in enumerate(said, 1)]
+        self.turns += [
+            DatasetTurn(f"{name}:{place}", name, turn.content, at, turn.role) for place, turn in enumerate(said, 1)
+        ]
         return name
 
 
@@ -230,7 +232,7 @@ def longmemeval(data: bytes) -> Dataset:
     found = [_longmemeval_question(each, pool) for each in asked]
     questions = tuple(question for question in found if question is not None)
     abstained = tuple(
-        Question(one.question, "abstention", _longmemeval_time(one.question_date), frozenset())
+        DatasetQuestion(one.question, "abstention", _longmemeval_time(one.question_date), frozenset())
         for one in asked
         if one.question_id.endswith("_abs")
     )
@@ -238,7 +240,7 @@ def longmemeval(data: bytes) -> Dataset:
     return Dataset("longmemeval", "LongMemEval", corpora, len(asked) - len(questions))
 
 
-def _longmemeval_question(asked: _LongMemEvalQuestion, pool: _Pool) -> Question | None:
+def _longmemeval_question(asked: _LongMemEvalQuestion, pool: _Pool) -> DatasetQuestion | None:
     """None where abstaining is the answer. The sessions are in the pool all the same."""
     lengths = {len(asked.haystack_dates), len(asked.haystack_session_ids), len(asked.haystack_sessions)}
     if len(lengths) > 1:
@@ -254,7 +256,7 @@ def _longmemeval_question(asked: _LongMemEvalQuestion, pool: _Pool) -> Question 
     if asked.question_id.endswith("_abs") or not turns or not sessions:
         return None
     when = _longmemeval_time(asked.question_date)
-    return Question(asked.question, asked.question_type, when, frozenset(turns), frozenset(sessions))
+    return DatasetQuestion(asked.question, asked.question_type, when, frozenset(turns), frozenset(sessions))
 
 
 def _longmemeval_time(text: str) -> datetime:

@@ -61,7 +61,7 @@ class Level(msgspec.Struct, frozen=True):
     categories: dict[str, Measures]
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class EvaluationReport(msgspec.Struct, frozen=True, omit_defaults=True):
     dataset: str
     file: File
     date: datetime
@@ -80,7 +80,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where it was asked for."""
 
 
-class Run(msgspec.Struct, frozen=True):
+class EvaluationRun(msgspec.Struct, frozen=True):
     """All that a run leaves behind."""
 
     dataset: Dataset
@@ -90,11 +90,11 @@ class Run(msgspec.Struct, frozen=True):
     answers: Sequence[Recalled]
 
 
-def report(run: Run, file: str | os.PathLike[str], version: str, at: datetime) -> Report:
+def report(run: EvaluationRun, file: str | os.PathLike[str], version: str, at: datetime) -> EvaluationReport:
     dataset, setup, stored, vectors, answers = run.dataset, run.setup, run.stored, run.vectors, run.answers
     with_sessions = any(answer.question.sessions for answer in answers)
     times = [1000 * answer.seconds for answer in answers]
-    return Report(
+    return EvaluationReport(
         dataset=dataset.title,
         file=File(Path(file).name, hashlib.sha256(Path(file).read_bytes()).hexdigest()),
         date=at,
@@ -142,7 +142,7 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#
 """Told apart by the colour-blind, too."""
 
 
-def svg(found: Report) -> str:
+def svg(found: EvaluationReport) -> str:
     """R@k of each category and of all, in a panel for turns and one for sessions if they were scored."""
     panels = {"turns": found.turns, "sessions": found.sessions}
     shown = {name: level for name, level in panels.items() if level is not None}

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.evaluation.abstaining import Abstained, abstaining
-from recollect.evaluation.datasets import Corpus, Dataset, Question, Turn
+from recollect.evaluation.datasets import Corpus, Dataset, DatasetQuestion, DatasetTurn
 from recollect.evaluation.measures import CUTS
 from recollect.memory import Memory
 from recollect.presets import load
@@ -66,7 +66,7 @@ class VectorsMade(msgspec.Struct, frozen=True):
 class Recalled(msgspec.Struct, frozen=True):
     """What a question brought up, best first."""
 
-    question: Question
+    question: DatasetQuestion
     turns: tuple[str, ...]
     sessions: tuple[str, ...]
     seconds: float
@@ -148,7 +148,7 @@ def opened(setup: Setup) -> Generator[Bench]:
             yield Bench(memory, lambda when: now.__setitem__(0, when), embeds=setup.embedder not in (None, "none"))
 
 
-def _fields(turn: Turn) -> dict[str, Any]:
+def _fields(turn: DatasetTurn) -> dict[str, Any]:
     return {
         "content": turn.text,
         "created_at": turn.at,
@@ -171,7 +171,7 @@ def _remember(view: Memory, items: Sequence[dict[str, Any]]) -> list[Record]:
     return [*_remember(view, items[:half]), *_remember(view, items[half:])]
 
 
-def _answer(view: Memory, question: Question) -> Recalled:
+def _answer(view: Memory, question: DatasetQuestion) -> Recalled:
     begun = time.perf_counter()
     hits = view.recall(question.text, limit=LIMIT, touch=False)
     seconds = time.perf_counter() - begun

@@ -24,7 +24,7 @@ import msgspec
 from recollect.audit import AuditLog
 from recollect.recall.consult import noted
 from recollect.recall.hits import Hit
-from recollect.recall.recall import Asking, Question
+from recollect.recall.recall import Question, RecallRun
 from recollect.text.fence import CLOSE, OPEN, inside
 from recollect.values import validation
 from recollect.values.errors import InputError
@@ -263,7 +263,7 @@ class Moments:
         asked = validation.query(text, "text")[:_LONGEST_QUERY]
         # Each time that the same was tried counts.
         question = Question(asked, [view.where(kinds=kinds)], limit, doubles=True)
-        hits = Asking(view, question).hits()
+        hits = RecallRun(view, question).hits()
         view.touch([hit.memory for hit in hits])
         return hits
 

@@ -52,7 +52,7 @@ class Workflow(msgspec.Struct, frozen=True):
     version: int
 
 
-class Step(msgspec.Struct, frozen=True):
+class WorkflowStep(msgspec.Struct, frozen=True):
     id: str
     workflow: str
     name: str
@@ -109,7 +109,7 @@ class Workflows:
         (stored,) = self._shelf.save("started a workflow", thing, expect=0, workflow=thing.key)
         return _workflow(stored)
 
-    def step(self, workflow: str, name: str) -> Step:
+    def step(self, workflow: str, name: str) -> WorkflowStep:
         """Begin a step of a running workflow."""
         view = self._view
         with view.refusing("workflow"):
@@ -126,7 +126,7 @@ class Workflows:
             (stored,) = self._shelf.save("began a step", step, expect=0, workflow=parent.key, step=step.key)
         return _step(stored)
 
-    def complete(self, step: str, *, output: Any = None) -> Step:
+    def complete(self, step: str, *, output: Any = None) -> WorkflowStep:
         """End a step with what came out of it: any JSON, which can be searched from now on."""
         view = self._view
         with view.refusing("workflow"):
@@ -146,7 +146,7 @@ class Workflows:
             self._shelf.log("completed a step", changed, workflow=kept.parent, step=ident)
         return _step(kept, value)
 
-    def fail(self, step: str, *, error: str) -> Step:
+    def fail(self, step: str, *, error: str) -> WorkflowStep:
         """End a step that did not succeed."""
         with self._view.refusing("workflow"):
             ident, why = validation.memory_id(step, "step"), self._text(error, "error")
@@ -209,7 +209,7 @@ class Workflows:
     def get(self, workflow: str) -> Workflow:
         return _workflow(self._thing(WORKFLOW, validation.memory_id(workflow, "workflow")))
 
-    def steps(self, workflow: str) -> builtins.list[Step]:
+    def steps(self, workflow: str) -> builtins.list[WorkflowStep]:
         """The steps of a workflow in the order in which they began, with what came out of them."""
         parent = self._thing(WORKFLOW, validation.memory_id(workflow, "workflow"))
         things = list(self._view.store.shelf(self._place, STEP, parent=parent.key))
@@ -325,10 +325,10 @@ def _workflow(thing: Thing) -> Workflow:
     return Workflow(thing.key, *told, thing.created_at, _ended(thing), thing.version)
 
 
-def _step(thing: Thing, output: Any = None) -> Step:
+def _step(thing: Thing, output: Any = None) -> WorkflowStep:
     body = thing.body
     told = body["name"], body["status"], output, body.get("error")
-    return Step(thing.key, thing.parent or "", *told, thing.created_at, _ended(thing), thing.version)
+    return WorkflowStep(thing.key, thing.parent or "", *told, thing.created_at, _ended(thing), thing.version)
 
 
 def _output(thing: Thing) -> Output:

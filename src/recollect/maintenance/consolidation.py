@@ -9,14 +9,16 @@ from datetime import datetime
 import numpy as np
 
 from recollect.maintenance import similar
-from recollect.maintenance.steps import Plan, Step, scope
+from recollect.maintenance.steps import JobPlan, Step, scope
 from recollect.policies.decay import Decay, strength
 from recollect.policies.maintenance import Consolidation
 from recollect.text.statements import fingerprint
 from recollect.values.record import Record, storing_order
 
 
-def plan(records: Sequence[Record], rules: Consolidation, decay: Decay, now: datetime, *, merging: bool = True) -> Plan:
+def plan(
+    records: Sequence[Record], rules: Consolidation, decay: Decay, now: datetime, *, merging: bool = True
+) -> JobPlan:
     """What would be done to live memories of one place. Each is promoted, and otherwise changed, once at most."""
     relevance = {record.id: strength(record, decay, now) for record in records}
     steps: list[Step] = []
@@ -43,7 +45,7 @@ def plan(records: Sequence[Record], rules: Consolidation, decay: Decay, now: dat
     whys = {step.id: step.why for step in over}
     # What would be merged into a memory that is archived itself is archived with it.
     steps = [Step(step.id, "archive", whys[step.by]) if step.by in whys else step for step in steps]
-    return Plan(tuple(steps + over), note=note)
+    return JobPlan(tuple(steps + over), note=note)
 
 
 def _over_cap(records: Sequence[Record], relevance: dict[str, float], cap: int) -> list[Step]:

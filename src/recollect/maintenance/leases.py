@@ -21,7 +21,7 @@ _APART = timedelta(minutes=10)
 """How far clocks may be apart. A lease that ends later than that was written by one that is wrong, and holds nobody."""
 
 
-class TakenOverError(ConflictError):
+class LeaseLostError(ConflictError):
     """It took so long that another process does the job now."""
 
 
@@ -35,7 +35,7 @@ class Lease(msgspec.Struct, frozen=True):
         """In the transaction that changes something: TakenOverError if someone else has the job by now."""
         there = view.store.find(self.place, SHELF, [self.thing.key])
         if not there or there[0].version != self.thing.version:
-            raise TakenOverError(f"job {self.thing.body['job']}: it took so long that another process took over")
+            raise LeaseLostError(f"job {self.thing.body['job']}: it took so long that another process took over")
 
 
 def due(view: View, place: Place, job: str, hours: float) -> bool:
@@ -70,7 +70,7 @@ def give_back(view: View, lease: Lease, *, done: bool) -> None:
     with view.store.transaction(lease.place):
         try:
             lease.check(view)
-        except TakenOverError:
+        except LeaseLostError:
             return
         body = {name: value for name, value in lease.thing.body.items() if name not in ("owner", "until")}
         if done:

@@ -10,7 +10,7 @@ import msgspec
 from recollect.maintenance import leases
 from recollect.maintenance.jobs import EVERY, Job, JobName
 from recollect.maintenance.leases import Lease
-from recollect.maintenance.steps import Plan, Step
+from recollect.maintenance.steps import JobPlan, Step
 from recollect.stores.port import Place
 from recollect.values import validation
 from recollect.values.errors import AccessError, InputError, ModelError
@@ -122,7 +122,7 @@ def _done(view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] |
             return None  # without a trace in the store
     lease = leases.take(view, place, job.name)
     if lease is None:
-        return _report(job, place, Plan(note="another process is doing it"), "busy")
+        return _report(job, place, JobPlan(note="another process is doing it"), "busy")
     finished = False
     try:
         if wish.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
@@ -130,14 +130,14 @@ def _done(view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] |
         plan = _narrowed(job.plan(view, place) if plan is None else plan, wish, only)
         done = _run(view, job, place, plan, lease)
         finished = True
-    except leases.TakenOverError as error:
-        return _report(job, place, Plan(note=str(error)), "busy")
+    except leases.LeaseLostError as error:
+        return _report(job, place, JobPlan(note=str(error)), "busy")
     finally:
         leases.give_back(view, lease, done=finished and only is None)
     return _report(job, place, done, "held" if done.held else "done") if done else None
 
 
-def _run(view: View, job: Job, place: Place, plan: Plan, lease: Lease) -> Plan:
+def _run(view: View, job: Job, place: Place, plan: JobPlan, lease: Lease) -> JobPlan:
     if not job.locked:
         return job.run(view, place, plan)
     with view.store.transaction(place):
@@ -145,12 +145,12 @@ def _run(view: View, job: Job, place: Place, plan: Plan, lease: Lease) -> Plan:
         return job.run(view, place, plan)
 
 
-def _narrowed(plan: Plan, wish: Wish, only: frozenset[str] | None) -> Plan:
+def _narrowed(plan: JobPlan, wish: Wish, only: frozenset[str] | None) -> JobPlan:
     plan = plan if only is None else plan.only(only)
     return plan.forced() if wish.force else plan
 
 
-def _report(job: Job, place: Place, plan: Plan, outcome: Outcome) -> JobReport:
+def _report(job: Job, place: Place, plan: JobPlan, outcome: Outcome) -> JobReport:
     note = "; ".join(filter(None, (plan.too_much, plan.note)))
     return JobReport(job.name, place.workspace, outcome, plan.steps, plan.held, plan.count, note)
 

@@ -33,7 +33,7 @@ class Step(msgspec.Struct, frozen=True):
     """The memory that takes its place."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class JobPlan(msgspec.Struct, frozen=True):
     """What a job would do in one place."""
 
     steps: tuple[Step, ...] = ()
@@ -48,12 +48,12 @@ class Plan(msgspec.Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.steps or self.held or self.count or self.note)
 
-    def only(self, ids: frozenset[str]) -> Plan:
+    def only(self, ids: frozenset[str]) -> JobPlan:
         """No more of it than what concerns these."""
         chosen = tuple([step for step in self.steps if step.id in ids])
         return replace(self, steps=chosen, held=tuple([step for step in self.held if step.id in ids]))
 
-    def forced(self) -> Plan:
+    def forced(self) -> JobPlan:
         return replace(self, steps=(*self.steps, *self.held), held=(), too_much="")
 
 
@@ -63,7 +63,7 @@ def scope(record: Record) -> tuple[str, str | None]:
     return record.tier, getattr(address, record.tier)
 
 
-def hold_back(plan: Plan, records: Iterable[Record], share: float, least: int) -> Plan:
+def hold_back(plan: JobPlan, records: Iterable[Record], share: float, least: int) -> JobPlan:
     """The plan, but for scopes that would lose more than a share of what is live there.
 
     Of what has faded there a portion is done that stays below the share, and the next run does the next: after a long

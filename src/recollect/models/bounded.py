@@ -34,7 +34,7 @@ class _Call:
         self.done.set()
 
 
-class Bounded:
+class ThreadPool:
     """A few threads, begun when they are needed and ended when they are not."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from recollect.models.backlog import Backlog
-from recollect.models.bounded import Bounded
+from recollect.models.bounded import ThreadPool
 from recollect.runtime import forking
 from recollect.stores.port import Administered, Place, Store
 from recollect.values.errors import AccessError, ModelError, StoreError
@@ -72,7 +72,7 @@ class Embedding:
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store = store
         self.embedder = embedder
-        self._bounded = Bounded()
+        self._bounded = ThreadPool()
         self._problem = ""
         """Why the model is left alone, while it is."""
         self._pause = _SHORTEST_PAUSE

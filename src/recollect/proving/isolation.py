@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from recollect.memory import Memory
 from recollect.proving.postgres.attacks import attacks
-from recollect.proving.postgres.isolation import Attack, Names, Outcome, Siege
+from recollect.proving.postgres.isolation import Attack, AttackResult, Names, Siege
 from recollect.proving.verbs import VERBS, Prey, Verb, furnish, leak
 from recollect.stores import open_store, split
 from recollect.stores.postgres.admin.status import bypasses
@@ -32,7 +32,7 @@ class Proof(NamedTuple):
         login = Attack("the login", "whether row-level security holds for it", by=_bypass)
         return [login, *attacks(self.siege), *self._verbs()]
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[AttackResult]:
         return map(self.siege.suffer, self.attacks())
 
     def _verbs(self) -> Iterator[Attack]:

@@ -195,7 +195,7 @@ VERBS: dict[str, Verb] = {
 """By name, of which the first word is that of the verb. `p` is the victim's; nothing of its secret is given away."""
 
 
-class Reply(NamedTuple):
+class VerbReply(NamedTuple):
     """What a caller is told."""
 
     text: str
@@ -204,13 +204,13 @@ class Reply(NamedTuple):
     size: int | None
 
 
-def reply(verb: Verb, memory: Memory, prey: Prey) -> Reply:
+def reply(verb: Verb, memory: Memory, prey: Prey) -> VerbReply:
     try:
         found = verb(memory, prey)
     except RecollectError as error:
-        return Reply(f"{type(error).__name__}: {error}", True, None)
+        return VerbReply(f"{type(error).__name__}: {error}", True, None)
     exact = isinstance(found, str | int)
-    return Reply(repr(found), exact, len(found) if isinstance(found, Sized) and not exact else None)
+    return VerbReply(repr(found), exact, len(found) if isinstance(found, Sized) and not exact else None)
 
 
 def leak(verb: Verb, attacker: Memory, prey: Prey, phantom: Prey, secret: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.policies.ranking import Calibrated, Part, Score
 from recollect.recall.hits import Hit
-from recollect.text.times import Asked
+from recollect.text.times import QuestionTime
 from recollect.values.record import TIERS, Record, storing_order
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ def summed(names: Sequence[str], shares: Sequence[float], weights: Calibrated) -
     return Score(sum(part.share for part in parts), "sum", parts)
 
 
-def part_name(part: str, what: Asked | set[str] | None) -> str:
+def part_name(part: str, what: QuestionTime | set[str] | None) -> str:
     """The name of a part, with what in the question it comes from."""
     if not what:
         return part
-    return f"{part} ({what.words if isinstance(what, Asked) else ', '.join(sorted(what))})"
+    return f"{part} ({what.words if isinstance(what, QuestionTime) else ', '.join(sorted(what))})"
 
 
 def by_score(hit: Hit) -> tuple[float, int, tuple[int, str]]:

@@ -16,7 +16,7 @@ from recollect.stores.port import Place
 from recollect.stores.shortlist import Positions, Shortlist
 from recollect.text.query import TextQuery
 from recollect.text.terms import MOST_TERMS, index_entries
-from recollect.text.times import Asked, closeness
+from recollect.text.times import QuestionTime, closeness
 
 Floats = NDArray[np.float32]
 Texts = Callable[[Sequence[int]], Mapping[int, str]]
@@ -141,7 +141,7 @@ class Pool:
 
         return self._join(spoken, np.bool_)
 
-    def close_to(self, asked: Asked | None) -> Floats | None:
+    def close_to(self, asked: QuestionTime | None) -> Floats | None:
         if asked is None:
             return None
         return closeness(asked, self._join(lambda shortlist: shortlist.block.created, np.int64) / 1e6)

@@ -13,7 +13,7 @@ import msgspec
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
-from recollect.recall.recall import Asking, Question
+from recollect.recall.recall import Question, RecallRun
 from recollect.stores.integrity import intact
 from recollect.stores.port import After, Order, Place, by_place
 from recollect.text.times import point, span
@@ -137,7 +137,7 @@ def _by_text(
     decay = None if len(views) == 1 else cast("Decay", _Decays(views))
     # Whoever gives conditions wants all that meets them, however little it says.
     question = Question(validation.query(text, "text"), wheres, fetch, doubles=True, decay=decay, min_relevance=0.0)
-    hits = Asking(view, question).hits()
+    hits = RecallRun(view, question).hits()
     return [hit for hit in hits if related is None or hit.memory.id in related]
 
 

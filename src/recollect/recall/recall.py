@@ -96,7 +96,7 @@ _LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct
 """What needs numpy."""
 
 
-class Asking:
+class RecallRun:
     """One question of a view. `hits` answers it; `absence` says what kept a memory out."""
 
     def __init__(self, view: View, question: Question) -> None:
@@ -386,7 +386,7 @@ class Asking:
     def _outranked(self, record: Record, hits: Hits) -> Absence:
         # With the settings of the recall that is explained: only the number of hits is another.
         everything = msgspec.structs.replace(self._question, limit=_ALL, wanted=self._question.limit, min_relevance=0.0)
-        ranked = Asking(self._view, everything).hits()
+        ranked = RecallRun(self._view, everything).hits()
         for place, hit in enumerate(ranked, 1):
             if hit.memory.id == record.id:
                 last = f"; the last that was recalled has {hits[-1].score:.3f}" if hits else f"; {hits.report}"
@@ -396,7 +396,7 @@ class Asking:
         for place, hit in enumerate(ranked, 1):
             if saying(hit.memory) == said_before:
                 return Absence(record.id, f"it says the same as {hit.memory.id}", place, hit.score)
-        unlimited = Asking(self._view, msgspec.structs.replace(everything, unlimited=True)).hits()
+        unlimited = RecallRun(self._view, msgspec.structs.replace(everything, unlimited=True)).hits()
         if any(hit.memory.id == record.id for hit in unlimited):
             most = self._rules.fetch(self._question.limit)
             return Absence(record.id, f"it is not among the {most} best by words or by meaning, which are ranked")
@@ -451,7 +451,7 @@ def recall(
     question = Question(
         validation.query(query), [where], limit, then, zone, rerank, ranking=ranking, min_relevance=least
     )
-    asking = Asking(view, question)
+    asking = RecallRun(view, question)
     hits = asking.hits()
     if why_not is not None:
         hits.absence = asking.absence(validation.memory_id(why_not, "why_not"), hits)

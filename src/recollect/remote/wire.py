@@ -49,7 +49,7 @@ def _name_in(part: str, text: str) -> str:
         raise InputError(header(part), "must be in UTF-8, and %-encoded where it is not ASCII") from None
 
 
-class Found(msgspec.Struct, frozen=True):
+class RecallResult(msgspec.Struct, frozen=True):
     """Hits as JSON has them."""
 
     hits: tuple[Hit, ...]
@@ -58,7 +58,7 @@ class Found(msgspec.Struct, frozen=True):
     report: str = ""
 
     @classmethod
-    def of(cls, hits: Hits) -> Found:
+    def of(cls, hits: Hits) -> RecallResult:
         return cls(tuple(hits), hits.absence, hits.pending, hits.report)
 
     def back(self) -> Hits:
@@ -69,7 +69,7 @@ class Found(msgspec.Struct, frozen=True):
 
 def given_as(kind: Any) -> Any:
     """The type that JSON has in place of what a verb gives."""
-    return Found if kind is Hits else kind
+    return RecallResult if kind is Hits else kind
 
 
 def sendable(name: str, value: Any, listed: bool) -> Any:
@@ -125,7 +125,7 @@ def _check_plain(field: str, value: Any) -> None:
 
 
 def encoded(value: Any) -> bytes:
-    return msgspec.json.encode(Found.of(value) if isinstance(value, Hits) else value, enc_hook=_plain)
+    return msgspec.json.encode(RecallResult.of(value) if isinstance(value, Hits) else value, enc_hook=_plain)
 
 
 def _plain(value: Any) -> Any:
@@ -140,7 +140,7 @@ def decoded(content: bytes, signature: Signature) -> Any:
     if signature.gives is type(None):
         return None
     value = msgspec.json.decode(content, type=given_as(signature.gives))
-    return value.back() if isinstance(value, Found) else value
+    return value.back() if isinstance(value, RecallResult) else value
 
 
 def in_query(name: str, value: Any, kind: Any) -> list[str]:

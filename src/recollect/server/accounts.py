@@ -9,7 +9,7 @@ import msgspec
 from recollect.remote.wire import address_of, header
 from recollect.server.access.caller import PARTS, Caller, UnknownCallerError
 from recollect.server.access.vault import Key, Person, check_may_make
-from recollect.server.asked import Answer, Asked, as_json
+from recollect.server.asked import Answer, HttpRequest, as_json
 from recollect.server.serving import Serving
 from recollect.values.errors import AccessError, InputError, NotFoundError
 
@@ -42,7 +42,7 @@ class NewPassword(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The one before it, of whoever changes their own."""
 
 
-def body_of(asked: Asked, kind: type[T]) -> T:
+def body_of(asked: HttpRequest, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(asked.body or b"{}", type=kind)
     except msgspec.ValidationError as error:
@@ -61,7 +61,7 @@ def _bound(caller: Caller, given: NewKey | NewPerson) -> dict[str, str | None]:
     return merged
 
 
-def _narrowed(caller: Caller, asked: Asked) -> Caller:
+def _narrowed(caller: Caller, asked: HttpRequest) -> Caller:
     """As somebody who sees no more than what the request is about."""
     parts = address_of(asked.headers)
     for part in parts.keys() - set(PARTS):
@@ -80,7 +80,7 @@ def _key(serving: Serving, caller: Caller, ident: str) -> str:
     return key.id
 
 
-def list_keys(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def list_keys(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     caller = _narrowed(caller, asked)
     return as_json([key for key in serving.vault.keys(caller.bound.get("tenant")) if _sees(caller, key)])
 
@@ -89,7 +89,7 @@ def _sees(caller: Caller, owner: Key | Person) -> bool:
     return all(getattr(owner, part) == value for part, value in caller.bound.items())
 
 
-def create_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def create_key(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     given = body_of(asked, NewKey)
     bound: dict[str, Any] = _bound(_narrowed(caller, asked), given)
 
@@ -99,22 +99,22 @@ def create_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     return serving.answers.once(caller, asked, make, secret=True)  # it is told once, to whoever asked first
 
 
-def rotate_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def rotate_key(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     ident = _key(serving, _narrowed(caller, asked), asked.parts["id"])
     return serving.answers.once(caller, asked, lambda: as_json(serving.vault.rotate_key(ident)), secret=True)
 
 
-def revoke_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def revoke_key(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     ident = _key(serving, _narrowed(caller, asked), asked.parts["id"])
     return serving.answers.once(caller, asked, lambda: as_json(serving.vault.revoke_key(ident)))
 
 
-def list_people(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def list_people(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     caller = _narrowed(caller, asked)
     return as_json([one for one in serving.vault.people(caller.bound.get("tenant")) if _sees(caller, one)])
 
 
-def add_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def add_person(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     given = body_of(asked, NewPerson)
     bound = _bound(_narrowed(caller, asked), given)
 
@@ -124,7 +124,7 @@ def add_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     return serving.answers.once(caller, asked, make)
 
 
-def set_password(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def set_password(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     """Everybody their own; those who manage people, others'."""
     given = body_of(asked, NewPassword)
     if caller.how != "person" or caller.name != asked.parts["name"].strip().lower():
@@ -165,7 +165,7 @@ def _one(serving: Serving, caller: Caller, name: str) -> Person:
     return person
 
 
-def remove_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def remove_person(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
 
     def remove() -> Answer:
         person = _one(serving, _narrowed(caller, asked), asked.parts["name"])

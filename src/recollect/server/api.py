@@ -22,7 +22,7 @@ from recollect.remote.calls import About
 from recollect.remote.operations import OPERATIONS, Operation, Parameter, Signature, signature
 from recollect.server import recalls
 from recollect.server.access.caller import Caller
-from recollect.server.asked import Answer, Asked, as_json, matching, tag_of
+from recollect.server.asked import Answer, HttpRequest, as_json, matching, tag_of
 from recollect.server.problems import StaleError
 from recollect.server.replays import replayed, without_vectors
 from recollect.server.serving import Serving
@@ -86,7 +86,7 @@ def _takes_none(kind: Any) -> bool:
     return type(None) in _kinds(kind)
 
 
-def answer(serving: Serving, caller: Caller, operation: Operation, asked: Asked) -> Answer:
+def answer(serving: Serving, caller: Caller, operation: Operation, asked: HttpRequest) -> Answer:
     """Of one verb, to somebody who is known."""
     caller.check(operation.rank, operation.name)
     memory = caller.view(serving.memory, wire.address_of(asked.headers))
@@ -106,7 +106,7 @@ def answer(serving: Serving, caller: Caller, operation: Operation, asked: Asked)
 
 
 def _written(
-    serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], asked: Asked
+    serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], asked: HttpRequest
 ) -> Answer:
     if "if-match" not in asked.headers:
         return _run(serving, memory, operation, arguments, asked)
@@ -118,7 +118,7 @@ def _written(
         return _run(serving, memory, operation, arguments, asked)
 
 
-def read(operation: Operation, asked: Asked) -> dict[str, Any]:
+def read(operation: Operation, asked: HttpRequest) -> dict[str, Any]:
     """The arguments of a call, with no more checked than that they are there: the verb says itself what it takes."""
     known = form(operation.name)
     if operation.method == "GET" or (operation.method == "DELETE" and not asked.body):
@@ -136,7 +136,7 @@ def read(operation: Operation, asked: Asked) -> dict[str, Any]:
     return arguments
 
 
-def _from_body(asked: Asked) -> dict[str, Any]:
+def _from_body(asked: HttpRequest) -> dict[str, Any]:
     try:
         given: Any = msgspec.json.decode(asked.body or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -146,7 +146,7 @@ def _from_body(asked: Asked) -> dict[str, Any]:
     return given  # pyright: ignore[reportUnknownVariableType]
 
 
-def _from_query(known: Form, asked: Asked) -> dict[str, Any]:
+def _from_query(known: Form, asked: HttpRequest) -> dict[str, Any]:
     found: dict[str, Any] = {}
     kinds = {one.name: one.type for one in known.signature.takes}
     for name, value in asked.query:
@@ -198,7 +198,9 @@ def explained(message: str) -> InputError:
     return InputError(field, problem[:1].lower() + problem[1:].replace("`", ""))
 
 
-def _run(serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], asked: Asked) -> Answer:
+def _run(
+    serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], asked: HttpRequest
+) -> Answer:
     above, _, verb = operation.name.rpartition(".")
     target: Any = memory
     for part in filter(None, above.split(".")):
@@ -264,7 +266,7 @@ def _decoded(text: Any) -> bytes:
         raise InputError("file", "must be the bytes of the file in base64") from None
 
 
-def _check_match(serving: Serving, memory: Memory, operation: Operation, asked: Asked) -> None:
+def _check_match(serving: Serving, memory: Memory, operation: Operation, asked: HttpRequest) -> None:
     """`If-Match` is the tag of what was read at the same address."""
     given = asked.headers.get("if-match")
     if not given or given.strip() == "*":
@@ -283,7 +285,7 @@ _TWINS = {operation.path: operation for operation in OPERATIONS.values() if oper
 # Besides the verbs
 
 
-def about(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def about(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     """What a client needs to know of the memory behind its key."""
     parts = wire.address_of(asked.headers)
     # A key for all tenants has to name one in everything but this.
@@ -294,12 +296,12 @@ def about(serving: Serving, caller: Caller, asked: Asked) -> Answer:
     )
 
 
-def list_tools(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def list_tools(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     offered = [tool for tool in tools.of(serving.memory) if not tool.writes or caller.may("member")]
     return as_json(offered).tagged(asked.headers.get("if-none-match"))
 
 
-def call_tool(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def call_tool(serving: Serving, caller: Caller, asked: HttpRequest) -> Answer:
     """A refusal is a result here, as for a model. Only who may write may call what writes."""
     name = asked.parts["name"]
     tool = next((tool for tool in tools.all() if tool.name == name), None)

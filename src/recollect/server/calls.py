@@ -14,7 +14,7 @@ from recollect.memory import Memory
 from recollect.remote import wire
 from recollect.server import openapi
 from recollect.server.access.caller import Caller
-from recollect.server.asked import JSON, Answer, Asked, as_json
+from recollect.server.asked import JSON, Answer, HttpRequest, as_json
 from recollect.server.carrying import (
     LeftError,
     asked_of,
@@ -87,7 +87,7 @@ class Calls:
 
         return await guarded(serving, whole, known.name, work, known.path)
 
-    def _caller(self, asked: Asked, known: Route) -> Caller:
+    def _caller(self, asked: HttpRequest, known: Route) -> Caller:
         caller = self._serving.identify(asked)
         caller.check(known.rank, known.name)
         return caller
@@ -95,7 +95,7 @@ class Calls:
     # What is too long to be held in memory goes by way of a file, so that a refusal is one and no lock waits for a
     # client.
 
-    async def _export(self, asked: Asked, send: Any) -> Answer | None:
+    async def _export(self, asked: HttpRequest, send: Any) -> Answer | None:
         with tempfile.TemporaryFile() as file:
 
             def write() -> Answer:
@@ -110,7 +110,7 @@ class Calls:
             await self._stream(asked, file, send)
         return None
 
-    async def _stream(self, asked: Asked, file: IO[bytes], send: Any) -> None:
+    async def _stream(self, asked: HttpRequest, file: IO[bytes], send: Any) -> None:
         """A document as it is, or what is in its lines alone."""
         lines = asked.prefers(LINES, JSON)
         headers = [(b"content-type", (LINES if lines else JSON).encode()), (b"vary", b"accept, accept-encoding")]
@@ -145,7 +145,7 @@ class Calls:
             return await guarded(serving, asked, "import", read, IMPORT.path)
 
 
-def _is_lines(asked: Asked) -> bool:
+def _is_lines(asked: HttpRequest) -> bool:
     return asked.headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
 
 

@@ -13,7 +13,7 @@ from litestar import Response
 
 from recollect.remote import wire
 from recollect.server import spans
-from recollect.server.asked import Answer, Asked
+from recollect.server.asked import Answer, HttpRequest
 from recollect.server.counting import trace_of
 from recollect.server.problems import (
     CONTENT_TYPE,
@@ -32,7 +32,12 @@ class LeftError(Exception):
 
 
 async def guarded(
-    serving: Serving, asked: Asked, name: str, work: Callable[[], Answer], path: str | None = None, login: bool = False
+    serving: Serving,
+    asked: HttpRequest,
+    name: str,
+    work: Callable[[], Answer],
+    path: str | None = None,
+    login: bool = False,
 ) -> Answer:
     """Done in a thread, and its refusal told as one. A `login` has threads of its own; BusyError if all are taken."""
     asked.trace.route = path or name
@@ -90,12 +95,12 @@ async def send_answer(send: Any, answer: Answer) -> None:
     await send({"type": "http.response.body", "body": answer.content})
 
 
-def asked_of(scope: Any, body: bytes = b"") -> Asked:
+def asked_of(scope: Any, body: bytes = b"") -> HttpRequest:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     client = scope.get("client") or ("",)
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True) if scope["query_string"] else ()
     cookies = _cookies(headers["cookie"]) if "cookie" in headers else {}
-    return Asked(scope["method"], scope["path"], {}, query, headers, cookies, body, client[0], trace_of(scope))
+    return HttpRequest(scope["method"], scope["path"], {}, query, headers, cookies, body, client[0], trace_of(scope))
 
 
 def _cookies(header: str) -> dict[str, str]:

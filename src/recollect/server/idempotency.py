@@ -15,7 +15,7 @@ import msgspec
 from recollect.remote.wire import address_of
 from recollect.server.access.caller import Caller
 from recollect.server.access.vault import PLACE
-from recollect.server.asked import Answer, Asked
+from recollect.server.asked import Answer, HttpRequest
 from recollect.server.problems import DoneError, UnderWayError
 from recollect.stores.audit import Entry, on_request
 from recollect.stores.port import Place, Store
@@ -78,7 +78,7 @@ class Answers:
     def once(
         self,
         caller: Caller,
-        asked: Asked,
+        asked: HttpRequest,
         run: Callable[[], Answer],
         again: Again = _nothing_again,
         *,

@@ -17,17 +17,17 @@ from litestar.types import ControllerRouterHandler
 
 from recollect.memory import Memory
 from recollect.remote import wire
-from recollect.server.asked import Asked
+from recollect.server.asked import HttpRequest
 from recollect.server.carrying import asked_of, refusal, send_answer
 from recollect.server.recalls import TOOLS
 from recollect.server.serving import Serving
 from recollect.values.errors import RecollectError
 
 if TYPE_CHECKING:
-    from recollect.server.mcp import Seen
+    from recollect.server.mcp import ServedMemory
 
 PATH = "/mcp"
-_seen: ContextVar[Seen] = ContextVar("seen")
+_seen: ContextVar[ServedMemory] = ContextVar("seen")
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 
@@ -116,9 +116,9 @@ def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
     return handler, inner.running
 
 
-def _view(serving: Serving, asked: Asked) -> Seen:
+def _view(serving: Serving, asked: HttpRequest) -> ServedMemory:
     """By a key only: no page of a browser calls tools."""
     caller = serving.identify(asked._replace(cookies={}))
-    from recollect.server.mcp import Seen
+    from recollect.server.mcp import ServedMemory
 
-    return Seen(caller.view(serving.memory, wire.address_of(asked.headers)), not caller.may("member"))
+    return ServedMemory(caller.view(serving.memory, wire.address_of(asked.headers)), not caller.may("member"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -23,6 +24,8 @@ from recollect.verbs.import_ import Imported
 _NAME = {"type": "string", "minLength": 1, "maxLength": 192, "pattern": "^[A-Za-z0-9._~%-]+$"}
 """A name in a header: percent-encoded."""
 _REF = "#/components/schemas/{name}"
+_PUBLISHED = {"ConversationRules": "Conversations", "RecallResult": "Found"}
+"""Components that keep the name they had before their class was renamed: clients are generated from the document."""
 _OTHERS: dict[str, tuple[Any, Any, str]] = {
     "about": (None, About, "What a client needs to know of the memory behind its key."),
     "tools": (None, list[Tool], "The tools that the preset offers to a model."),
@@ -47,7 +50,7 @@ def document() -> bytes:
     for route in routes:
         body, gives, _ = _told(route)
         kinds += [kind for kind in (body, gives) if kind is not None and kind is not type(None)]
-    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    schemas, components = _published(msgspec.json.schema_components(kinds, ref_template=_REF))
     by_kind = {_id(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
     paths: dict[str, Any] = {}
     for route in routes:
@@ -69,6 +72,18 @@ def document() -> bytes:
         "security": [{"key": []}],
     }
     return msgspec.json.encode(made)
+
+
+def _published(schema: Any) -> Any:
+    """A schema with the published names of its components: as keys, titles and references."""
+    if isinstance(schema, dict):
+        return {_PUBLISHED.get(key, key): _published(value) for key, value in cast("dict[str, Any]", schema).items()}
+    if isinstance(schema, list | tuple):
+        return [_published(part) for part in cast("Sequence[Any]", schema)]
+    if isinstance(schema, str):
+        start, _, name = schema.rpartition("/")
+        return f"{start}/{_PUBLISHED[name]}" if start and name in _PUBLISHED else _PUBLISHED.get(schema, schema)
+    return schema
 
 
 def _id(kind: Any) -> str:

@@ -14,7 +14,7 @@ from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hit
 from recollect.remote import wire
 from recollect.remote.operations import OPERATIONS, Operation, signature
-from recollect.server.asked import Answer, Asked
+from recollect.server.asked import Answer, HttpRequest
 from recollect.stores.audit import Entry
 from recollect.stores.shelves import names
 from recollect.values.errors import RecollectError
@@ -23,7 +23,7 @@ from recollect.verbs.forget import Receipt
 
 
 def replayed(
-    memory: Memory, operation: Operation, asked: Asked, ids: Sequence[str], entries: Sequence[Entry]
+    memory: Memory, operation: Operation, asked: HttpRequest, ids: Sequence[str], entries: Sequence[Entry]
 ) -> Answer | None:
     """The answer of a write that was done, from the memories in it or its audit entries; None if they do not tell."""
     gives = signature(operation.name, Memory).gives
@@ -68,7 +68,9 @@ def _receipt(entries: Sequence[Entry]) -> Receipt:
     return Receipt(entries[0].at, len(ids), ids, None, False, told, note if erased else None)
 
 
-def _read(memory: Memory, operation: Operation, asked: Asked, entries: Sequence[Entry], gives: Any) -> Answer | None:
+def _read(
+    memory: Memory, operation: Operation, asked: HttpRequest, entries: Sequence[Entry], gives: Any
+) -> Answer | None:
     """What is there now under the address that the write was about, or that it has made."""
     details = {name: value for entry in entries for name, value in entry.meta.items() if isinstance(value, str)}
     made = list(dict.fromkeys([*details.values(), *_addresses(memory, entries)]))

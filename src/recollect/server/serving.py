@@ -14,9 +14,9 @@ from typing import TypeVar
 from recollect.memory import Memory, view_of
 from recollect.server.access.caller import Caller, UnknownCallerError, same
 from recollect.server.access.vault import LOGINS_AT_ONCE, Vault
-from recollect.server.asked import Asked
+from recollect.server.asked import HttpRequest
 from recollect.server.idempotency import Answers
-from recollect.server.limits import Buckets, Limits, Turns
+from recollect.server.limits import Buckets, ConcurrencyLimit, Limits
 from recollect.server.metrics import Metrics, Timed
 from recollect.server.recalls import Recalls
 from recollect.values.errors import AccessError, InputError, RecollectError
@@ -66,7 +66,7 @@ class Serving:
         self._threads = ThreadPoolExecutor(_THREADS, "recollect-server")
         # A password takes long to check. A flood of logins must not take the threads of those who have a key.
         self._logins = ThreadPoolExecutor(LOGINS_AT_ONCE, "recollect-login")
-        self.login_turns = Turns(_LOGINS_WAITING, _LOGINS_OF_ONE)
+        self.login_turns = ConcurrencyLimit(_LOGINS_WAITING, _LOGINS_OF_ONE)
         self._started = time.monotonic()
         self._logged: dict[tuple[str, str, int], float] = {}
         self._lock = threading.Lock()
@@ -121,7 +121,7 @@ class Serving:
         # By the document's names, as Prometheus writes them.
         return found | {name.replace(".", "_"): (f"{name} of the ledger.", value) for name, value in told.items()}
 
-    def refused(self, asked: Asked, name: str, error: RecollectError, status: int) -> None:
+    def refused(self, asked: HttpRequest, name: str, error: RecollectError, status: int) -> None:
         """Into the audit log, once a minute for the same: nobody shall fill a disk by being refused."""
         if status not in (401, 403, 429, 502):
             return
@@ -159,13 +159,13 @@ class Serving:
                 return
         self.vault.log_out(token)
 
-    def identify(self, asked: Asked) -> Caller:
+    def identify(self, asked: HttpRequest) -> Caller:
         """Whoever sent it, which takes one request of those that they may make."""
         caller = asked.trace.caller = self._sender(asked)
         self.buckets.take(caller.id)
         return caller
 
-    def _sender(self, asked: Asked) -> Caller:
+    def _sender(self, asked: HttpRequest) -> Caller:
         """A cookie alone changes nothing: a form of ours says a word that only it knows."""
         given = asked.headers.get("authorization", "")
         if given:

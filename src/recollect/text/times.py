@@ -101,7 +101,7 @@ def _distance() -> re.Pattern[str]:
     return re.compile(rf"({number}) ?(?:({letters})|({words})s?)(?: ago)?")
 
 
-class Asked(msgspec.Struct, frozen=True):
+class QuestionTime(msgspec.Struct, frozen=True):
     """The time that a question speaks of."""
 
     since: datetime
@@ -112,7 +112,7 @@ class Asked(msgspec.Struct, frozen=True):
     """What was said, to show why."""
 
 
-def asked_time(query: str, now: datetime, zone: tzinfo | None = None) -> Asked | None:
+def asked_time(query: str, now: datetime, zone: tzinfo | None = None) -> QuestionTime | None:
     """The first time that a question names, the most exact kind first. `now` must know its zone.
 
     Days begin at midnight in `zone`, which is that of `now` unless it is given.
@@ -127,11 +127,11 @@ def asked_time(query: str, now: datetime, zone: tzinfo | None = None) -> Asked |
                 since, until, slack = read([(group or "").lower() for group in found.groups()], here)
             except (ValueError, OverflowError, LookupError):
                 continue  # the 31st of June, the year 0, or Auguſt, which matches without regard to case
-            return Asked(since, until, slack, found[0].strip(" ,"))
+            return QuestionTime(since, until, slack, found[0].strip(" ,"))
     return None
 
 
-def closeness(asked: Asked, created: NDArray[np.float64]) -> NDArray[np.float32]:
+def closeness(asked: QuestionTime, created: NDArray[np.float64]) -> NDArray[np.float32]:
     """1 inside the time that was asked for, falling off around it. `created` is in seconds since 1970."""
     import numpy as np
 

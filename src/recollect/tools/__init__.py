@@ -12,7 +12,7 @@ from recollect.memory import Memory
 from recollect.policies.secrets import find
 from recollect.presets import Preset
 from recollect.tools.base import Arguments, Fault, read, schema
-from recollect.tools.changes import Forget, Remember, Revise, Undo
+from recollect.tools.changes import ForgetTool, RememberTool, ReviseTool, UndoTool
 from recollect.tools.conversations import (
     ArchiveConversation,
     GetConversation,
@@ -25,7 +25,7 @@ from recollect.tools.journal import SaveToCore, SaveToJournal
 from recollect.tools.knowledge import SearchAtlasuxKnowledge
 from recollect.tools.notebook import MemoryDelete, MemorySearch, MemoryStore
 from recollect.tools.scratchpad import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
-from recollect.tools.verbs import List, Recall, SearchMyMemories
+from recollect.tools.verbs import ListTool, RecallTool, SearchMyMemories
 from recollect.values.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError, SecretError
 
 __all__ = ["Tool", "all", "anthropic", "call", "mcp", "of", "openai"]
@@ -51,12 +51,12 @@ class Tool(msgspec.Struct, frozen=True):
 _KINDS: dict[str, type[Arguments]] = {
     kind.name: kind
     for kind in (
-        Recall,
-        Remember,
-        Revise,
-        List,
-        Forget,
-        Undo,
+        RecallTool,
+        RememberTool,
+        ReviseTool,
+        ListTool,
+        ForgetTool,
+        UndoTool,
         SearchMyMemories,
         SearchAtlasuxKnowledge,
         MemoryStore,

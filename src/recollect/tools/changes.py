@@ -39,7 +39,7 @@ _Importance = Annotated[
 _STORED = returns(id=TEXT, kind=TEXT, importance=NUMBER, expires_at=perhaps(TIME), known_already=YES)
 
 
-class Remember(Arguments, frozen=True):
+class RememberTool(Arguments, frozen=True):
     name: ClassVar[str] = "remember"
     title: ClassVar[str] = "Remember"
     description: ClassVar[str] = (
@@ -81,7 +81,7 @@ class Remember(Arguments, frozen=True):
         }
 
 
-class Revise(Arguments, frozen=True):
+class ReviseTool(Arguments, frozen=True):
     name: ClassVar[str] = "revise"
     title: ClassVar[str] = "Revise a memory"
     description: ClassVar[str] = (
@@ -107,7 +107,7 @@ class Revise(Arguments, frozen=True):
         return {"id": new.id, "kind": new.kind, "importance": round(new.importance, 4), "replaces": old}
 
 
-class Forget(Arguments, frozen=True):
+class ForgetTool(Arguments, frozen=True):
     name: ClassVar[str] = "forget"
     title: ClassVar[str] = "Forget a memory"
     description: ClassVar[str] = (
@@ -129,7 +129,7 @@ class Forget(Arguments, frozen=True):
         return {"count": receipt.count, "ids": receipt.ids}
 
 
-class Undo(Arguments, frozen=True):
+class UndoTool(Arguments, frozen=True):
     name: ClassVar[str] = "undo"
     title: ClassVar[str] = "Undo a change"
     description: ClassVar[str] = (

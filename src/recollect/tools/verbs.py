@@ -83,7 +83,7 @@ def _kinds_if_none(memory: Memory, kind: str | None, found: Sequence[Result]) ->
     return {"kinds": known}
 
 
-class Recall(Arguments, frozen=True):
+class RecallTool(Arguments, frozen=True):
     name: ClassVar[str] = "recall"
     title: ClassVar[str] = "Recall"
     output: ClassVar[Result] = returns(
@@ -135,7 +135,7 @@ class Recall(Arguments, frozen=True):
         return {"count": len(memories), "memories": memories, **note, **_kinds_if_none(memory, self.kind, memories)}
 
 
-class List(Arguments, frozen=True):
+class ListTool(Arguments, frozen=True):
     name: ClassVar[str] = "list"
     title: ClassVar[str] = "List memories"
     description: ClassVar[str] = (

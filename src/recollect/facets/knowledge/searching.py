@@ -9,7 +9,7 @@ from recollect.policies.decay import NoDecay
 from recollect.policies.ranking import Ranking
 from recollect.recall.consult import formula
 from recollect.recall.hits import Hit
-from recollect.recall.recall import Asking, Question
+from recollect.recall.recall import Question, RecallRun
 from recollect.recall.sources import Found
 from recollect.values import validation
 from recollect.view import View
@@ -70,7 +70,7 @@ def _steady(view: View, question: Question) -> Sequence[Hit]:
     tries: list[Sequence[Hit]] = []
     while len(tries) < _AGAIN:
         before = view.store.written(view.place)
-        tries.append(Asking(view, question).hits())
+        tries.append(RecallRun(view, question).hits())
         if view.store.written(view.place) == before:
             return tries[-1]
     return max(tries, key=len)  # somebody writes all the time: the one from which nothing is missing

@@ -9,7 +9,7 @@ from typing import get_args
 
 import msgspec
 
-from recollect.models.bounded import Bounded
+from recollect.models.bounded import ThreadPool
 from recollect.models.endpoint import within
 from recollect.models.llm.base import Llm, Message
 from recollect.policies.extraction import WORTH, Extracted, Kind, Said, extract
@@ -20,7 +20,7 @@ log = logging.getLogger("recollect.llm")
 
 SECONDS = 10.0
 """For the model to read a conversation at its end. Somebody waits for that, and the rules need no time."""
-_reading = Bounded()
+_reading = ThreadPool()
 _MOST = 50
 _GROUNDED = 0.6
 """The share of a statement's words that must have been said: a model may not add what it thinks it knows."""

@@ -54,7 +54,7 @@ class Names(NamedTuple):
         return text
 
 
-class Answer(NamedTuple):
+class ScriptOutput(NamedTuple):
     """Everything that a script brings to light."""
 
     rows: tuple[Any, ...]
@@ -78,7 +78,7 @@ class Answer(NamedTuple):
         return "\n".join([*map(repr, self.rows), *self.said, self.error])
 
 
-class Outcome(NamedTuple):
+class AttackResult(NamedTuple):
     """What became of an attack."""
 
     name: str
@@ -121,7 +121,7 @@ class Siege:
         self._connection: Any = None
         """The connection of the attack that is being tried."""
 
-    def suffer(self, attack: Attack) -> Outcome:
+    def suffer(self, attack: Attack) -> AttackResult:
         """Try an attack, on a connection of its own. What it changed is taken back."""
         with self.connected() as self._connection:
             try:
@@ -129,18 +129,18 @@ class Siege:
             finally:
                 self._connection = None
 
-    def _suffered(self, attack: Attack) -> Outcome:
+    def _suffered(self, attack: Attack) -> AttackResult:
         before = self.holdings(self.victim)
         problem = attack.by(self) if attack.by is not None else self._try_all(attack)
         if not problem and self.holdings(self.victim) != before:
             problem = "what the victim has was changed"
         if not problem:
-            return Outcome(attack.name, attack.tried, "held", _told(attack))
+            return AttackResult(attack.name, attack.tried, "held", _told(attack))
         if problem == DUD:
-            return Outcome(attack.name, attack.tried, "unproven", problem)
+            return AttackResult(attack.name, attack.tried, "unproven", problem)
         steps_down = attack.login and self.sessions.facts.role is not None
         advice = f"; {self.sessions.facts.user} {_TOO_MUCH}" if steps_down else ""
-        return Outcome(attack.name, attack.tried, "limit" if steps_down else "leaked", problem + advice)
+        return AttackResult(attack.name, attack.tried, "limit" if steps_down else "leaked", problem + advice)
 
     def _try_all(self, attack: Attack) -> str:
         return next(filter(None, (self._try(attack, script) for script in attack.tries)), "")
@@ -165,11 +165,11 @@ class Siege:
             return DUD if blank else f"{shown} was answered as to the victim itself: {real.summary}"
         return ""
 
-    def _dud(self, script: Script, none: Answer) -> bool:
+    def _dud(self, script: Script, none: ScriptOutput) -> bool:
         own = self.answer(script, self.victim, self.victim.tenant)
         return self.victim.of_tenant(own.text) == self.phantom.of_tenant(none.text)
 
-    def answer(self, script: Script, about: Names, tenant: str | None) -> Answer:
+    def answer(self, script: Script, about: Names, tenant: str | None) -> ScriptOutput:
         """What a transaction is told that says it is a tenant's, and is rolled back."""
         with self._cleared() as connection, _listened(connection) as said:
             for statement in (*self.beginning(tenant), "SET LOCAL lock_timeout = '1s'"):  # nobody is to wait for this
@@ -180,8 +180,8 @@ class Siege:
                     rows, status = _executed(connection, self.filled(statement, about))
                     said.append(status)
             except driver().Error as error:
-                return Answer((), tuple(said), _whole(error), error.sqlstate or "")
-            return Answer(rows, tuple(said))
+                return ScriptOutput((), tuple(said), _whole(error), error.sqlstate or "")
+            return ScriptOutput(rows, tuple(said))
 
     def beginning(self, tenant: str | None) -> list[str]:
         """As the store begins a transaction, and with its role; for nobody without a tenant."""

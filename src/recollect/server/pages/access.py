@@ -12,12 +12,12 @@ from recollect.remote.operations import RANKS
 from recollect.server import accounts
 from recollect.server.access.caller import PARTS, Caller
 from recollect.server.access.vault import Key, Made, Person
-from recollect.server.asked import Answer, Asked
+from recollect.server.asked import Answer, HttpRequest
 from recollect.server.pages.site import Done, Visit, action, page
 from recollect.server.serving import Serving
 from recollect.values.errors import InputError
 
-Work = Callable[[Serving, Caller, Asked], Answer]
+Work = Callable[[Serving, Caller, HttpRequest], Answer]
 
 
 def _called(visit: Visit, work: Work, body: Any = None, **parts: str) -> bytes:

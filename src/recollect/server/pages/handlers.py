@@ -13,7 +13,7 @@ from litestar import Request, Response, get, route
 from litestar.types import ControllerRouterHandler
 
 from recollect.server.access.caller import BusyError, Caller, UnknownCallerError
-from recollect.server.asked import Answer, Asked
+from recollect.server.asked import Answer, HttpRequest
 from recollect.server.carrying import asked_of, body_of, guarded, response
 from recollect.server.pages import all_pages, site
 from recollect.server.pages.oidc import login_page, routes
@@ -69,7 +69,7 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
 
     @route("/logout", http_method=["POST"], include_in_schema=False, status_code=200)
     async def logout(request: Request[Any, Any, Any]) -> Response[bytes]:
-        def run(asked: Asked, form: Form) -> Answer:
+        def run(asked: HttpRequest, form: Form) -> Answer:
             serving.identify(_proven(asked, form))
             serving.log_out(asked.cookies.get(COOKIE, ""))
             return Answer(b"", 303, site.HTML, {"location": "/login", "set-cookie": f"{COOKIE}=; Max-Age=0{flags}"})
@@ -89,7 +89,7 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
 async def _answering(
     request: Request[Any, Any, Any],
     serving: Serving,
-    work: Callable[[Asked, Form], Answer],
+    work: Callable[[HttpRequest, Form], Answer],
     name: str,
     login: bool = False,
 ) -> Response[bytes]:
@@ -114,7 +114,7 @@ def _busy(problem: str) -> Answer:
     return answer._replace(headers={**answer.headers, "retry-after": "1"})
 
 
-async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[Asked, Form]:
+async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[HttpRequest, Form]:
     raw = request.scope["raw_path"].decode("latin-1")
     if request.method != "POST":
         return asked_of(request.scope)._replace(path=raw), {}
@@ -146,12 +146,12 @@ class Upload:
         self.filename, self.content = filename, content
 
 
-def _proven(asked: Asked, form: Form) -> Asked:
+def _proven(asked: HttpRequest, form: Form) -> HttpRequest:
     """A form proves by a field what a program proves by a header."""
     return asked._replace(headers={**asked.headers, FORM: str(next(iter(form.get("form", ())), ""))})
 
 
-def _answer(serving: Serving, asked: Asked, form: Form) -> Answer:
+def _answer(serving: Serving, asked: HttpRequest, form: Form) -> Answer:
     visit: site.Visit | None = None
     known: Any = None
     try:
@@ -173,14 +173,14 @@ def _answer(serving: Serving, asked: Asked, form: Form) -> Answer:
         return answer
 
 
-def _refused(visit: site.Visit | None, known: Any, asked: Asked, error: RecollectError) -> Answer:
+def _refused(visit: site.Visit | None, known: Any, asked: HttpRequest, error: RecollectError) -> Answer:
     if visit is not None and isinstance(known, site.Action) and known.again and not site.wants_json(asked):
         with contextlib.suppress(RecollectError):  # of the page: then there is no form to show it beside
             return site.refused_form(visit, known, error)
     return site.refused(visit, asked, error)
 
 
-def _login(serving: Serving, asked: Asked, form: Form, flags: str, oidc: OpenId | None) -> Answer:
+def _login(serving: Serving, asked: HttpRequest, form: Form, flags: str, oidc: OpenId | None) -> Answer:
     if asked.method == "GET":
         with contextlib.suppress(RecollectError):
             serving.identify(asked)

@@ -9,7 +9,7 @@ from litestar import Request, Response, get
 from litestar.types import ControllerRouterHandler
 
 from recollect.server.access.caller import RefusedLoginError
-from recollect.server.asked import Answer, Asked
+from recollect.server.asked import Answer, HttpRequest
 from recollect.server.carrying import asked_of, guarded, response
 from recollect.server.pages import site
 from recollect.server.problems import status_of
@@ -25,7 +25,9 @@ BEGUN = "recollect_oidc"
 _LASTS = 600
 
 
-def login_page(serving: Serving, asked: Asked, oidc: OpenId | None, problem: str = "", status: int = 200) -> Answer:
+def login_page(
+    serving: Serving, asked: HttpRequest, oidc: OpenId | None, problem: str = "", status: int = 200
+) -> Answer:
     target = site.ours(asked.first("next", "/"))
     data: dict[str, Any] = {"problem": problem, "single": serving.single, "next": target, "other": None}
     if oidc is not None:
@@ -36,16 +38,16 @@ def login_page(serving: Serving, asked: Asked, oidc: OpenId | None, problem: str
 def routes(serving: Serving, oidc: OpenId) -> list[ControllerRouterHandler]:
     tls = "; Secure" if serving.secure else ""
 
-    def back(asked: Asked) -> str:
+    def back(asked: HttpRequest) -> str:
         return f"{'https' if serving.secure else 'http'}://{asked.headers.get('host', '')}{BACK}"
 
-    def begun(asked: Asked) -> Answer:
+    def begun(asked: HttpRequest) -> Answer:
         serving.buckets.take(f"login:{asked.client}")
         address, kept = oidc.begin(back(asked), site.ours(asked.first("next", "/")))
         cookie = f"{BEGUN}={kept}; HttpOnly; SameSite=Lax; Path={START}; Max-Age={_LASTS}{tls}"
         return Answer(b"", 303, site.HTML, {"location": address, "set-cookie": cookie})
 
-    def ended(asked: Asked) -> Answer:
+    def ended(asked: HttpRequest) -> Answer:
         serving.buckets.take(f"login:{asked.client}")
         told, target = oidc.finish(
             asked.cookies.get(BEGUN, ""), dict(asked.query), back(asked), serving.vault.first_time
@@ -56,7 +58,7 @@ def routes(serving: Serving, oidc: OpenId) -> list[ControllerRouterHandler]:
         answer = site.rendered(None, "entered.html", "Logged in", {"next": site.ours(target)})
         return answer._replace(headers={**answer.headers, "set-cookie": cookie})
 
-    def tried(asked: Asked, name: str, run: Any) -> Answer:
+    def tried(asked: HttpRequest, name: str, run: Any) -> Answer:
         try:
             return run(asked)
         except RefusedLoginError as error:

@@ -19,9 +19,9 @@ from recollect import __version__
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hits
 from recollect.remote.operations import Rank
-from recollect.remote.wire import Found
+from recollect.remote.wire import RecallResult
 from recollect.server.access.caller import Caller, same
-from recollect.server.asked import Answer, Asked
+from recollect.server.asked import Answer, HttpRequest
 from recollect.server.pages import charts
 from recollect.server.problems import problem_of
 from recollect.server.serving import Serving
@@ -40,7 +40,7 @@ CHOSEN = ("tenant", "workspace", "account", "agent", "conversation")
 class Visit:
     """Somebody at a page: who it is, what they look at, and what they sent."""
 
-    def __init__(self, serving: Serving, caller: Caller, asked: Asked, form: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, serving: Serving, caller: Caller, asked: HttpRequest, form: Mapping[str, Sequence[Any]]) -> None:
         self.serving, self.caller, self.asked, self._form = serving, caller, asked, form
         self.parts = asked.parts
         self.chosen = {part: value for part in CHOSEN if (value := asked.first(part))}
@@ -225,12 +225,14 @@ def shown(visit: Visit, known: Page) -> Answer:
     return rendered(visit, known.template, known.title, data)
 
 
-def wants_json(asked: Asked) -> bool:
+def wants_json(asked: HttpRequest) -> bool:
     return asked.first("format") == "json" or asked.headers.get("accept", "").startswith("application/json")
 
 
 def _json(data: Any) -> bytes:
-    return msgspec.json.encode(data, enc_hook=lambda value: Found.of(value) if isinstance(value, Hits) else str(value))
+    return msgspec.json.encode(
+        data, enc_hook=lambda value: RecallResult.of(value) if isinstance(value, Hits) else str(value)
+    )
 
 
 def rendered(
@@ -284,7 +286,7 @@ def _menu(visit: Visit) -> list[tuple[str, list[tuple[str, str, bool]]]]:
     return list(groups.items())
 
 
-def refused(visit: Visit | None, asked: Asked, error: RecollectError) -> Answer:
+def refused(visit: Visit | None, asked: HttpRequest, error: RecollectError) -> Answer:
     problem = problem_of(error)
     if wants_json(asked):
         return Answer(msgspec.json.encode(problem), problem.status, "application/problem+json")
