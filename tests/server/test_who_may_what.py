@@ -21,8 +21,8 @@ from recollect.server import router
 from recollect.server.access import passwords, vault
 from recollect.server.access.caller import BusyError, UnknownCallerError
 from recollect.server.access.vault import Vault
-from recollect.server.asked import HttpRequest
 from recollect.server.limits import Limits
+from recollect.server.requests import HttpRequest
 from recollect.server.router import EXPORT, IMPORT, ROUTES, Route
 
 _ALL = (*ROUTES, EXPORT, IMPORT)

@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from recollect.documents.skills import Skill, Skills
-from recollect.models.bounded import ThreadPool
+from recollect.models.thread_pool import ThreadPool
 from recollect.policies.ranking import content_hash
 from recollect.recall.recall import recall
 from recollect.text.fence import CLOSE, DATA, OPEN, inside

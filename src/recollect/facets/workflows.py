@@ -15,7 +15,7 @@ from recollect.policies.secrets import screen, screen_name
 from recollect.recall.sources import Found
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing
-from recollect.text.reading import read
+from recollect.text.query_parser import parse_query
 from recollect.values import validation
 from recollect.values.errors import AccessError, ConflictError, InputError, NotFoundError
 from recollect.values.filters import may_see
@@ -301,7 +301,7 @@ def found(view: View, query: str, limit: int) -> list[Found]:
 
 
 def _words(query: str) -> tuple[str, ...]:
-    asked = read(query)
+    asked = parse_query(query)
     return tuple(dict.fromkeys(word.casefold() for word in (*asked.phrases, *asked.words)))[:_MOST_WORDS]
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from recollect.models.backlog import Backlog
-from recollect.models.bounded import ThreadPool
+from recollect.models.thread_pool import ThreadPool
 from recollect.runtime import forking
 from recollect.stores.port import Administered, Place, Store
 from recollect.values.errors import AccessError, ModelError, StoreError

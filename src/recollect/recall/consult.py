@@ -21,7 +21,7 @@ from recollect.recall.recall import recall
 from recollect.recall.sources import Bound, Found, Source
 from recollect.runtime import forking
 from recollect.stores.audit import Entry
-from recollect.text.reading import read
+from recollect.text.query_parser import parse_query
 from recollect.values import validation
 from recollect.values.errors import InputError, NotFoundError
 from recollect.values.record import EPOCH, Record
@@ -346,7 +346,7 @@ def noted(view: View, query: str, limit: int) -> list[tuple[Entry, float]]:
 
     What the engine notes itself ("forgot 2 memories") would match too many questions.
     """
-    asked = read(query)
+    asked = parse_query(query)
     words = tuple(dict.fromkeys(one.casefold() for one in (*asked.phrases, *asked.words)))[:_MOST_WORDS]
     log = AuditLog(view)
     entries = {entry.id: entry for entry in log.matching(words, limit=10 * limit * len(words))} if words else {}

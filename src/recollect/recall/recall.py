@@ -29,8 +29,8 @@ from recollect.recall.speakers import Speakers
 from recollect.runtime import imports
 from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
 from recollect.stores.port import Place
-from recollect.text.asked import asked, without_names
-from recollect.text.reading import read
+from recollect.text.mentions import mentioned_speakers, without_names
+from recollect.text.query_parser import parse_query
 from recollect.text.times import asked_time, point
 from recollect.values import validation
 from recollect.values.errors import ModelError
@@ -107,7 +107,7 @@ class RecallRun:
         self._decay = question.decay or view.decay
         self._question = question
         self._embedding = view.embedding
-        self._query = read(question.text)
+        self._query = parse_query(question.text)
         self._read_records: dict[tuple[Place, str], Record] = {}
         """Memories that were read for this question."""
         self._model = None if view.embedding is None else view.embedding.model
@@ -179,10 +179,12 @@ class RecallRun:
         """
         text, speakers = self._question.text, Speakers(self._view, self._question.wheres)
         calibrated = isinstance(self._ranking, Calibrated)
-        supposed = asked(text, speakers.last()) if calibrated and self._embedding is not None else set[str]()
+        supposed = (
+            mentioned_speakers(text, speakers.last()) if calibrated and self._embedding is not None else set[str]()
+        )
         vector = self._vector(supposed)
         pool = self._pool(vector)
-        named = asked(text, speakers.keep(pool.speakers())) if calibrated else set[str]()
+        named = mentioned_speakers(text, speakers.keep(pool.speakers())) if calibrated else set[str]()
         if vector is None:
             return pool, None, named
         again = self._caught_up(pool)

@@ -9,9 +9,9 @@ from typing import get_args
 
 import msgspec
 
-from recollect.models.bounded import ThreadPool
 from recollect.models.endpoint import within
 from recollect.models.llm.base import Llm, Message
+from recollect.models.thread_pool import ThreadPool
 from recollect.policies.extraction import WORTH, Extracted, Kind, Said, extract
 from recollect.text.words import stems
 from recollect.values.errors import ModelError

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from recollect.server.access.caller import Caller
-from recollect.server.asked import Answer
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.server.requests import Answer
 from recollect.stores.audit import Entry
 from recollect.values.errors import AccessError, InputError
 
@@ -61,12 +61,12 @@ def _filters(visit: Visit) -> dict[str, str]:
 
 def _matching(visit: Visit, filters: dict[str, str], limit: int) -> list[Entry]:
     log = visit.memory.audit
-    asked = {name: value for name, value in filters.items() if name != "entry"}
-    log.search(**asked, limit=1)  # which checks what was typed
-    texts = (asked["text"],) if "text" in asked else ()
+    conditions = {name: value for name, value in filters.items() if name != "entry"}
+    log.search(**conditions, limit=1)  # which checks what was typed
+    texts = (conditions["text"],) if "text" in conditions else ()
     if "entry" not in filters:
-        return log.matching(texts, asked.get("about", ""), limit, asked.get("action", ""))
-    entries = log.matching(texts, asked.get("about", ""), _EXPORTED, asked.get("action", ""))
+        return log.matching(texts, conditions.get("about", ""), limit, conditions.get("action", ""))
+    entries = log.matching(texts, conditions.get("about", ""), _EXPORTED, conditions.get("action", ""))
     return [entry for entry in entries if entry.id == filters["entry"]]
 
 

@@ -38,14 +38,14 @@ def jobs(visit: Visit) -> dict[str, Any]:
     known: list[dict[str, Any]] = []
     for job in sorted(EVERY, key=lambda job: not job.asked(view)):
         mine = [thing.body for thing in shelves if thing.body.get("job") == job.name]
-        asked = job.asked(view)
+        enabled = job.asked(view)
         reports = [report for report in plan.jobs if report.job == job.name]
         known.append(
             {
                 "name": job.name,
                 "what": _WHAT[job.name],
-                "asked": asked,
-                "hours": job.hours(view) if asked else 0.0,
+                "asked": enabled,
+                "hours": job.hours(view) if enabled else 0.0,
                 "last_run": max(filter(None, (_time(body, "last_run") for body in mine)), default=None),
                 "until": max(filter(None, (_time(body, "until") for body in mine)), default=None),
                 "plan": told(reports),
