@@ -78,7 +78,7 @@ class AuditLog:
     def record(self, action: str, message: str, meta: Mapping[str, Any] | None = None) -> Entry:
         """Log something an agent did. Secrets are refused here too."""
         view = self._view
-        with view.refusing("audit"):
+        with view.logging_refusals("audit"):
             view.screen_address()
             action = validation.kind(action, "action")
             text = validation.query(message, "message")

@@ -139,7 +139,7 @@ class Memory:
             embedding=Embedding(opened, maker) if maker is not None and rules.recall.embed else None,
             llm=_model(llm),
             on_disk=opened if isinstance(opened, OnDisk) else None,
-            memos={},
+            caches={},
             skills=loaded,
         )
         self._owner = replace(view, sources=(*own_sources(view), *further))
@@ -342,7 +342,7 @@ class Memory:
 
     def get(self, id: str) -> Record:
         """One memory in whatever state. Not counted as a retrieval."""
-        return self._view.one(id)
+        return self._view.find_one(id)
 
     def list(
         self,
@@ -575,7 +575,7 @@ class Memory:
         `jobs` names the only ones to run, due or not; `only` the only memories to change. `stopping` is asked between
         jobs: once it says true, the rest is left for the next time. Every change can be undone.
         """
-        wish = schedule.Wish(early, dry_run, force, jobs, only, stopping)
+        wish = schedule.MaintenanceRequest(early, dry_run, force, jobs, only, stopping)
         return schedule.maintain(self._view, wish)
 
     def simulate(self, *, days: int = 30) -> Simulation:

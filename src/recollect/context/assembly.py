@@ -148,7 +148,7 @@ class Assembly:
         text_room = room - self._request.count(_summary(len(self._older), "")) - _FRAME_TOKENS
         tokens, bare = min(self._longest_summary(), text_room), self._tokens()
         note = self._note()
-        for summary in (self._told(self._older, tokens) if tokens > 0 else None, note):
+        for summary in (self._summarize(self._older, tokens) if tokens > 0 else None, note):
             self._summary = summary
             if summary is not None and self._tokens() - bare <= room:
                 return
@@ -159,13 +159,13 @@ class Assembly:
         return self._anthropic and bool(self._units) and not self._units[0].asks
 
     def _asked_before(self, start: int) -> MessageGroup | None:
-        """What the turns that stay begin with, where they would begin with an answer: what was asked."""
+        """The question before `start`, if the turns that stay would begin with its answer."""
         if start == 0 or start >= len(self._units) or self._units[start].asks:
             return None
         return next((unit for unit in reversed(self._units[:start]) if unit.asks), None)
 
-    def _told(self, older: Sequence[MessageGroup], tokens: int) -> Summary | None:
-        """What these turns said, unless that is nothing."""
+    def _summarize(self, older: Sequence[MessageGroup], tokens: int) -> Summary | None:
+        """A summary of these turns; None if they have no text."""
         said = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
         made, model = summary_of(self._request, said, tokens), self._request.view.llm
         by = model.name if model is not None and made.by == "model" else made.by

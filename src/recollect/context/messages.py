@@ -67,7 +67,7 @@ class Transcript(NamedTuple):
         return ""
 
     @property
-    def said(self) -> list[str]:
+    def texts(self) -> list[str]:
         """Every message in words."""
         return [text for unit in self.units for message in unit.messages if (text := text_of(message))]
 

@@ -21,7 +21,7 @@ def summary_of(request: Request, said: Sequence[str], tokens: int) -> Condensed:
     """In so many tokens. The same turns are summarised once, and turns that go on from them work in what is new."""
     from recollect.models.llm import Condensed, condense
 
-    view, count, known = request.view, request.count, request.view.memo("summaries")
+    view, count, known = request.view, request.count, request.view.cache("summaries")
     keys = [(digest, view.llm.name if view.llm else "", count) for digest in _digests(said)]
     begun, made = next(((at, known[key]) for at, key in _latest(keys) if key in known), (0, None))
     if made is None:

@@ -38,7 +38,7 @@ class Channels:
     def create(self, name: str, description: str = "") -> Channel:
         """ConflictError where there is one of that name."""
         view = self._view
-        with view.refusing("channels"):
+        with view.logging_refusals("channels"):
             view.screen_address()
             screen_name(view.preset.secrets, "channel", str(name))
             name = validation.name(name, "channel")

@@ -32,7 +32,7 @@ class Whiteboard:
         self._view = view
 
     def write(self, content: str) -> Record:
-        with self._view.refusing("remember"):
+        with self._view.logging_refusals("remember"):
             text = _checked(content)
         return remember(self._view, [{"content": text, "kind": WHITEBOARD, "tier": "workspace"}], shared=True)[0]
 
@@ -42,7 +42,7 @@ class Whiteboard:
 
     def erase(self, id: str, *, reason: str | None = None) -> Receipt:
         """Wipe one entry off the board, for all. `undo` brings it back."""
-        if (found := self._view.one(id)).kind != WHITEBOARD or found.address.agent is not None:
+        if (found := self._view.find_one(id)).kind != WHITEBOARD or found.address.agent is not None:
             raise NotFoundError(f"there is no entry {found.id} on the whiteboard")
         return forget(self._view, Forget(id, reason=reason))
 
@@ -76,8 +76,8 @@ class Journal:
 
     def edit(self, id: str, content: str) -> Record:
         """Another text for an entry, which keeps its day and its history."""
-        with self._view.refusing("revise"):
-            text, old = _checked(content), self._one(id)
+        with self._view.logging_refusals("revise"):
+            text, old = _checked(content), self._journal_record(id)
         return revise(self._view, old.id, {"content": text})
 
     def for_prompt(self) -> list[Record]:
@@ -153,13 +153,13 @@ class Journal:
         return [record for record in self.expired() if record.kind == JOURNAL and record.id not in done]
 
     def _save(self, content: str, kind: str) -> Record:
-        with self._view.refusing("remember"):
+        with self._view.logging_refusals("remember"):
             text = _checked(content)
         # An agent's own memory goes with it into every channel.
         return remember(self._view, [{"content": text, "kind": kind, "tier": "workspace"}])[0]
 
-    def _one(self, id: str) -> Record:
-        record = self._view.one(id)
+    def _journal_record(self, id: str) -> Record:
+        record = self._view.find_one(id)
         if record.kind not in (CORE, JOURNAL) or record.address.agent != self._view.address.agent:
             raise NotFoundError(f"there is no entry {record.id} in this journal")
         return record

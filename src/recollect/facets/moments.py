@@ -247,7 +247,7 @@ class Moments:
         self, kind: str, text: str, said: tuple[str, str, str], known: Mapping[str, Any], fields: Fields
     ) -> Record:
         view = self._view
-        with view.refusing("remember"):
+        with view.logging_refusals("remember"):
             what, how, note = said
             validation.query(note, "note")
             tags = [*validation.tags(fields.get("tags"))]

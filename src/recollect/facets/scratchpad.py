@@ -57,7 +57,7 @@ class Scratchpad:
     def write(self, key: str, value: Any) -> Note:
         """Put a value under a key, in place of the one that is there."""
         view = self._view
-        with view.refusing("scratchpad"):
+        with view.logging_refusals("scratchpad"):
             view.screen_address()
             key = _key(key)
             value = validation.metadata({"value": value}, "value", validation.MAX_CONTENT_BYTES)["value"]
@@ -92,7 +92,7 @@ class Scratchpad:
         From a view of an agent or account everything is what is its own. Under a key it is that too, and the note of
         the whole conversation only where there is no own.
         """
-        with self._view.refusing("scratchpad"):
+        with self._view.logging_refusals("scratchpad"):
             wanted = None if key is None else _key(key)
         with self._shelf.transaction():
             things = self._clearable(wanted)

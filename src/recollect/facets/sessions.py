@@ -157,7 +157,7 @@ class Sessions:
 
     def _add(self, session_id: str, entries: Sequence[Mapping[str, Any]]) -> builtins.list[str]:
         view = self._at(session_id)
-        with view.refusing("remember"):
+        with view.logging_refusals("remember"):
             items = [_item(entry) for entry in validation.sequence(entries, "entries")]
         records = remember(view, items)
         if unsaved := [record.id for record in records if not record.saved]:

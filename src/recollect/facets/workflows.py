@@ -102,7 +102,7 @@ class Workflows:
 
     def start(self, name: str, *, goal: str | None = None) -> Workflow:
         view = self._view
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             view.screen_address()
             body = {"name": self._name(name, "name"), "goal": self._text(goal, "goal"), "status": "running"}
         thing = self._shelf.thing(new_id(), body, None, view.address.account, view.address.agent)
@@ -112,7 +112,7 @@ class Workflows:
     def step(self, workflow: str, name: str) -> WorkflowStep:
         """Begin a step of a running workflow."""
         view = self._view
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             view.screen_address()
             ident, label = validation.memory_id(workflow, "workflow"), self._name(name, "name")
         self._thing(WORKFLOW, ident)
@@ -129,7 +129,7 @@ class Workflows:
     def complete(self, step: str, *, output: Any = None) -> WorkflowStep:
         """End a step with what came out of it: any JSON, which can be searched from now on."""
         view = self._view
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             ident = validation.memory_id(step, "step")
             limit = validation.MAX_CONTENT_BYTES
             value = validation.metadata({"output": output}, "output", limit)["output"]
@@ -148,7 +148,7 @@ class Workflows:
 
     def fail(self, step: str, *, error: str) -> WorkflowStep:
         """End a step that did not succeed."""
-        with self._view.refusing("workflow"):
+        with self._view.logging_refusals("workflow"):
             ident, why = validation.memory_id(step, "step"), self._text(error, "error")
         self._thing(STEP, ident)
         with self._view.store.transaction(self._place):
@@ -159,7 +159,7 @@ class Workflows:
     def finish(self, workflow: str, *, error: str | None = None) -> Workflow:
         """End a workflow, whose steps must all have ended. With an `error` it has failed."""
         view = self._view
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             ident, why = validation.memory_id(workflow, "workflow"), self._text(error, "error")
         self._thing(WORKFLOW, ident)
         with view.store.transaction(self._place):
@@ -174,7 +174,7 @@ class Workflows:
     def remove(self, workflow: str, *, reason: str | None = None) -> Receipt:
         """Erase a workflow with its steps and their outputs, from the disk and for good."""
         view, place = self._view, self._place
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             why = None if reason is None else checked_reason(view, reason)
             ident = validation.memory_id(workflow, "workflow")
         self._thing(WORKFLOW, ident)
@@ -286,7 +286,7 @@ class Workflows:
         return text
 
 
-def found(view: View, query: str, limit: int) -> list[Found]:
+def search_outputs(view: View, query: str, limit: int) -> list[Found]:
     """For `consult`."""
     return [
         Found(

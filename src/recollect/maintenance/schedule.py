@@ -56,7 +56,7 @@ class Maintained(msgspec.Struct, frozen=True):
         return tuple([step.id for report in self.jobs if report.job == job for step in report.steps])
 
 
-class Wish(NamedTuple):
+class MaintenanceRequest(NamedTuple):
     """What a caller of `maintain` wants."""
 
     early: bool = False
@@ -67,9 +67,9 @@ class Wish(NamedTuple):
     stopping: Callable[[], bool] | None = None
 
 
-def maintain(view: View, wish: Wish) -> Maintained:
+def maintain(view: View, wish: MaintenanceRequest) -> Maintained:
     """Run what is due, or the jobs that were named. What another process is doing, or has just done, is left to it."""
-    with view.refusing("maintain"):
+    with view.logging_refusals("maintain"):
         wanted, only = _chosen(view, wish)
     reports: list[JobReport] = []
     gone: set[str] = set()
@@ -88,7 +88,7 @@ def maintain(view: View, wish: Wish) -> Maintained:
     return Maintained(tuple(reports))
 
 
-def _chosen(view: View, wish: Wish) -> tuple[list[Job], frozenset[str] | None]:
+def _chosen(view: View, wish: MaintenanceRequest) -> tuple[list[Job], frozenset[str] | None]:
     only = None
     if wish.only is not None:  # nothing but these
         only = frozenset(validation.memory_id(ident, "only") for ident in validation.sequence(wish.only, "only"))
@@ -105,7 +105,7 @@ def _places(view: View, job: Job) -> Iterator[Place]:
 
 
 def _planned(
-    view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] | None, gone: Iterable[str]
+    view: View, job: Job, place: Place, wish: MaintenanceRequest, only: frozenset[str] | None, gone: Iterable[str]
 ) -> JobReport | None:
     plan = _narrowed(job.plan(view, place), wish, only)
     # In earnest these would be gone by now, and no other job would find them.
@@ -114,7 +114,9 @@ def _planned(
     return _report(job, place, plan, "planned") if plan else None
 
 
-def _done(view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] | None) -> JobReport | None:
+def _done(
+    view: View, job: Job, place: Place, wish: MaintenanceRequest, only: frozenset[str] | None
+) -> JobReport | None:
     plan = None
     if not job.hours(view):
         plan = job.plan(view, place)
@@ -145,7 +147,7 @@ def _run(view: View, job: Job, place: Place, plan: JobPlan, lease: Lease) -> Job
         return job.run(view, place, plan)
 
 
-def _narrowed(plan: JobPlan, wish: Wish, only: frozenset[str] | None) -> JobPlan:
+def _narrowed(plan: JobPlan, wish: MaintenanceRequest, only: frozenset[str] | None) -> JobPlan:
     plan = plan if only is None else plan.only(only)
     return plan.forced() if wish.force else plan
 

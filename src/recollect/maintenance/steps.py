@@ -130,7 +130,7 @@ def apply(view: View, place: Place, steps: Sequence[Step], action: str, message:
     before = [there[ident] for ident in after]
     view.store.update(place, list(after.values()))
     check_kept(before, {record.id: record for record in view.store.get(place, named)}, now)
-    view.log(place, action, message.format(_told(done)), before, changed=list(after))
+    view.log(place, action, message.format(_count_changes(done)), before, changed=list(after))
     return done
 
 
@@ -149,7 +149,7 @@ def check_kept(before: Iterable[Record], after: Mapping[str, Record], now: datet
             raise ConflictError(f"memory {record.id} would be lost; nothing was changed")
 
 
-def _told(steps: Sequence[Step]) -> str:
+def _count_changes(steps: Sequence[Step]) -> str:
     words = {"archive": "archived", "promote": "promoted", "merge": "merged", "supersede": "superseded"}
     counts = {word: sum(step.change == change for step in steps) for change, word in words.items()}
     return ", ".join(f"{word} {number:,}" for word, number in counts.items() if number)

@@ -225,7 +225,7 @@ class Endpoint:
         self._sleep(pause)
 
     def _refusal(self, answer: httpx.Response, content: bytes) -> RefusedError | PassingError:
-        status, said = answer.status_code, self._said(content)
+        status, said = answer.status_code, self._error_text(content)
         key = {401: f"check the key, in {self._service.own} or {self._service.other}"}
         advice = (_ADVICE | key | dict(self._service.advice)).get(status, "")
         text = f"answered with {status}{said and f' ({said})'}{advice and f'; {advice}'}"
@@ -237,13 +237,13 @@ class Endpoint:
         """Endpoints that cannot stream, or that have failed without saying so in the status, answer in another way."""
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
-            said = self._said(self._whole(answer, until))
+            said = self._error_text(self._whole(answer, until))
             raise ValueError(f"it is {kind or 'of no type'}, not a stream of events{said and f' ({said})'}")
 
     def _error(self, problem: str) -> ModelError:
         return ModelError(f"{self.shown}: {self._hidden(problem)[:_LONGEST_PROBLEM]}")
 
-    def _said(self, content: bytes) -> str:
+    def _error_text(self, content: bytes) -> str:
         try:
             said = msgspec.json.decode(content)
         except (msgspec.DecodeError, UnicodeDecodeError):

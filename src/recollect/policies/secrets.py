@@ -44,7 +44,7 @@ def find(text: str, screen: Screen) -> str | None:
         return name
     if "=" in plain and (name := _assigned(plain, "=", plan.off)):
         return name
-    if name := _told(plain, plan.off):
+    if name := _find_spoken_password(plain, plan.off):
         return name
     if _has_run(plain) and (name := _behind(plan.long_gates, plain) or _blob(plain, plan)):
         return name
@@ -309,8 +309,8 @@ def _owner(name: str) -> str:
     return path if path.endswith("passwords") or (path.endswith(_NAMES) and last in _OWN_VALUE) else name
 
 
-def _told(text: str, off: frozenset[str]) -> str | None:
-    """`my password is …`, and a password on the line below its name, as JSON lists are shown."""
+def _find_spoken_password(text: str, off: frozenset[str]) -> str | None:
+    """The rule that a sentence breaks, such as `my password is …`, or a password on the line below its name."""
     if "password" in off:
         return None
     for gate, pattern in ((" is", _SENTENCE), ("\n", _BELOW)):

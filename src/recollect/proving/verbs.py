@@ -102,10 +102,10 @@ def _memory(prey: Prey) -> tuple[str, ...]:
 
 def _each(call: Callable[[Memory, str], Any]) -> Verb:
     """For every memory in every state; what each is answered, as one text."""
-    return lambda memory, prey: "\n".join(_said(lambda one=one: call(memory, one)) for one in _memory(prey))
+    return lambda memory, prey: "\n".join(_describe_result(lambda one=one: call(memory, one)) for one in _memory(prey))
 
 
-def _said(call: Callable[[], Any]) -> str:
+def _describe_result(call: Callable[[], Any]) -> str:
     try:
         return repr(call())
     except RecollectError as error:

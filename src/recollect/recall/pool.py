@@ -129,7 +129,7 @@ class Pool:
         """How many memories of each place have no vector, up to the number that was asked for."""
         return {shortlist.place: shortlist.whole.lacking for shortlist in self._shortlists if shortlist.whole.lacking}
 
-    def said_by(self, named: set[str]) -> NDArray[np.bool_] | None:
+    def spoken_by(self, named: set[str]) -> NDArray[np.bool_] | None:
         if not named:
             return None
 

@@ -55,7 +55,7 @@ def listed(
 ) -> list[Record]:
     """By creation time; nothing is read beyond the last that is wanted, nor before the one to go on behind."""
     order: Order = "newest" if newest_first else "oldest"
-    behind = None if after is None else After.of(view.one(after, "after"))
+    behind = None if after is None else After.of(view.find_one(after, "after"))
     if contains is None:
         return list(view.scan(where, order=order, after=behind, limit=limit))
     wanted = validation.query(contains, "contains").casefold()

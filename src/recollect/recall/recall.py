@@ -279,7 +279,7 @@ class RecallRun:
 
         question = self._question
         when = asked_time(question.text, question.now, question.zone)
-        speaker, time = pool.said_by(named), pool.close_to(when)
+        speaker, time = pool.spoken_by(named), pool.close_to(when)
         scores = score(
             text,
             cosine,

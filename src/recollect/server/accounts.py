@@ -129,7 +129,7 @@ def set_password(serving: Serving, caller: Caller, request: HttpRequest) -> Answ
     given = body_of(request, NewPassword)
     if caller.how != "person" or caller.name != request.parts["name"].strip().lower():
         caller.check("admin", "people.password")
-        person = _one(serving, _narrowed(caller, request), request.parts["name"])
+        person = _find_person(serving, _narrowed(caller, request), request.parts["name"])
     else:
         person = serving.vault.person(caller.name, caller.bound["tenant"])
         if person.comes_by == "password":  # an open browser is not enough to take an account over
@@ -156,7 +156,7 @@ def _prove(serving: Serving, person: Person, current: str | None, address: str) 
         raise InputError("current", "the name or the password is wrong")
 
 
-def _one(serving: Serving, caller: Caller, name: str) -> Person:
+def _find_person(serving: Serving, caller: Caller, name: str) -> Person:
     """Of those that the caller manages: others are not there for them."""
     person = serving.vault.person(name, caller.bound.get("tenant"))
     if not _sees(caller, person):
@@ -168,7 +168,7 @@ def _one(serving: Serving, caller: Caller, name: str) -> Person:
 def remove_person(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
 
     def remove() -> Answer:
-        person = _one(serving, _narrowed(caller, request), request.parts["name"])
+        person = _find_person(serving, _narrowed(caller, request), request.parts["name"])
         serving.vault.remove_person(person.name, person.tenant)
         return as_json(None)
 

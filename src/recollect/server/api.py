@@ -90,7 +90,7 @@ def answer(serving: Serving, caller: Caller, operation: Operation, request: Http
     """Of one verb, to somebody who is known."""
     caller.check(operation.rank, operation.name)
     memory = caller.view(serving.memory, wire.address_of(request.headers))
-    with view_of(memory).refusing(operation.name.rpartition(".")[2]):
+    with view_of(memory).logging_refusals(operation.name.rpartition(".")[2]):
         arguments = read(operation, request)
     if not operation.writes:
         given = request.headers.get("if-none-match")

@@ -1,4 +1,4 @@
-"""What the server takes and gives, as OpenAPI says it. Made from the same list as the routes."""
+"""The OpenAPI document, made from the same list as the routes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def document() -> bytes:
     routes = (*ROUTES, EXPORT, IMPORT)
     kinds: list[Any] = [wire.Problem, Address]
     for route in routes:
-        body, gives, _ = _told(route)
+        body, gives, _ = _describe(route)
         kinds += [kind for kind in (body, gives) if kind is not None and kind is not type(None)]
     schemas, components = _published(msgspec.json.schema_components(kinds, ref_template=_REF))
     by_kind = {_id(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
@@ -90,8 +90,8 @@ def _id(kind: Any) -> str:
     return repr(kind)
 
 
-def _told(route: Route) -> tuple[Any, Any, str]:
-    """What the body is read into, what comes back, and what it is about."""
+def _describe(route: Route) -> tuple[Any, Any, str]:
+    """The types of a route's body and answer, and its description."""
     if route.name in OPERATIONS:
         known = form(route.name)
         return known.body, wire.given_as(known.signature.gives), known.signature.doc
@@ -99,7 +99,7 @@ def _told(route: Route) -> tuple[Any, Any, str]:
 
 
 def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    body, gives, doc = _told(route)
+    body, gives, doc = _describe(route)
     names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in names
@@ -145,7 +145,7 @@ def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_null(part: dict[str, Any]) -> dict[str, Any]:
-    """A query has no null: what is not there is not given."""
+    """The schema of a query parameter: a query has no null, an absent parameter is left out."""
     kinds = [one for one in part.get("anyOf", []) if one != {"type": "null"}]
     rest = {key: value for key, value in part.items() if key != "anyOf" and (key, value) != ("default", None)}
     return {**kinds[0], **rest} if len(kinds) == 1 else ({**rest, "anyOf": kinds} if kinds else rest)

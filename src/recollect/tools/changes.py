@@ -24,7 +24,7 @@ from recollect.tools.base import (
     perhaps,
     returns,
 )
-from recollect.tools.verbs import told_kind
+from recollect.tools.verbs import listing_kinds
 from recollect.values.errors import InputError
 
 _Content = Annotated[str, Meta(min_length=1, max_length=10_000, description="What to remember: one fact.")]
@@ -64,7 +64,7 @@ class RememberTool(Arguments, frozen=True):
     def run(self, memory: Memory) -> Result:
         if self.kind == SHELF:
             raise InputError("kind", f"a {self.kind} is no memory; use write_scratchpad")
-        with told_kind(memory):
+        with listing_kinds(memory):
             stored = memory.remember(
                 self.content,
                 kind=self.kind,
@@ -102,7 +102,7 @@ class ReviseTool(Arguments, frozen=True):
 
     def run(self, memory: Memory) -> Result:
         old = short_ids.resolve(memory, self.id)
-        with told_kind(memory):
+        with listing_kinds(memory):
             new = memory.revise(old, content=self.content, kind=self.kind, tags=self.tags, importance=self.importance)
         return {"id": new.id, "kind": new.kind, "importance": round(new.importance, 4), "replaces": old}
 

@@ -38,7 +38,7 @@ _SHAPE: dict[str, dict[str, Any]] = {
 _RETURNED = returns((), **_SHAPE)
 
 
-def _told(known: Conversation) -> dict[str, Any]:
+def _fields(known: Conversation) -> dict[str, Any]:
     return {name: getattr(known, name) for name in _SHAPE}
 
 
@@ -53,7 +53,7 @@ class StartConversation(Arguments, frozen=True):
     channel: Annotated[str | None, Meta(description="The name of the channel; the default one if left out.")] = None
 
     def run(self, memory: Memory) -> Result:
-        return _told(memory.conversations.start(self.subject, channel=self.channel))
+        return _fields(memory.conversations.start(self.subject, channel=self.channel))
 
 
 class ListConversations(Arguments, frozen=True):
@@ -71,7 +71,7 @@ class ListConversations(Arguments, frozen=True):
         known = memory.conversations.list(
             status=self.status, channel=self.channel, contains=self.contains, limit=self.limit
         )
-        return {"count": len(known), "conversations": [_told(one) for one in known]}
+        return {"count": len(known), "conversations": [_fields(one) for one in known]}
 
 
 class GetConversation(Arguments, frozen=True):
@@ -83,7 +83,7 @@ class GetConversation(Arguments, frozen=True):
     id: _Id
 
     def run(self, memory: Memory) -> Result:
-        return _told(memory.conversations.get(self.id))
+        return _fields(memory.conversations.get(self.id))
 
 
 class IdleConversation(Arguments, frozen=True):
@@ -99,7 +99,7 @@ class IdleConversation(Arguments, frozen=True):
     id: _Id
 
     def run(self, memory: Memory) -> Result:
-        return _told(memory.conversations.idle(self.id))
+        return _fields(memory.conversations.idle(self.id))
 
 
 class ArchiveConversation(Arguments, frozen=True):
@@ -115,7 +115,7 @@ class ArchiveConversation(Arguments, frozen=True):
     id: _Id
 
     def run(self, memory: Memory) -> Result:
-        return _told(memory.conversations.archive(self.id))
+        return _fields(memory.conversations.archive(self.id))
 
 
 class Observe(Arguments, frozen=True):

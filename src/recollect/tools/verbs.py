@@ -45,7 +45,7 @@ def _shown(text: str) -> Result:
     return {"text": text} if len(text) <= _LONGEST else {"text": text[:_LONGEST], "truncated": True}
 
 
-def _told(record: Record) -> Result:
+def _memory_fields(record: Record) -> Result:
     return {
         "id": record.id,
         **_shown(record.text),
@@ -62,8 +62,8 @@ def _memory(*optional: str, **more: Result) -> Result:
 
 
 @contextmanager
-def told_kind(memory: Memory) -> Generator[None]:
-    """A kind that cannot be one is refused with those that there are."""
+def listing_kinds(memory: Memory) -> Generator[None]:
+    """Adds the kinds in use to the error of an invalid kind."""
     try:
         yield
     except InputError as error:
@@ -113,7 +113,7 @@ class RecallTool(Arguments, frozen=True):
     ] = None
 
     def run(self, memory: Memory) -> Result:
-        with told_kind(memory):
+        with listing_kinds(memory):
             hits = memory.recall(
                 self.query,
                 limit=self.limit,
@@ -125,7 +125,7 @@ class RecallTool(Arguments, frozen=True):
             )
         memories = [
             {
-                **_told(hit.memory),
+                **_memory_fields(hit.memory),
                 "score": round(hit.score, 4),
                 **({} if hit.relevance is None else {"relevance": round(hit.relevance, 3)}),
             }
@@ -155,11 +155,11 @@ class ListTool(Arguments, frozen=True):
     until: Annotated[str | None, Meta(description=f"Only what was stored before this time. {_WHEN}")] = None
 
     def run(self, memory: Memory) -> Result:
-        with told_kind(memory):
+        with listing_kinds(memory):
             found = memory.list(
                 limit=self.limit or 20, kind=self.kind, tags=self.tags, since=self.since, until=self.until
             )
-        memories = [_told(record) for record in found]
+        memories = [_memory_fields(record) for record in found]
         return {"count": len(memories), "memories": memories, **_kinds_if_none(memory, self.kind, memories)}
 
 

@@ -54,7 +54,7 @@ def reread(view: View, place: Place, records: Sequence[Record]) -> list[Record]:
 
 
 def archive_ids(view: View, ids: str | Sequence[str], reason: str | None) -> list[Record]:
-    with view.refusing("archive"):
+    with view.logging_refusals("archive"):
         checked = None if reason is None else checked_reason(view, reason)
         records = view.find(ids)
         for record in records:

@@ -39,7 +39,7 @@ def deduplicate(view: View, *, dry_run: bool, groups: Sequence[Duplicates] | Non
     if groups is None:
         wanted = find(_statements(view), view.preset.remember.max_tags)
     else:
-        with view.refusing("deduplicate"):
+        with view.logging_refusals("deduplicate"):
             wanted = _checked(view, groups)
     if dry_run or not wanted:
         return wanted

@@ -30,7 +30,7 @@ def draft(request: Request, style: Block) -> Drafted:
     head = _HEAD.format("id and day" if request.ids else "day")
     room = style.tokens - count(f"{head}\n{CLOSE}")
     short = _short(request, hits)
-    said = {content_hash(text) for text in request.talk.said}
+    said = {content_hash(text) for text in request.talk.texts}
     items: list[Item] = []
     left: list[LeftOut] = [] if hits or not hits.report else [LeftOut("memories", hits.report, 0)]
     kept: list[Record] = []

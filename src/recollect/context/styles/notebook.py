@@ -99,7 +99,7 @@ def _one_line(text: str) -> str:
 
 def _read(view: View) -> list[InjectedNote]:
     """All that the view sees, oldest first. What has not changed since the last time is not read again."""
-    kept = view.memo("notes")
+    kept = view.cache("notes")
     known: dict[tuple[str | None, str], InjectedNote] = kept.get(view.address, {})
     found: dict[tuple[str | None, str], InjectedNote | None] = {}
     unread: dict[tuple[str | None, str], Record] = {}

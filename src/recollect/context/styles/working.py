@@ -25,8 +25,8 @@ def draft(request: Request, style: Working) -> Drafted:
     left = [LeftOut("memories", f"the source {one.source} failed: {one.reason}", 0) for one in failures]
     chunks = {name: those for name, those in found.items() if name == _KNOWLEDGE}
     others = {name: those for name, those in found.items() if name != _KNOWLEDGE}
-    recalled = _unsaid(request, federation.merged(view, request.query, others), "memories", left)[:limit]
-    known = _unsaid(request, federation.merged(view, request.query, chunks), _KNOWLEDGE, left)
+    recalled = _not_in_conversation(request, federation.merged(view, request.query, others), "memories", left)[:limit]
+    known = _not_in_conversation(request, federation.merged(view, request.query, chunks), _KNOWLEDGE, left)
     known.sort(key=lambda one: -one.similarity)
     federation.touch(view, recalled)
     agent = view.address.agent
@@ -46,9 +46,11 @@ def _now(request: Request) -> str:
     return f"Current date and time: {now:%A}, {now.isoformat(sep=' ', timespec='minutes')}"
 
 
-def _unsaid(request: Request, results: Sequence[Result], section: str, left: list[LeftOut]) -> list[Result]:
+def _not_in_conversation(
+    request: Request, results: Sequence[Result], section: str, left: list[LeftOut]
+) -> list[Result]:
     """Without what the conversation has in it already."""
-    said = {content_hash(text) for text in request.talk.said}
+    said = {content_hash(text) for text in request.talk.texts}
     kept = [one for one in results if content_hash(one.text) not in said]
     left += [
         LeftOut(section, "it is in the conversation already", 0, one.record.id)

@@ -63,7 +63,7 @@ class Conversations:
         Where the view is bound to a conversation, that is the one that is started.
         """
         view, place, address = self._view.as_one_change(), self._view.place, self._view.address
-        with view.refusing("conversations"):
+        with view.logging_refusals("conversations"):
             view.screen_address()
             title = validation.or_empty(validation.label, title, "title", LONGEST_TITLE)
             screen(view.preset.secrets, "title", title)
@@ -129,7 +129,7 @@ class Conversations:
         """Add a turn to one that is active. It is for that conversation only; what matters of it stays at its end."""
         view, known = self._view, self.get(id)
         inside = view.at(channel=known.channel, conversation=known.id)
-        with inside.refusing("say"):
+        with inside.logging_refusals("say"):
             said = {"content": without(validation.content(text)), "kind": TURN, "tier": "conversation"}
             said["role"] = validation.choice(role, "role", Speaker)
         for turn in remember(inside, [said], unless=lambda: self.get(known.id).status != "active"):
@@ -150,7 +150,7 @@ class Conversations:
         It names the conversation that the view is bound to. What is known already is counted, and not stored again.
         """
         view = self._view
-        with view.refusing("observe"):
+        with view.logging_refusals("observe"):
             kind = validation.kind(kind)
         given = {"content": content, "kind": kind, "importance": importance, "tags": tags, "tier": tier}
         outside, items = placed(view, [{**given, "source": "observation"}], view.address.conversation)
@@ -179,8 +179,8 @@ class Conversations:
 
     def _thing(self, id: str) -> Thing:
         view, given = self._view, validation.name(id, "conversation")
-        refs = view.found(REF_CODES, [given]) if len(given) == _REF_CODE else []
-        things = view.found(SHELF, [refs[0].body["key"]]) if refs else list(view.things(SHELF, parent=given))
+        refs = view.things_at(REF_CODES, [given]) if len(given) == _REF_CODE else []
+        things = view.things_at(SHELF, [refs[0].body["key"]]) if refs else list(view.things(SHELF, parent=given))
         own = view.address.account, view.address.agent
         for thing in sorted(things, key=lambda thing: (thing.account, thing.agent) != own):
             if self._sees(thing):
@@ -189,7 +189,7 @@ class Conversations:
 
     def _again(self, thing: Thing) -> Thing:
         """The same as it is stored now. NotFoundError where it was forgotten meanwhile."""
-        for current in self._view.found(SHELF, [thing.key]):
+        for current in self._view.things_at(SHELF, [thing.key]):
             if self._sees(current):
                 return current
         raise NotFoundError(_unseen(thing.parent or thing.key))

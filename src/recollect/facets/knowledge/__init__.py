@@ -234,7 +234,7 @@ class Knowledge:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        with self._view.refusing("knowledge"):
+        with self._view.logging_refusals("knowledge"):
             self._view.screen_address("tenant")
             if not self._owner:
                 bound = [part for part in ("agent", "account", "channel", "conversation") if part in self._view.bound]

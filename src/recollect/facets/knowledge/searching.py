@@ -42,7 +42,7 @@ def ranked(
     return [Passage.of(hit, document) for hit, document in named if document is not None]
 
 
-def found(view: View, query: str, limit: int) -> list[Found]:
+def search_knowledge(view: View, query: str, limit: int) -> list[Found]:
     """For `consult`."""
     return [
         Found(

@@ -48,7 +48,7 @@ def pull(
     What was downloaded before an interruption is kept, and gone on with the next time.
     """
     model = manifest.find(name)
-    told = progress or _untold
+    told = progress or _no_progress
     model.folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(model.folder.with_name(f".{name}.lock"), timeout=_PATIENCE_SECONDS):
@@ -60,7 +60,7 @@ def pull(
     return Pulled(name, str(model.folder), used)
 
 
-def _untold(done: int, total: int) -> None:
+def _no_progress(done: int, total: int) -> None:
     """For those who want to hear nothing."""
 
 

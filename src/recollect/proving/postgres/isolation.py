@@ -135,7 +135,7 @@ class Siege:
         if not problem and self.holdings(self.victim) != before:
             problem = "what the victim has was changed"
         if not problem:
-            return AttackResult(attack.name, attack.tried, "held", _told(attack))
+            return AttackResult(attack.name, attack.tried, "held", _describe_held(attack))
         if problem == DUD:
             return AttackResult(attack.name, attack.tried, "unproven", problem)
         steps_down = attack.login and self.sessions.facts.role is not None
@@ -295,7 +295,8 @@ def _whole(error: Any) -> str:
     return "\n".join(str(part) for part in parts if part)
 
 
-def _told(attack: Attack) -> str:
+def _describe_held(attack: Attack) -> str:
+    """What to report of an attack that did not succeed."""
     if attack.by is not None:
         return "nothing of the victim's was seen or changed"
     what = {"refused": "refused", "nothing": "nothing was found", "same": "answered as for a tenant that is not there"}

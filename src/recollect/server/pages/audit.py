@@ -45,7 +45,7 @@ def audit(visit: Visit) -> dict[str, Any]:
     except InputError as error:
         return {**data, "problem": str(error)}
     shown = found[(number - 1) * _SIZE : number * _SIZE]
-    data |= {"entries": [_told(visit, entry) for entry in shown], "more": len(found) > number * _SIZE}
+    data |= {"entries": [_entry_row(visit, entry) for entry in shown], "more": len(found) > number * _SIZE}
     if visit.query("verify"):
         visit.caller.check("admin", "audit.verify")
         data["logs"] = [
@@ -70,7 +70,7 @@ def _matching(visit: Visit, filters: dict[str, str], limit: int) -> list[Entry]:
     return [entry for entry in entries if entry.id == filters["entry"]]
 
 
-def _told(visit: Visit, entry: Entry) -> dict[str, Any]:
+def _entry_row(visit: Visit, entry: Entry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "seq": entry.seq,

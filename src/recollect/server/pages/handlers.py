@@ -166,10 +166,10 @@ def _answer(serving: Serving, request: HttpRequest, form: Form) -> Answer:
         caller = serving.identify(_proven(request, form) if request.method == "POST" else request)
         entries = site.PAGES if request.method == "GET" else site.ACTIONS
         visit = site.Visit(serving, caller, request, form)
-        known, parts = site.found(entries, request.path)
+        known, parts = site.match_path(entries, request.path)
         visit = site.Visit(serving, caller, request._replace(parts=parts), form)
         caller.check(known.rank, known.path)
-        return site.shown(visit, known) if request.method == "GET" else site.told(visit, known.run(visit))
+        return site.shown(visit, known) if request.method == "GET" else site.redirect(visit, known.run(visit))
     except UnknownCallerError:
         if site.wants_json(request):
             raise

@@ -24,7 +24,7 @@ def judged_by(memory: Memory, name: str) -> Memory:
         return memory
     view, preset = view_of(memory), presets.load(name)
     embedding = view.embedding if preset.recall.embed else None
-    return seen_as(memory, replace(view, preset=preset, embedding=embedding, memos={}, counts=False))
+    return seen_as(memory, replace(view, preset=preset, embedding=embedding, caches={}, counts=False))
 
 
 @page("/lab", "Recall lab", template="lab.html", nav="Recall lab")

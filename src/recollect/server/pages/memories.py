@@ -7,7 +7,7 @@ from typing import Any
 from recollect.facets.scratchpad import seen_notes
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hits
-from recollect.server.pages.rows import hit_row, kept, note_row, row
+from recollect.server.pages.rows import cached, hit_row, note_row, row
 from recollect.server.pages.site import Done, Visit, action, page
 from recollect.values.errors import InputError, NotFoundError
 from recollect.values.record import ROLES, STATES, TIERS
@@ -98,8 +98,8 @@ def _notes(visit: Visit, query: str, filters: dict[str, str]) -> list[dict[str, 
 @page("/memories/known", "What can be chosen", template="known.html")
 def known(visit: Visit) -> dict[str, Any]:
     """Suggestions for the filters. Apart, because counting everything takes longer than showing a page of it."""
-    stats, _ = kept(visit.memory, "facets", visit.memory.stats)
-    sources, _ = kept(visit.memory, "sources", lambda: _sources(visit.memory))
+    stats, _ = cached(visit.memory, "facets", visit.memory.stats)
+    sources, _ = cached(visit.memory, "sources", lambda: _sources(visit.memory))
     talks = visit.memory.conversations.list(limit=50)
     return {
         "kinds": sorted(stats.kinds),

@@ -137,7 +137,7 @@ class Visit:
     def again(self, known: Action, error: RecollectError) -> tuple[Page, Visit]:
         """The page with the form that was refused, as somebody who typed this."""
         path = known.again.format(**{name: quote(value, safe="") for name, value in self.parts.items()})
-        there, parts = found(PAGES, path)
+        there, parts = match_path(PAGES, path)
         visit = Visit(self.serving, self.caller, self.request._replace(path=path, parts=parts), self._form)
         visit.refused, visit.refusal = known.path, str(error)
         return there, visit
@@ -206,8 +206,8 @@ def action(path: str, *, rank: Rank = "member", again: str = "") -> Any:
     return register
 
 
-def found(entries: Sequence[Any], path: str) -> tuple[Any, dict[str, str]]:
-    """The page or action at an address. What is written out goes before what stands for any name."""
+def match_path(entries: Sequence[Any], path: str) -> tuple[Any, dict[str, str]]:
+    """The page or action at a path, and its parameters. Literal paths go before those with parameters."""
     parts = path.strip("/").split("/")
     for entry in sorted(entries, key=lambda one: "{" in one.path):
         wanted = entry.path.strip("/").split("/")
@@ -242,7 +242,7 @@ def rendered(
 ) -> Answer:
     """`visit` is None for who is not logged in."""
     caller = visit.caller if visit else None
-    said = _said(visit) if visit else None
+    said = _flash(visit) if visit else None
     gone = {"set-cookie": f"{FLASH}=; Max-Age=0{visit.serving.cookie_flags}"} if visit and said else {}
     text = (
         environment()
@@ -297,7 +297,7 @@ def refused(visit: Visit | None, request: HttpRequest, error: RecollectError) ->
 
 
 def refused_form(visit: Visit, known: Action, error: RecollectError) -> Answer:
-    """What was typed is not lost: the page is shown again with it, and with what is wrong."""
+    """The page of a refused form once more, with what was typed and what is wrong."""
     there, typed = visit.again(known, error)
     visit.caller.check(there.rank, there.path)  # whoever may not send the form may not see its page either
     data = there.load(typed)
@@ -305,8 +305,8 @@ def refused_form(visit: Visit, known: Action, error: RecollectError) -> Answer:
     return data if isinstance(data, Answer) else rendered(typed, there.template, there.title, data, status)
 
 
-def told(visit: Visit, done: Done) -> Answer:
-    """Where to go on after a form, with what happened in a cookie that only the next page reads."""
+def redirect(visit: Visit, done: Done) -> Answer:
+    """The answer to a form: a redirect, with the message in a cookie that only the next page reads."""
     if done.show is not None:
         return rendered(visit, done.template, done.said, done.show)
     headers = {"location": done.next}
@@ -321,7 +321,7 @@ def _mark(caller: Caller, body: str) -> str:
     return hmac.new(caller.session.encode(), body.encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def _said(visit: Visit) -> dict[str, Any] | None:
+def _flash(visit: Visit) -> dict[str, Any] | None:
     body, _, mark = visit.request.cookies.get(FLASH, "").partition(".")
     if not body or not same(_mark(visit.caller, body), mark):
         return None

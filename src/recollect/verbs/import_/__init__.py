@@ -59,7 +59,7 @@ class _LeftOut(NamedTuple):
 
 def import_(view: View, source: Target, progress: Progress | None = None) -> Imported:
     """Read everything once to check it, then once more to store it as one change."""
-    with view.refusing("import"), read_from(source) as stream:
+    with view.logging_refusals("import"), read_from(source) as stream:
         view.screen_address()
         places, ids, successors, damaged = {view.place}, set[str](), dict[str, int](), list[str]()
         memories, things = count(1), ThingCheck(view)
