@@ -124,12 +124,12 @@ class Memory:
         if key is not None:
             raise InputError("key", "is for a server: give its address, https://…, as the store")
         loaded, further = load_skills(skills), checked(sources, ("memory", "audit"))
-        where, rules, said = defaults.resolved(store, preset)
-        embedder = said.embedder if embedder is None and not os.environ.get("RECOLLECT_EMBEDDER") else embedder
+        where, rules, settings = defaults.resolved(store, preset)
+        embedder = settings.embedder if embedder is None and not os.environ.get("RECOLLECT_EMBEDDER") else embedder
         maker = embedder_for(embedder) if rules.recall.embed or embedder is not None else None
         opened = where
         if isinstance(opened, str | os.PathLike):
-            opened = open_store(opened, said.store or rules.store, replica_url=replica_url, servers=servers)
+            opened = open_store(opened, settings.store or rules.store, replica_url=replica_url, servers=servers)
         if isinstance(opened, Clocked):
             opened.clock = lambda: parse_time(clock(), "clock")
         view = View(
@@ -146,7 +146,7 @@ class Memory:
         if isinstance(opened, HasIntents):
             # Without models: whatever holds the store, such as a write that waits, must not hold these.
             opened.intents.finish = partial(finish, replace(view, embedding=None, llm=None, sources=()))
-        self._defaults = said.address()
+        self._defaults = settings.address()
         self._view = self._owner.at(**self._defaults)
         # Maintenance ignores the default agent and account from recollect.toml.
         self._whole = self._owner.at(**{part: self._defaults.get(part) for part in ("tenant", "workspace")})
@@ -271,10 +271,10 @@ class Memory:
             "conversation": conversation,
             "agent": agent,
         }
-        given = {part: value for part, value in chosen.items() if value is not None}
+        parts = {part: value for part, value in chosen.items() if value is not None}
         bound = object.__new__(type(self))
         # What recollect.toml says is said only as long as nobody has chosen: a view that was, is never widened.
-        bound._owner = bound._whole = bound._view = self._owner.at(**(self._defaults | given))
+        bound._owner = bound._whole = bound._view = self._owner.at(**(self._defaults | parts))
         bound._defaults = {}
         return bound
 
@@ -474,7 +474,7 @@ class Memory:
         embedding_model: str | None = None,
     ) -> Record:
         """A new version in place of this one, which is no longer recalled but stays in `history`."""
-        given = {
+        changes = {
             "content": content,
             "kind": kind,
             "importance": importance,
@@ -486,7 +486,7 @@ class Memory:
             "embedding": embedding,
             "embedding_model": embedding_model,
         }
-        return revise.revise(self._view, id, given)
+        return revise.revise(self._view, id, changes)
 
     def forget(
         self,
@@ -512,8 +512,8 @@ class Memory:
         what they were derived from and is no longer live. The receipt names what was not erased.
         `workspace` must repeat this view's workspace, and removes its folder.
         """
-        wish = Forget(id, tag, since, until, conversation, workspace, agent, account, shared, reason, erase)
-        return forget.forget(self._view, wish)
+        request = Forget(id, tag, since, until, conversation, workspace, agent, account, shared, reason, erase)
+        return forget.forget(self._view, request)
 
     def history(self, id: str) -> builtins.list[Record]:
         """Every version of a memory, oldest first."""
@@ -575,8 +575,8 @@ class Memory:
         `jobs` names the only ones to run, due or not; `only` the only memories to change. `stopping` is asked between
         jobs: once it says true, the rest is left for the next time. Every change can be undone.
         """
-        wish = schedule.MaintenanceRequest(early, dry_run, force, jobs, only, stopping)
-        return schedule.maintain(self._view, wish)
+        request = schedule.MaintenanceRequest(early, dry_run, force, jobs, only, stopping)
+        return schedule.maintain(self._view, request)
 
     def simulate(self, *, days: int = 30) -> Simulation:
         """What will be promoted, archived, merged, expired or lost in the days to come, when and why. Changes nothing.

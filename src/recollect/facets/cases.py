@@ -68,8 +68,8 @@ class Cases:
             view.screen_address()
             named = tuple(validation.sequence(ids, "ids")), tuple(validation.sequence(texts, "texts"))
             case = checked(Case(question, *named, limit, view.now()))
-            for field, said in (("question", case.question), ("texts", " ".join(case.texts))):
-                screen(view.preset.secrets, field, said)
+            for field, text in (("question", case.question), ("texts", " ".join(case.texts))):
+                screen(view.preset.secrets, field, text)
         room = {} if address.channel is None else {"channel": address.channel}
         path = msgspec.json.encode((address.account, address.agent, case.key, *room.values())).decode()
         body = msgspec.to_builtins(case) | room

@@ -133,7 +133,7 @@ def seen_notes(view: View, conversation: str | None = None) -> builtins.list[Thi
     """Notes of one conversation or of all that a view sees, the one written last first."""
     things = [thing for thing in view.things(SHELF, parent=conversation) if view.sees(thing)]
     open_to_view = {
-        parent: parent is None or view.sees_conversation(parent) for parent in {one.parent for one in things}
+        parent: parent is None or view.sees_conversation(parent) for parent in {note.parent for note in things}
     }
     seen = [thing for thing in things if open_to_view[thing.parent]]
     return sorted(seen, key=lambda thing: thing.changed_at, reverse=True)

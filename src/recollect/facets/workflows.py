@@ -136,15 +136,15 @@ class Workflows:
             screen(view.preset.secrets, "output", render({"output": value}))
         self._thing(STEP, ident)
         with view.store.transaction(self._place):
-            before, kept = self._end(STEP, ident, "completed")
+            before, after = self._end(STEP, ident, "completed")
             changed = [before]
             if value is not None:
-                body = {"workflow": kept.body["workflow"], "step": kept.body["name"], "output": value}
-                owner, at = (kept.parent, kept.account, kept.agent), kept.changed_at
+                body = {"workflow": after.body["workflow"], "step": after.body["name"], "output": value}
+                owner, at = (after.parent, after.account, after.agent), after.changed_at
                 changed.append(Thing(OUTPUT, ident, body, *owner, created_at=at, changed_at=at))
                 view.store.keep(self._place, changed[-1], expect=0)
-            self._shelf.log("completed a step", changed, workflow=kept.parent, step=ident)
-        return _step(kept, value)
+            self._shelf.log("completed a step", changed, workflow=after.parent, step=ident)
+        return _step(after, value)
 
     def fail(self, step: str, *, error: str) -> WorkflowStep:
         """End a step that did not succeed."""
@@ -152,9 +152,9 @@ class Workflows:
             ident, why = validation.memory_id(step, "step"), self._text(error, "error")
         self._thing(STEP, ident)
         with self._view.store.transaction(self._place):
-            before, kept = self._end(STEP, ident, "failed", error=why)
-            self._shelf.log("a step failed", [before], workflow=kept.parent, step=ident)
-        return _step(kept)
+            before, after = self._end(STEP, ident, "failed", error=why)
+            self._shelf.log("a step failed", [before], workflow=after.parent, step=ident)
+        return _step(after)
 
     def finish(self, workflow: str, *, error: str | None = None) -> Workflow:
         """End a workflow, whose steps must all have ended. With an `error` it has failed."""
@@ -167,9 +167,9 @@ class Workflows:
             for step in view.store.shelf(self._place, STEP, parent=ident):
                 if step.body["status"] == "running":
                     raise ConflictError(f"workflow {ident} has a step that is running: {step.key}")
-            before, kept = self._end(WORKFLOW, ident, "finished" if why is None else "failed", error=why)
+            before, after = self._end(WORKFLOW, ident, "finished" if why is None else "failed", error=why)
             self._shelf.log("ended a workflow", [before], workflow=ident)
-        return _workflow(kept)
+        return _workflow(after)
 
     def remove(self, workflow: str, *, reason: str | None = None) -> Receipt:
         """Erase a workflow with its steps and their outputs, from the disk and for good."""
@@ -197,14 +197,14 @@ class Workflows:
         state = None if status is None else validation.choice(status, "status", WorkflowStatus)
         words = "" if contains is None else validation.query(contains, "contains").casefold()
         limit = validation.count(limit, "limit", high=1_000_000)
-        found: builtins.list[Workflow] = []
+        workflows: builtins.list[Workflow] = []
         for thing in self._things(WORKFLOW):
-            one = _workflow(thing)
-            if state in (None, one.status) and words in f"{one.name}\n{one.goal or ''}".casefold():
-                found.append(one)
-            if len(found) == limit:
+            workflow = _workflow(thing)
+            if state in (None, workflow.status) and words in f"{workflow.name}\n{workflow.goal or ''}".casefold():
+                workflows.append(workflow)
+            if len(workflows) == limit:
                 break
-        return found
+        return workflows
 
     def get(self, workflow: str) -> Workflow:
         return _workflow(self._thing(WORKFLOW, validation.memory_id(workflow, "workflow")))
@@ -231,15 +231,15 @@ class Workflows:
         for number, thing in enumerate(self._things(OUTPUT)):
             if len(whole) == limit or number == _LOOKED_AT:
                 break
-            one = _output(thing)
-            if term in render(one.output).casefold():
-                whole.append(one)
+            output = _output(thing)
+            if term in render(output.output).casefold():
+                whole.append(output)
             elif not whole and words:
-                text = one.text.casefold()
+                text = output.text.casefold()
                 share = sum(word in text for word in words) / len(words)
                 if share >= _ENOUGH:
-                    some.append(replace(one, similarity=share))
-        return whole or sorted(some, key=lambda one: -one.similarity)[:limit]
+                    some.append(replace(output, similarity=share))
+        return whole or sorted(some, key=lambda output: -output.similarity)[:limit]
 
     # What both need
 
@@ -290,13 +290,13 @@ def search_outputs(view: View, query: str, limit: int) -> list[Found]:
     """For `consult`."""
     return [
         Found(
-            text=one.text[:_LONGEST_FOUND],
-            similarity=one.similarity,
-            at=one.completed_at,
-            id=one.step_id,
-            meta={"title": one.workflow, "step": one.step, "workflow": one.workflow_id},
+            text=output.text[:_LONGEST_FOUND],
+            similarity=output.similarity,
+            at=output.completed_at,
+            id=output.step_id,
+            meta={"title": output.workflow, "step": output.step, "workflow": output.workflow_id},
         )
-        for one in Workflows(view).search(query, limit=limit)
+        for output in Workflows(view).search(query, limit=limit)
     ]
 
 
@@ -321,17 +321,17 @@ def _ended(thing: Thing) -> datetime | None:
 
 def _workflow(thing: Thing) -> Workflow:
     body = thing.body
-    told = body["name"], body["goal"], body["status"], body.get("error"), thing.agent
-    return Workflow(thing.key, *told, thing.created_at, _ended(thing), thing.version)
+    fields = body["name"], body["goal"], body["status"], body.get("error"), thing.agent
+    return Workflow(thing.key, *fields, thing.created_at, _ended(thing), thing.version)
 
 
 def _step(thing: Thing, output: Any = None) -> WorkflowStep:
     body = thing.body
-    told = body["name"], body["status"], output, body.get("error")
-    return WorkflowStep(thing.key, thing.parent or "", *told, thing.created_at, _ended(thing), thing.version)
+    fields = body["name"], body["status"], output, body.get("error")
+    return WorkflowStep(thing.key, thing.parent or "", *fields, thing.created_at, _ended(thing), thing.version)
 
 
 def _output(thing: Thing) -> Output:
     body = thing.body
-    told = body["workflow"], body["step"], body["output"], thing.created_at
-    return Output(thing.key, thing.parent or "", *told, 1.0)
+    fields = body["workflow"], body["step"], body["output"], thing.created_at
+    return Output(thing.key, thing.parent or "", *fields, 1.0)

@@ -123,19 +123,19 @@ def _close(records: Sequence[Record], above: float, distrusted: set[_Model]) -> 
     """
     into: dict[str, tuple[str, float]] = {}
     for model, (members, units) in _vectors(records).items():
-        found = None if model in distrusted or len(members) < 2 else similar.pairs(units, above)
-        if found is None or not len(found):
+        pairs = None if model in distrusted or len(members) < 2 else similar.pairs(units, above)
+        if pairs is None or not len(pairs):
             continue
         near: dict[int, list[int]] = defaultdict(list)
-        for a, b in found.tolist():
+        for a, b in pairs.tolist():
             near[a].append(b)
             near[b].append(a)
-        kept: set[int] = set()
+        staying: set[int] = set()
         for row in sorted(near, key=lambda row: _standing(members[row]), reverse=True):
             if members[row].id in into:
                 continue
-            kept.add(row)
+            staying.add(row)
             for other in near[row]:
-                if other not in kept and members[other].id not in into:
+                if other not in staying and members[other].id not in into:
                     into[members[other].id] = members[row].id, float(units[row] @ units[other])
     return into

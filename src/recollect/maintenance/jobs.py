@@ -63,7 +63,7 @@ class DecayJob(Job):
         now, rules, decay = view.now(), view.preset.retention, view.decay
         why = f"its importance has decayed to {{:.3g}}, below {rules.archive_below or 0.0:g}"
         faded = [record for record in live(view, place) if decayed(rules, record, decay, now)]
-        return JobPlan(tuple([Step(one.id, "archive", why.format(strength(one, decay, now))) for one in faded]))
+        return JobPlan(tuple([Step(old.id, "archive", why.format(strength(old, decay, now))) for old in faded]))
 
 
 class EarlyJob(Job):

@@ -69,8 +69,8 @@ class Simulation(msgspec.Struct, frozen=True):
 def simulate(view: View, days: int) -> Simulation:
     days = validation.count(days, "days", high=_MOST_DAYS)
     start = view.now()
-    there = view.store.places(view.address.tenant)
-    state = _State(view, [record for place in view.places if place in there for record in live(view, place)])
+    places = view.store.places(view.address.tenant)
+    state = _State(view, [record for place in view.places if place in places for record in live(view, place)])
     for day in range(days + 1):
         state.pass_day(day, moved(start, timedelta(days=day)))
     return Simulation(start, days, tuple(state.events), state.lines())
@@ -143,7 +143,7 @@ class _State:
         """Removed when the place is compacted, whenever that is; told, and left."""
         rank, decay = self._view.preset.ranking.score, self._view.decay
         why = f"relevance {{:.3g}} is below {limit:g}: the next `compact` removes it for good"
-        scores = [(one.id, rank(Evidence(one, ""), decay, now).value) for one in self._live.values()]
+        scores = [(record.id, rank(Evidence(record, ""), decay, now).value) for record in self._live.values()]
         return JobPlan(
             held=tuple([Step(ident, "forget", why.format(score)) for ident, score in scores if score < limit])
         )

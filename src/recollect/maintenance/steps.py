@@ -63,22 +63,22 @@ def scope(record: Record) -> tuple[str, str | None]:
     return record.tier, getattr(address, record.tier)
 
 
-def hold_back(plan: JobPlan, records: Iterable[Record], share: float, least: int) -> JobPlan:
+def hold_back(plan: JobPlan, records: Iterable[Record], share: float, minimum: int) -> JobPlan:
     """The plan, but for scopes that would lose more than a share of what is live there.
 
     Of what has faded there a portion is done that stays below the share, and the next run does the next: after a long
     absence all of it has. The rest is held back.
     """
-    known = {record.id: record for record in records}
-    live = Counter(scope(record) for record in known.values())
-    going = Counter(scope(known[step.id]) for step in plan.steps if step.change != "promote")
-    much = {home for home, number in going.items() if number > max(share * live[home], least)}
+    by_id = {record.id: record for record in records}
+    live = Counter(scope(record) for record in by_id.values())
+    going = Counter(scope(by_id[step.id]) for step in plan.steps if step.change != "promote")
+    much = {home for home, number in going.items() if number > max(share * live[home], minimum)}
     if not much:
         return plan
-    portion = {home: int(max(share * live[home], least)) for home in much}
+    portion = {home: int(max(share * live[home], minimum)) for home in much}
     held: list[Step] = []
     for step in plan.steps:
-        home = scope(known[step.id])
+        home = scope(by_id[step.id])
         if step.change == "promote" or home not in much:
             continue
         if step.change == "archive" and portion[home] > 0:
@@ -121,13 +121,13 @@ def changed(records: Mapping[str, Record], steps: Iterable[Step], now: datetime)
 def apply(view: View, place: Place, steps: Sequence[Step], action: str, message: str) -> tuple[Step, ...]:
     """Do it, inside a transaction of the caller's. Returns the steps that still fitted."""
     named = list(dict.fromkeys(ident for step in steps for ident in (step.id, step.by) if ident is not None))
-    there = {record.id: record for record in view.store.get(place, named)}
+    stored = {record.id: record for record in view.store.get(place, named)}
     now = view.now()
-    after = changed(there, steps, now)
+    after = changed(stored, steps, now)
     done = tuple([step for step in steps if step.id in after])
     if not done:
         return ()
-    before = [there[ident] for ident in after]
+    before = [stored[ident] for ident in after]
     view.store.update(place, list(after.values()))
     check_kept(before, {record.id: record for record in view.store.get(place, named)}, now)
     view.log(place, action, message.format(_count_changes(done)), before, changed=list(after))

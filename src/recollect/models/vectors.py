@@ -167,8 +167,8 @@ class Embedding:
 
     def _fail(self, error: BaseException, level: int = logging.INFO) -> str:
         """Leave the model alone for a while. Returns why."""
-        said = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
-        problem = f"{self.embedder.model}: {said}"
+        reason = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        problem = f"{self.embedder.model}: {reason}"
         now = time.monotonic()
         if now >= self._retry_at:  # of many failures at once one counts
             self._retry_at = now + self._pause
@@ -226,7 +226,7 @@ class Embedding:
         ids = self._store.lacking(place, self.embedder.model, dimensions, most + len(without))
         return [ident for ident in ids if ident not in without][:most]
 
-    def finish(self, place: Place, told: Callable[[int], object]) -> int:
+    def finish(self, place: Place, tell: Callable[[int], object]) -> int:
         """Wait until nothing is missing there. How many were made; ModelError if the model fails."""
         missing = first = self.missing(place)
         while missing:
@@ -235,7 +235,7 @@ class Embedding:
             if self._problem:
                 raise ModelError(self._problem)
             missing = self.missing(place)
-            told(max(first - missing, 0))
+            tell(max(first - missing, 0))
         if without := len(self._without.get(place, ())):
             raise ModelError(f"{self.embedder.model}: the model gave NaN or infinity for {without:,} memories")
         return first

@@ -223,10 +223,10 @@ class _Plan(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def _plan(screen: Screen) -> _Plan:
-    known = {*RULES, *(rule.name for rule in screen.rules)}
+    names = {*RULES, *(rule.name for rule in screen.rules)}
     for name in screen.allow:
-        if name not in known:
-            raise PresetError("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(known))}")
+        if name not in names:
+            raise PresetError("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(names))}")
     off = frozenset(screen.allow)
     extra = tuple([(rule.name, _searcher(rule)) for rule in screen.rules if rule.name not in off])
     gates = (*_LITERAL, *_DEFAULT, *_NUMBERS) if screen.literal else (*_DEFAULT, *_NUMBERS)
@@ -343,9 +343,9 @@ def _keyed(text: str, at: int, said_before: str, off: frozenset[str]) -> str | N
     if not match or not called:
         return None
     # Only as far as the object goes, or to another value, which has a name of its own.
-    said, label = text[max(at - _NEAR, 0) : at].lower(), called[0]
+    preceding, label = text[max(at - _NEAR, 0) : at].lower(), called[0]
     other = r"[{}]|value" if label == "value" else rf"[{{}}]|\b{label}\b"
-    before = re.split(other, said[: said.rindex(label)])[-1]
+    before = re.split(other, preceding[: preceding.rindex(label)])[-1]
     after = re.split(other, text[at : at + _NEAR].lower())[0]
     names = _compile(_KEYED).findall(before)[-1:] or _compile(_KEYED).findall(after)[:1]
     name = names[0].rstrip() if names else ""

@@ -135,8 +135,8 @@ class Pool:
 
         def spoken(shortlist: Shortlist) -> NDArray[np.bool_]:
             block = shortlist.block
-            known = list(block.speakers)
-            table = np.fromiter((name in named for name in known), np.bool_, len(known))
+            speakers = list(block.speakers)
+            table = np.fromiter((name in named for name in speakers), np.bool_, len(speakers))
             return table[block.speaker]
 
         return self._join(spoken, np.bool_)

@@ -67,12 +67,12 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         inherited |= {"created_at": old.created_at, "expires_at": old.expires_at}
     elif old.expires_at is not None:
         inherited["expires_at"] = _as_long(old.created_at, old.expires_at, now)
-    given = {field: value for field, value in changes.items() if value is not None}
-    if not given:
+    values = {field: value for field, value in changes.items() if value is not None}
+    if not values:
         raise InputError("content", "or another field must be given: there is nothing to revise")
-    if "content" not in given and "embedding" not in given:
+    if "content" not in values and "embedding" not in values:
         inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
-    new = draft_record(inherited | given, old.address, view.preset, now)
+    new = draft_record(inherited | values, old.address, view.preset, now)
     return signed(replace(new, address=old.address), view.address.agent)
 
 

@@ -26,13 +26,13 @@ class Masked(NamedTuple):
 
 def mask(blocks: Sequence[TextBlock], rules: Screen, by_line: bool) -> Masked:
     """The document without its secrets. `by_line` where a block's place is the number of its first line."""
-    kept: list[TextBlock] = []
+    masked: list[TextBlock] = []
     left_out: list[str] = []
     first_rule, rest, in_key = "", False, False
     for block in blocks:
         rule = find(block.text, rules) or ("private-key" if in_key else None)
         if rule is None:
-            kept.append(block)
+            masked.append(block)
             rest = rest or (bool(block.text.strip()) and block.level == 0)
             continue
         first_rule = first_rule or rule
@@ -40,8 +40,8 @@ def mask(blocks: Sequence[TextBlock], rules: Screen, by_line: bool) -> Masked:
         in_key = _goes_on(block.text, in_key)
         rest = rest or bool(text.replace(MASK, "").strip())
         left_out += places
-        kept.append(block._replace(text=text))
-    return Masked(kept, left_out, first_rule, rest)
+        masked.append(block._replace(text=text))
+    return Masked(masked, left_out, first_rule, rest)
 
 
 def _goes_on(text: str, in_key: bool) -> bool:

@@ -37,8 +37,8 @@ def ranked(
     rank = ranking or formula(view.preset)
     hits = _steady(here, Question(query, [where], limit, doubles=True, ranking=rank, decay=NoDecay()))
     keys = dict.fromkeys(hit.memory.address.conversation or "" for hit in hits)
-    known = {thing.key: Document.of(thing) for thing in view.store.find(place, SHELF, list(keys))}
-    named = [(hit, known.get(hit.memory.address.conversation or "")) for hit in hits]
+    documents = {thing.key: Document.of(thing) for thing in view.store.find(place, SHELF, list(keys))}
+    named = [(hit, documents.get(hit.memory.address.conversation or "")) for hit in hits]
     return [Passage.of(hit, document) for hit, document in named if document is not None]
 
 
@@ -46,13 +46,18 @@ def search_knowledge(view: View, query: str, limit: int) -> list[Found]:
     """For `consult`."""
     return [
         Found(
-            text=one.text,
-            similarity=next(part.value for part in one.scored.parts if part.name == "similarity"),
-            at=one.at,
-            id=one.id,
-            meta={"title": one.title, "category": one.category, "document": one.document, "where": one.where},
+            text=passage.text,
+            similarity=next(part.value for part in passage.scored.parts if part.name == "similarity"),
+            at=passage.at,
+            id=passage.id,
+            meta={
+                "title": passage.title,
+                "category": passage.category,
+                "document": passage.document,
+                "where": passage.where,
+            },
         )
-        for one in ranked(view, query, None, None, limit)
+        for passage in ranked(view, query, None, None, limit)
     ]
 
 

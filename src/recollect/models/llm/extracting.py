@@ -74,12 +74,12 @@ def _by(llm: Llm, turns: Sequence[Said]) -> list[Extracted]:
     start, end = answer.find("["), answer.rfind("]")
     if start < 0 or end < start:
         raise ModelError(f"{llm.name} gave no list")
-    known = {word for turn in turns for word in stems(turn.text)}
-    found: dict[str, Extracted] = {}
+    turn_stems = {word for turn in turns for word in stems(turn.text)}
+    facts: dict[str, Extracted] = {}
     for item in _items(answer[start : end + 1].encode())[:_MOST]:
         words = set(stems(item.text))
-        if words and len(words & known) / len(words) >= _GROUNDED:
+        if words and len(words & turn_stems) / len(words) >= _GROUNDED:
             at = item.turn if 0 <= item.turn < len(turns) else 0
             text = item.text.strip()
-            found[text] = Extracted(text, item.kind, turns[at].role, f"by {llm.name}", WORTH[item.kind], at)
-    return list(found.values())
+            facts[text] = Extracted(text, item.kind, turns[at].role, f"by {llm.name}", WORTH[item.kind], at)
+    return list(facts.values())

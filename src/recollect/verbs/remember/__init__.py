@@ -34,15 +34,18 @@ def remember(
     try:
         view.screen_address()
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
-        given = [_fields(item) for item in items]
-        records = [signed(draft_record(fields, address, preset, now), view.address.agent) for fields in given]
+        all_fields = [_fields(item) for item in items]
+        records = [signed(draft_record(fields, address, preset, now), view.address.agent) for fields in all_fields]
         for record in records:
             view.check_private(record.kind, record.address.agent)
         quota = view.quota  # read before anything is stored: a setting in a file may be wrong, and refuses this then
     except (InputError, AccessError) as error:
         view.log_refusal("remember", error)
         raise
-    groups, fields_of = by_place(records), {record.id: fields for record, fields in zip(records, given, strict=True)}
+    groups, fields_of = (
+        by_place(records),
+        {record.id: fields for record, fields in zip(records, all_fields, strict=True)},
+    )
     arguments: dict[str, repeats.Arguments | None] = {
         record.id: None if once else fields_of[record.id]
         for record in records
@@ -101,22 +104,22 @@ def _put(
         for place, drafts in groups.items():
             records = [stored_at(record, now, fields_of[record.id]) for record in drafts]
             repeated = repeats.sort(view, place, records, arguments)
-            kept = list(view.store.put(place, list(repeated.new.values())))
+            stored_records = list(view.store.put(place, list(repeated.new.values())))
             if repeated.changed:
                 view.store.update(place, list(repeated.changed.values()))
             view.log(
                 place,
                 "remember",
-                _message(kept, repeated.changed),
+                _message(stored_records, repeated.changed),
                 repeated.before,
-                concerning=kept,
+                concerning=stored_records,
                 part_of=whole,
-                created=[record.id for record in kept],
+                created=[record.id for record in stored_records],
                 changed=list(repeated.changed) or None,
             )
-            stored |= zip(repeated.new, kept, strict=True)
+            stored |= zip(repeated.new, stored_records, strict=True)
             stored |= repeated.changed
-            stored |= {draft: stored[known] for draft, known in repeated.known_as.items()}
+            stored |= {draft: stored[original] for draft, original in repeated.known_as.items()}
     return stored
 
 

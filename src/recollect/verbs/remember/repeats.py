@@ -42,26 +42,26 @@ def sort(view: View, place: Place, drafts: Sequence[Record], arguments: Mapping[
     punctuation at the end of its sentence do not make it a new one.
     """
     forms = {draft.id: _forms(draft, arguments[draft.id]) for draft in drafts if draft.id in arguments}
-    texts = list(dict.fromkeys(text for known in forms.values() for text in known))
-    now, there = view.now(), list(intact(view.store.with_texts(place, texts))) if texts else []
-    known: dict[str, dict[str, Record]] = {text: {} for text in texts}
-    for record in there:
+    texts = list(dict.fromkeys(text for forms_of_one in forms.values() for text in forms_of_one))
+    now, stored = view.now(), list(intact(view.store.with_texts(place, texts))) if texts else []
+    live: dict[str, dict[str, Record]] = {text: {} for text in texts}
+    for record in stored:
         if record.state(now) == "live":
-            known[record.text][record.id] = record
+            live[record.text][record.id] = record
     new, changed, known_as = dict[str, Record](), dict[str, Record](), dict[str, str]()
     most = min(view.preset.remember.max_tags or MAX_TAGS, MAX_TAGS)
     for draft in drafts:
-        twins = [twin for text in forms.get(draft.id, ()) for twin in reversed(known[text].values())]
-        told = (_merge_repeat(twin, draft, arguments[draft.id], most, now) for twin in twins)
-        again = next((twin for twin in told if twin is not None), None)
+        twins = [twin for text in forms.get(draft.id, ()) for twin in reversed(live[text].values())]
+        merged = (_merge_repeat(twin, draft, arguments[draft.id], most, now) for twin in twins)
+        again = next((twin for twin in merged if twin is not None), None)
         if again is None:
             new[draft.id] = draft
             if draft.id in forms:
-                known[draft.text][draft.id] = draft
+                live[draft.text][draft.id] = draft
             continue
         known_as[draft.id] = again.id
-        known[again.text][again.id] = (new if again.id in new else changed)[again.id] = again
-    return Sorted(new, changed, [record for record in there if record.id in changed], known_as)
+        live[again.text][again.id] = (new if again.id in new else changed)[again.id] = again
+    return Sorted(new, changed, [record for record in stored if record.id in changed], known_as)
 
 
 def _forms(draft: Record, arguments: Arguments | None) -> tuple[str, ...]:
