@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from recollect import defaults
 from recollect.audit import AuditLog
-from recollect.documents.skills import Folders, Skills
-from recollect.documents.skills import load as load_skills
+from recollect.documents.skills import Folders, Skills, load_skills
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.facets.sources import own_sources

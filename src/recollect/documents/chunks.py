@@ -128,7 +128,7 @@ def _split(text: str, cuts: Sequence[re.Pattern[str]]) -> list[str]:
         return [text]
     if not cuts:
         return _by_words(text)
-    marks = [0, *(found.end() for found in cuts[0].finditer(text)), len(text)]
+    marks = [0, *(match.end() for match in cuts[0].finditer(text)), len(text)]
     pieces: list[str] = []
     size = SIZE
     for begin, end in pairwise(marks):

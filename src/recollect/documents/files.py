@@ -96,7 +96,7 @@ def inside(folder: Path) -> Iterator[Path]:
 
 
 def _text(raw: Raw) -> str:
-    encoding = next((known for bom, known in _BOMS.items() if raw.data.startswith(bom)), "utf-8")
+    encoding = next((name for bom, name in _BOMS.items() if raw.data.startswith(bom)), "utf-8")
     try:
         text = raw.data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -36,8 +36,8 @@ def _front_matter(lines: list[str]) -> tuple[str, int]:
     end = next((at for at, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), None)
     if end is None:
         return "", 0
-    found = next(filter(None, map(_FRONT.fullmatch, lines[1:end])), None)
-    return _unquoted(found[1].rstrip(" \t")) if found else "", end + 1
+    match = next(filter(None, map(_FRONT.fullmatch, lines[1:end])), None)
+    return _unquoted(match[1].rstrip(" \t")) if match else "", end + 1
 
 
 def _unquoted(value: str) -> str:
@@ -98,16 +98,16 @@ class _Reader:
         return True
 
     def _heading(self, line: str) -> bool:
-        if found := _ATX.fullmatch(line):
+        if match := _ATX.fullmatch(line):
             self._paragraph()
-            if text := heading_text(_without_closing_marks(found[2] or "")):
-                self._add("heading", text, self._at, len(found[1]))
+            if text := heading_text(_without_closing_marks(match[2] or "")):
+                self._add("heading", text, self._at, len(match[1]))
             self._at += 1
             return True
-        if self._gathered and (found := _UNDERLINE.fullmatch(line)) and not _ITEM.match(self._gathered[0]):
+        if self._gathered and (match := _UNDERLINE.fullmatch(line)) and not _ITEM.match(self._gathered[0]):
             text, begin = heading_text(" ".join(self._gathered)), self._at - len(self._gathered)
             self._gathered = []
-            self._add("heading", text, begin, 1 if found[1][0] == "=" else 2)
+            self._add("heading", text, begin, 1 if match[1][0] == "=" else 2)
             self._at += 1
             return True
         return False

@@ -86,7 +86,7 @@ def _nothing(tenant: str) -> Names:
 
 def _names(siege: Siege, prey: Prey) -> Names:
     names = siege.victim._replace(id=prey.memory, audit=prey.change, conversation=prey.conversation)
-    found = siege.answer(
+    output = siege.answer(
         [
             """SELECT t.shelf, t.key, m.seq FROM {s}.things t JOIN {s}.memories m USING (tenant, workspace)
             WHERE t.tenant = {tenant} AND strpos(t.key, {conversation}) > 0 AND m.id = {id} LIMIT 1"""
@@ -94,7 +94,7 @@ def _names(siege: Siege, prey: Prey) -> Names:
         names,
         names.tenant,
     )
-    ((shelf, key, seq),) = found.rows
+    ((shelf, key, seq),) = output.rows
     return names._replace(shelf=shelf, key=key, seq=seq)
 
 

@@ -57,7 +57,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     talking = view.at(conversation=talk.id)
     talking.scratchpad.write("owl", {"name": secret})
     view.conversations.say(talk.id, "user", f"Alice: the owl is called {secret}")
-    kept = [
+    records = [
         view.remember(
             f"{animal} called {secret}",
             tags=[f"bird.{secret}"],
@@ -68,7 +68,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
         )
         for animal in ("an owl", "a fox", "a dodo", "a lost bee")
     ]
-    owl, fox, dodo, bee = kept
+    owl, fox, dodo, bee = records
     view.at(account=f"account {secret}").remember(f"an account called {secret}", tier="account")
     view.revise(fox.id, content=f"a newer fox called {secret}")
     view.archive(dodo.id)
@@ -206,11 +206,11 @@ class VerbReply(NamedTuple):
 
 def reply(verb: Verb, memory: Memory, prey: Prey) -> VerbReply:
     try:
-        found = verb(memory, prey)
+        result = verb(memory, prey)
     except RecollectError as error:
         return VerbReply(f"{type(error).__name__}: {error}", True, None)
-    exact = isinstance(found, str | int)
-    return VerbReply(repr(found), exact, len(found) if isinstance(found, Sized) and not exact else None)
+    exact = isinstance(result, str | int)
+    return VerbReply(repr(result), exact, len(result) if isinstance(result, Sized) and not exact else None)
 
 
 def leak(verb: Verb, attacker: Memory, prey: Prey, phantom: Prey, secret: str) -> str:

@@ -279,7 +279,7 @@ def merged(view: View, query: str, answers: dict[str, list[Found]]) -> list[Resu
 
     results = [result(source, item) for source, those in answers.items() for item in those]
     once = dedupe(results, lambda entry: entry.text, lambda entry: entry.score)
-    return sorted(once, key=lambda one: -one.score)
+    return sorted(once, key=lambda entry: -entry.score)
 
 
 def _stand_in(view: View, item: Found) -> Record:

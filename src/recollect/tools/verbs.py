@@ -67,8 +67,8 @@ def listing_kinds(memory: Memory) -> Generator[None]:
     try:
         yield
     except InputError as error:
-        if error.field == "kind" and type(error) is InputError and (known := _kinds(memory)):
-            raise InputError("kind", f"{error.problem}; in use: {', '.join(known)}") from None
+        if error.field == "kind" and type(error) is InputError and (kinds := _kinds(memory)):
+            raise InputError("kind", f"{error.problem}; in use: {', '.join(kinds)}") from None
         raise
 
 
@@ -76,11 +76,11 @@ def _kinds(memory: Memory) -> list[str]:
     return sorted(kind for kind, number in memory.stats().kinds.items() if number)
 
 
-def _kinds_if_none(memory: Memory, kind: str | None, found: Sequence[Result]) -> Result:
+def _kinds_if_none(memory: Memory, kind: str | None, memories: Sequence[Result]) -> Result:
     """Where nothing was found for a kind that nobody uses: those that there are."""
-    if kind is None or found or kind in (known := _kinds(memory)):
+    if kind is None or memories or kind in (kinds := _kinds(memory)):
         return {}
-    return {"kinds": known}
+    return {"kinds": kinds}
 
 
 class RecallTool(Arguments, frozen=True):
@@ -156,10 +156,10 @@ class ListTool(Arguments, frozen=True):
 
     def run(self, memory: Memory) -> Result:
         with listing_kinds(memory):
-            found = memory.list(
+            records = memory.list(
                 limit=self.limit or 20, kind=self.kind, tags=self.tags, since=self.since, until=self.until
             )
-        memories = [_memory_fields(record) for record in found]
+        memories = [_memory_fields(record) for record in records]
         return {"count": len(memories), "memories": memories, **_kinds_if_none(memory, self.kind, memories)}
 
 
@@ -193,19 +193,19 @@ class SearchMyMemories(Arguments, frozen=True):
     ] = None
 
     def run(self, memory: Memory) -> Result:
-        found = memory.consult(self.query, limit=self.limit or 5)
+        consulted = memory.consult(self.query, limit=self.limit or 5)
         results: list[dict[str, Any]] = []
-        for one in found.results:
-            shown = _shown(one.text)
+        for result in consulted.results:
+            shown = _shown(result.text)
             results.append(
                 {
-                    "source": one.source,
+                    "source": result.source,
                     "content": shown.pop("text"),
                     **shown,
-                    "score": round(one.score, 4),
-                    "timestamp": one.at,
-                    "id": one.id,
+                    "score": round(result.score, 4),
+                    "timestamp": result.at,
+                    "id": result.id,
                 }
             )
-        failed = [{"source": one.source, "reason": one.reason} for one in found.failures]
+        failed = [{"source": failure.source, "reason": failure.reason} for failure in consulted.failures]
         return {"results": results, "failed": failed}

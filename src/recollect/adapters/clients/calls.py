@@ -149,19 +149,19 @@ class Wrapping:
         """Keep for `flush`: nothing may be written while objects are being collected."""
         self._left.append((call, reply))
 
-    def claim(self, found: Iterable[Turn]) -> list[Turn]:
+    def claim(self, turns: Iterable[Turn]) -> list[Turn]:
         """Those that nobody has stored or is about to store."""
-        mine: list[Turn] = []
+        claimed: list[Turn] = []
         with self._lock:
-            for turn in found:
+            for turn in turns:
                 if turn.key in self._stored:
                     self._stored.move_to_end(turn.key)
                 else:
                     self._stored[turn.key] = None
-                    mine.append(turn)
+                    claimed.append(turn)
             while len(self._stored) > _REMEMBERED:
                 self._stored.popitem(last=False)
-        return mine
+        return claimed
 
     def release(self, claimed: Iterable[Turn]) -> None:
         """They were not stored after all; a later call may try again."""
@@ -301,10 +301,10 @@ class Call:
         for role in refused:  # as a whole: a piece of a credential may not look like one
             view.log_refusal("remember", SecretError("content", find(new.pop(role), view.preset.secrets) or ""))
         asked = last_of(self._messages, "assistant") if "user" in new else ""
-        said = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
+        spoken = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
         # What was cut out of an answer, because it repeats what it was given, may have turned its meaning.
-        found = [one for one in extract(said) if one.turn and not (one.role == "assistant" and "…" in one.text)]
-        keep(view, found, view.address.conversation, [{"source": self.shape.source}] * len(found))
+        facts = [fact for fact in extract(spoken) if fact.turn and not (fact.role == "assistant" and "…" in fact.text)]
+        keep(view, facts, view.address.conversation, [{"source": self.shape.source}] * len(facts))
 
     def _store_each(self, claimed: Sequence[Turn], items: Sequence[dict[str, Any]]) -> None:
         refused: list[InputError] = []

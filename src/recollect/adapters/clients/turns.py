@@ -73,25 +73,25 @@ def turns(
 
     `place` is where it would be stored.
     """
-    found: list[Turn] = []
+    new_turns: list[Turn] = []
     at = _last_user_index(messages)
     if at is not None and (text := _new(text_of(messages[at]), _injected_texts(messages[:at], injected))):
-        found.append(Turn("user", text, _key(place, messages[: at + 1])))
+        new_turns.append(Turn("user", text, _key(place, messages[: at + 1])))
     begun = text_of(messages[-1]) if shape.prefilled and messages and messages[-1].get("role") == "assistant" else ""
-    known = _injected_texts(messages, injected)
-    if reply.text.strip() and (text := _new(unechoed(without(begun + reply.text), known), known)):
-        found.append(Turn("assistant", text, _key(place, [*messages, {"role": "assistant", "content": text}])))
-    return found
+    injected_texts = _injected_texts(messages, injected)
+    if reply.text.strip() and (text := _new(unechoed(without(begun + reply.text), injected_texts), injected_texts)):
+        new_turns.append(Turn("assistant", text, _key(place, [*messages, {"role": "assistant", "content": text}])))
+    return new_turns
 
 
 def _injected_texts(before: Sequence[Message], injected: str) -> list[str]:
     """The texts that recollect has put into these messages."""
-    earlier = (block for message in before if OPEN in (said := text_of(message)) for block in blocks(said))
+    earlier = (block for message in before if OPEN in (text := text_of(message)) for block in blocks(text))
     return [injected, *earlier]
 
 
-def _new(text: str, given: Sequence[str]) -> str:
-    return unrepeated(without(text), given).strip()
+def _new(text: str, injected: Sequence[str]) -> str:
+    return unrepeated(without(text), injected).strip()
 
 
 def _last_user_index(messages: Sequence[Message]) -> int | None:
@@ -115,12 +115,12 @@ def last_of(messages: Sequence[Message], role: str) -> str:
 
 def _key(place: Sequence[object], messages: Sequence[Message]) -> bytes:
     """A hash of the messages without system prompts, because many of these hold the time of day."""
-    said = [
+    spoken = [
         (message.get("role"), text_of(message), result_of(message))
         for message in messages
         if message.get("role") not in SYSTEM
     ]
-    return hashlib.blake2b(msgspec.json.encode((place, said), enc_hook=str), digest_size=16).digest()
+    return hashlib.blake2b(msgspec.json.encode((place, spoken), enc_hook=str), digest_size=16).digest()
 
 
 def plain(value: Any) -> Any:

@@ -171,22 +171,22 @@ class Siege:
 
     def answer(self, script: Script, about: Names, tenant: str | None) -> ScriptOutput:
         """What a transaction is told that says it is a tenant's, and is rolled back."""
-        with self._cleared() as connection, _listened(connection) as said:
+        with self._cleared() as connection, _listened(connection) as notices:
             for statement in (*self.beginning(tenant), "SET LOCAL lock_timeout = '1s'"):  # nobody is to wait for this
                 connection.execute(statement)
             rows: tuple[Any, ...] = ()
             try:
                 for statement in script:
                     rows, status = _executed(connection, self.filled(statement, about))
-                    said.append(status)
+                    notices.append(status)
             except driver().Error as error:
-                return ScriptOutput((), tuple(said), _whole(error), error.sqlstate or "")
-            return ScriptOutput(rows, tuple(said))
+                return ScriptOutput((), tuple(notices), _whole(error), error.sqlstate or "")
+            return ScriptOutput(rows, tuple(notices))
 
     def beginning(self, tenant: str | None) -> list[str]:
         """As the store begins a transaction, and with its role; for nobody without a tenant."""
         begin = self.sessions.prefix(tenant or "")
-        return begin if tenant is not None else [one for one in begin if one != whose("")]
+        return begin if tenant is not None else [statement for statement in begin if statement != whose("")]
 
     @contextmanager
     def connected(self) -> Generator[Any]:
@@ -276,22 +276,27 @@ def _executed(connection: Any, statement: str) -> tuple[tuple[Any, ...], str]:
 @contextmanager
 def _listened(connection: Any) -> Generator[list[str]]:
     """The list that the notices of a connection are added to."""
-    said: list[str] = []
+    notices: list[str] = []
 
     def hear(notice: Any) -> None:
-        said.append(f"{notice.message_primary} {notice.message_detail or ''}")
+        notices.append(f"{notice.message_primary} {notice.message_detail or ''}")
 
     connection.add_notice_handler(hear)
     try:
-        yield said
+        yield notices
     finally:
         connection.remove_notice_handler(hear)
 
 
 def _whole(error: Any) -> str:
     """All that the server says of an error: a detail or a hint gives things away as well as a message does."""
-    told = error.diag
-    parts = (told.message_primary or error, told.message_detail, told.message_hint, told.context)
+    diagnostics = error.diag
+    parts = (
+        diagnostics.message_primary or error,
+        diagnostics.message_detail,
+        diagnostics.message_hint,
+        diagnostics.context,
+    )
     return "\n".join(str(part) for part in parts if part)
 
 
