@@ -21,7 +21,7 @@ from corpus import questions, sentences
 
 from recollect import Memory
 from recollect.stores.sqlite.match import match_expression as expression
-from recollect.text.reading import read
+from recollect.text.query_parser import parse_query
 from recollect.text.segment import segment
 from recollect.values.record import new_id, pack
 
@@ -129,7 +129,7 @@ def gets(memory: Memory, floor: Floor) -> dict[str, object]:
 
 def recalls(memory: Memory, floor: Floor, texts: list[str]) -> dict[str, object]:
     asked = questions(400, texts)
-    matches = [expression(read(question)) for question in asked]
+    matches = [expression(parse_query(question)) for question in asked]
     mine, bare = turns(lambda n: memory.recall(asked[n], limit=10), lambda n: floor.recall(matches[n]), 400)
     return report("recall 10 of 10,000 by text, p50", mine, bare, "≤ 1.5")
 

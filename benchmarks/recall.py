@@ -29,7 +29,7 @@ from recollect import Memory  # noqa: E402
 from recollect.stores import open_store  # noqa: E402
 from recollect.stores.port import Place  # noqa: E402
 from recollect.stores.sqlite.match import match_expression as expression  # noqa: E402
-from recollect.text.reading import read  # noqa: E402
+from recollect.text.query_parser import parse_query  # noqa: E402
 from recollect.values.filters import Filter  # noqa: E402
 from recollect.values.record import Address, utc_now  # noqa: E402
 
@@ -84,7 +84,7 @@ class Floor:
         self._matrix = matrix
 
     def text(self, question: str) -> list[int]:
-        return [row for (row,) in self._db.execute(_RANKED, (expression(read(question)),))]
+        return [row for (row,) in self._db.execute(_RANKED, (expression(parse_query(question)),))]
 
     def recall(self, question: str, vector: Any) -> None:
         scores = self._matrix @ vector
@@ -123,7 +123,7 @@ def by_text(root: Path, floor: Floor, asked: Sequence[tuple[str, int]], count: i
     folder = open_store(f"sqlite:{root}")
 
     def ours(question: str) -> list[int]:
-        wish = read(question)
+        wish = parse_query(question)
         pool = Pool(folder.search(Ask(where, wish, enough=20)))
 
         def texts(positions: Sequence[int]) -> dict[int, str]:

@@ -78,7 +78,7 @@ class AuditLog:
     def record(self, action: str, message: str, meta: Mapping[str, Any] | None = None) -> Entry:
         """Log something an agent did. Secrets are refused here too."""
         view = self._view
-        with view.refusing("audit"):
+        with view.logging_refusals("audit"):
             view.screen_address()
             action = validation.kind(action, "action")
             text = validation.query(message, "message")
@@ -109,8 +109,8 @@ class AuditLog:
         if not isinstance(entry, Entry):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise validation.InputError("entry", f"must be an entry of the log, not {type(entry).__name__}")
         ids = list(dict.fromkeys(ident for change in _NAMING for ident in entry.meta.get(change, ())))[:_NAMED]
-        told = {record.id: _few_words(record.text) for record in self._view.get(ids)} if ids else {}
-        return {ident: told.get(ident, "") for ident in ids}
+        excerpts = {record.id: _few_words(record.text) for record in self._view.get(ids)} if ids else {}
+        return {ident: excerpts.get(ident, "") for ident in ids}
 
     def matching(self, texts: Sequence[str], about: str = "", limit: int = 10, action: str = "") -> list[Entry]:
         """Entries whose message has one of the texts, newest first."""

@@ -72,32 +72,32 @@ def read(location: str | os.PathLike[str]) -> Defaults:
     import tomllib
 
     try:
-        given = tomllib.loads(text)
+        settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(FILE, f"{path} is not valid TOML: {error}") from None
-    return _checked(given, path)
+    return _checked(settings, path)
 
 
 def resolved(
     store: str | os.PathLike[str] | Store | None, preset: str | os.PathLike[str] | Preset | None
 ) -> tuple[str | os.PathLike[str] | Store, Preset, Defaults]:
     """Where a memory is, its preset, and what else its file says. A Store that is open already has no file."""
-    given = preset if preset is None or isinstance(preset, Preset) else load(preset)
-    where = (given or load("recollect")).location if store is None else store
-    said = read(where) if isinstance(where, str | os.PathLike) else NONE
-    return where, given or load(said.preset or "recollect"), said
+    chosen = preset if preset is None or isinstance(preset, Preset) else load(preset)
+    where = (chosen or load("recollect")).location if store is None else store
+    settings = read(where) if isinstance(where, str | os.PathLike) else NONE
+    return where, chosen or load(settings.preset or "recollect"), settings
 
 
-def write(location: str | os.PathLike[str], given: Defaults) -> str:
+def write(location: str | os.PathLike[str], settings: Defaults) -> str:
     """A file to edit by hand, with what is not given as comments. The store's folder must be there."""
     path = path_for(location)
-    check(location, given)
+    check(location, settings)
     lines = [
         "# What this memory uses unless an option or an argument says otherwise.",
         "# Keys and passwords do not belong here: they are read from the environment.",
     ]
     for key, example in _EXAMPLES.items():
-        value = getattr(given, key)
+        value = getattr(settings, key)
         shown = msgspec.json.encode(_from_here(key, value, path) if value else example).decode()
         lines.append(f"{'' if value else '# '}{key} = {shown}")
     with open(path, "x", encoding="utf-8") as file:
@@ -105,17 +105,17 @@ def write(location: str | os.PathLike[str], given: Defaults) -> str:
     return path
 
 
-def check(location: str | os.PathLike[str], given: Defaults) -> None:
+def check(location: str | os.PathLike[str], settings: Defaults) -> None:
     """InputError if this may not be written."""
-    _checked(msgspec.to_builtins(given), path_for(location))
+    _checked(msgspec.to_builtins(settings), path_for(location))
 
 
-def _checked(given: dict[str, Any], path: str) -> Defaults:
-    known = Defaults.__struct_fields__
-    for key, value in given.items():
-        if key not in known:
+def _checked(settings: dict[str, Any], path: str) -> Defaults:
+    names = Defaults.__struct_fields__
+    for key, value in settings.items():
+        if key not in names:
             shown = key[:48].encode("ascii", "backslashreplace").decode()
-            raise InputError(shown, f"is not a key of {path}; known: {', '.join(known)}")
+            raise InputError(shown, f"is not a key of {path}; known: {', '.join(names)}")
         if value is None:
             continue
         if not isinstance(value, str):
@@ -125,7 +125,7 @@ def _checked(given: dict[str, Any], path: str) -> Defaults:
             _check(key, value)
         except InputError as error:
             raise InputError(key, f"in {path}: {error.problem}") from None
-    return Defaults(**{key: _resolved(key, value, path) for key, value in given.items() if value is not None})
+    return Defaults(**{key: _resolved(key, value, path) for key, value in settings.items() if value is not None})
 
 
 def _check(key: str, value: str) -> None:

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from recollect import defaults
 from recollect.audit import AuditLog
-from recollect.documents.skills import Folders, Skills
-from recollect.documents.skills import load as load_skills
+from recollect.documents.skills import Folders, Skills, load_skills
 from recollect.facets.scratchpad import Scratchpad
 from recollect.facets.sessions import Sessions
 from recollect.facets.sources import own_sources
@@ -55,7 +54,7 @@ from recollect.verbs.export import Progress, Target
 from recollect.verbs.forget import Forget, Receipt
 from recollect.verbs.import_ import Imported
 from recollect.verbs.unfinished import finish
-from recollect.view import Conditions, View
+from recollect.view import SearchConditions, View
 
 if TYPE_CHECKING:
     from recollect.context import Context
@@ -124,12 +123,12 @@ class Memory:
         if key is not None:
             raise InputError("key", "is for a server: give its address, https://…, as the store")
         loaded, further = load_skills(skills), checked(sources, ("memory", "audit"))
-        where, rules, said = defaults.resolved(store, preset)
-        embedder = said.embedder if embedder is None and not os.environ.get("RECOLLECT_EMBEDDER") else embedder
+        where, rules, settings = defaults.resolved(store, preset)
+        embedder = settings.embedder if embedder is None and not os.environ.get("RECOLLECT_EMBEDDER") else embedder
         maker = embedder_for(embedder) if rules.recall.embed or embedder is not None else None
         opened = where
         if isinstance(opened, str | os.PathLike):
-            opened = open_store(opened, said.store or rules.store, replica_url=replica_url, servers=servers)
+            opened = open_store(opened, settings.store or rules.store, replica_url=replica_url, servers=servers)
         if isinstance(opened, Clocked):
             opened.clock = lambda: parse_time(clock(), "clock")
         view = View(
@@ -139,14 +138,14 @@ class Memory:
             embedding=Embedding(opened, maker) if maker is not None and rules.recall.embed else None,
             llm=_model(llm),
             on_disk=opened if isinstance(opened, OnDisk) else None,
-            memos={},
+            caches={},
             skills=loaded,
         )
         self._owner = replace(view, sources=(*own_sources(view), *further))
         if isinstance(opened, HasIntents):
             # Without models: whatever holds the store, such as a write that waits, must not hold these.
             opened.intents.finish = partial(finish, replace(view, embedding=None, llm=None, sources=()))
-        self._defaults = said.address()
+        self._defaults = settings.address()
         self._view = self._owner.at(**self._defaults)
         # Maintenance ignores the default agent and account from recollect.toml.
         self._whole = self._owner.at(**{part: self._defaults.get(part) for part in ("tenant", "workspace")})
@@ -271,10 +270,10 @@ class Memory:
             "conversation": conversation,
             "agent": agent,
         }
-        given = {part: value for part, value in chosen.items() if value is not None}
+        parts = {part: value for part, value in chosen.items() if value is not None}
         bound = object.__new__(type(self))
         # What recollect.toml says is said only as long as nobody has chosen: a view that was, is never widened.
-        bound._owner = bound._whole = bound._view = self._owner.at(**(self._defaults | given))
+        bound._owner = bound._whole = bound._view = self._owner.at(**(self._defaults | parts))
         bound._defaults = {}
         return bound
 
@@ -342,7 +341,7 @@ class Memory:
 
     def get(self, id: str) -> Record:
         """One memory in whatever state. Not counted as a retrieval."""
-        return self._view.one(id)
+        return self._view.find_one(id)
 
     def list(
         self,
@@ -352,7 +351,7 @@ class Memory:
         limit: int = 100,
         contains: str | None = None,
         after: str | None = None,
-        **conditions: Unpack[Conditions],
+        **conditions: Unpack[SearchConditions],
     ) -> builtins.list[Record]:
         """Memories by creation time. `state=None` lists expired, archived and superseded ones too.
 
@@ -374,7 +373,7 @@ class Memory:
         rerank: Rerank | None = None,
         zone: tzinfo | None = None,
         min_relevance: float | None = None,
-        **conditions: Unpack[Conditions],
+        **conditions: Unpack[SearchConditions],
     ) -> Hits:
         """The memories that best answer a question, best first, each with the parts of its score.
 
@@ -474,7 +473,7 @@ class Memory:
         embedding_model: str | None = None,
     ) -> Record:
         """A new version in place of this one, which is no longer recalled but stays in `history`."""
-        given = {
+        changes = {
             "content": content,
             "kind": kind,
             "importance": importance,
@@ -486,7 +485,7 @@ class Memory:
             "embedding": embedding,
             "embedding_model": embedding_model,
         }
-        return revise.revise(self._view, id, given)
+        return revise.revise(self._view, id, changes)
 
     def forget(
         self,
@@ -512,8 +511,8 @@ class Memory:
         what they were derived from and is no longer live. The receipt names what was not erased.
         `workspace` must repeat this view's workspace, and removes its folder.
         """
-        wish = Forget(id, tag, since, until, conversation, workspace, agent, account, shared, reason, erase)
-        return forget.forget(self._view, wish)
+        request = Forget(id, tag, since, until, conversation, workspace, agent, account, shared, reason, erase)
+        return forget.forget(self._view, request)
 
     def history(self, id: str) -> builtins.list[Record]:
         """Every version of a memory, oldest first."""
@@ -575,8 +574,8 @@ class Memory:
         `jobs` names the only ones to run, due or not; `only` the only memories to change. `stopping` is asked between
         jobs: once it says true, the rest is left for the next time. Every change can be undone.
         """
-        wish = schedule.Wish(early, dry_run, force, jobs, only, stopping)
-        return schedule.maintain(self._view, wish)
+        request = schedule.MaintenanceRequest(early, dry_run, force, jobs, only, stopping)
+        return schedule.maintain(self._view, request)
 
     def simulate(self, *, days: int = 30) -> Simulation:
         """What will be promoted, archived, merged, expired or lost in the days to come, when and why. Changes nothing.

@@ -40,22 +40,22 @@ _OWNERS = ("account", "agent")
 INSIDE = frozenset(("account", "channel", "conversation"))
 """Parts of an address that the audit log does not name."""
 CHANGES = ("created", "changed", "deleted", "things_changed")
-"""Details of an audit entry that name what was changed."""
+"""Details of an audit entry that hold the ids of changed memories and things."""
 PRIVATE, PARTLY_PRIVATE = "private", "partly_private"
-"""Details of an audit entry about agents' journals or core memories: hashes of whose, if it is about nothing else or
-if it is about other memories or things, too."""
+"""Details of an audit entry about agents' journals or core memories, with hashes of the agents: `private` if the entry
+is about nothing else, `partly_private` if it is about other memories or things, too."""
 
 
 _ALIKE = 1000
-"""Ids with the same beginning or end that are looked at: more of them need a longer part."""
+"""How many ids with the same beginning or end are read. If there are more, the caller must give a longer part."""
 _UNDO_EVERY = 64
-"""After so many audit entries expired undo data is dropped, also where nobody runs maintenance."""
+"""Every so many audit entries, expired undo data is dropped. So it goes even where nobody runs maintenance."""
 
 
 _SUBSETS = tuple(product((True, False), repeat=3))
 
 
-class Conditions(TypedDict, total=False):
+class SearchConditions(TypedDict, total=False):
     """Which memories to list or recall. All conditions must hold; None is the same as not given."""
 
     kind: str | None
@@ -71,7 +71,7 @@ class Conditions(TypedDict, total=False):
     min_importance: float | None
     conversation: str | None
     agent: str | None
-    """Of this agent, and not what belongs to nobody."""
+    """Only memories of this agent, without those that belong to no agent."""
 
 
 _CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -87,35 +87,38 @@ _CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 class View(msgspec.Struct, frozen=True):
+    """What every verb gets: a store, a preset, a clock and an address. A view can be narrowed, and never widened."""
+
     store: Store
     preset: Preset
     clock: Callable[[], datetime]
     address: Address = Address()
     bound: frozenset[str] = frozenset()
-    """The parts of the address that were chosen, and so can never be chosen again."""
+    """The parts of the address that the caller has chosen. They cannot be changed any more."""
     embedding: Embedding | None = None
-    """What makes vectors; None for words only."""
+    """Makes vectors; None to search by words only."""
     llm: Llm | None = None
-    """What condenses and judges; None for our own rules."""
+    """Summarizes and judges; None to use the built-in rules."""
     on_disk: OnDisk | None = None
-    """The store, where it is one of files."""
-    memos: dict[str, dict[Any, Any]] = {}
+    """The store if it keeps files on this machine, else None."""
+    caches: dict[str, dict[Any, Any]] = {}
+    """See `cache`. All views of the same memory share them."""
     skills: Skills = Skills()
     sources: tuple[Source, ...] = ()
-    """What is consulted besides the memories and the audit log."""
+    """What `consult` searches besides the memories and the audit log."""
     counts: bool = True
-    """Whether what is recalled counts as retrieved. Not where somebody only looks at what a model would see."""
+    """Whether a recall counts as a retrieval. False where a person only previews what a model would see."""
     sees_private: bool = True
-    """Whether agents' journals and core memories are seen. A server lets only the agent's own key and admins do so."""
+    """Whether this view sees agents' journals and core memories. On a server only the agent's key and admins do."""
     forgets_shared: bool = True
-    """Whether `forget` by conditions may be told to take shared memories along."""
+    """Whether `forget(shared=True)` is allowed."""
     change: str | None = None
-    """What several changes have in common that are one to the user: they are undone together."""
+    """The id that several changes share so that they are undone together; None if each is on its own."""
     acting: View | None = None
-    """Who makes the change, where it is made in the name of somebody else."""
+    """The view of who makes the change, if it is made on behalf of this view's owner."""
 
     def at(self, **parts: str | None) -> View:
-        """A view of less. Raises AccessError where it would be a view of something else."""
+        """A narrower view. AccessError for a part of the address that is bound to another value already."""
         chosen = {part: self._named(part, value) for part, value in parts.items() if value is not None}
         for part, value in chosen.items():
             if value != getattr(self.address, part):
@@ -126,15 +129,15 @@ class View(msgspec.Struct, frozen=True):
     def _named(self, part: str, value: Any) -> str:
         try:
             return validation.name(value, part)
-        except InputError:  # which repeats the value
+        except InputError:  # the error quotes the value, which may be a secret
             if isinstance(value, str):
                 screen_name(self.preset.secrets, part, value)
             raise
 
     def screen_address(self, *parts: str) -> None:
-        """SecretError if a part of the address, or one of these, looks like a credential: nothing may be written then.
+        """SecretError if one of these parts of the address, by default any, looks like a credential.
 
-        What is there under such a name can still be read and forgotten.
+        Called before writes only: what an earlier version stored under such a name can still be read and forgotten.
         """
         for part in self.bound.intersection(parts) if parts else self.bound:
             screen_name(self.preset.secrets, part, getattr(self.address, part))
@@ -142,7 +145,7 @@ class View(msgspec.Struct, frozen=True):
     def _check_free(self, part: str) -> None:
         if part in self.bound:
             raise AccessError(f"{part}: this view is bound to {getattr(self.address, part)} and cannot be moved")
-        # Whoever is bound to something inside a tenant or workspace must not walk into another one.
+        # A view that is bound to something inside a tenant or workspace must not move to another one.
         inside = _PATH[_PATH.index(part) + 1 :] + _OWNERS if part in ("tenant", "workspace") else ()
         if below := sorted(self.bound.intersection(inside)):
             raise AccessError(f"{part}: this view is bound to {below[0]} already; choose the {part} first, or with it")
@@ -155,28 +158,28 @@ class View(msgspec.Struct, frozen=True):
         return Filter(seen_from=self.address, now=self.now(), hides_private=not self.sees_private, **conditions)
 
     def narrowed(self, state: State | None, conditions: Mapping[str, Any], zone: tzinfo | None = None) -> Filter:
-        """A filter from what a caller says, who is in that zone."""
-        given: dict[str, Any] = {}
+        """A filter from a caller's conditions. `zone` is the caller's time zone."""
+        fields: dict[str, Any] = {}
         for name, value in conditions.items():
-            if name not in Conditions.__annotations__:
-                raise TypeError(f"{name} is not a condition; known: {', '.join(Conditions.__annotations__)}")
+            if name not in SearchConditions.__annotations__:
+                raise TypeError(f"{name} is not a condition; known: {', '.join(SearchConditions.__annotations__)}")
             if value is None:
                 continue
             if name in ("since", "until"):
-                given[name] = point(value, name, self.now(), zone)
+                fields[name] = point(value, name, self.now(), zone)
             elif name in ("tag", "tags"):
-                given["tags"] = (
-                    *given.get("tags", ()),
+                fields["tags"] = (
+                    *fields.get("tags", ()),
                     *(self.tags(value) if name == "tags" else [self.tag_rule(value, name)]),
                 )
             else:
                 field, check = _CONDITIONS[name]
-                given[field] = check(value)
-        return self.where(state=None if state is None else validation.choice(state, "state", State), **given)
+                fields[field] = check(value)
+        return self.where(state=None if state is None else validation.choice(state, "state", State), **fields)
 
     @property
     def tag_rule(self) -> Callable[..., str]:
-        """What a tag may be here."""
+        """The function that validates a tag, as the preset wants it."""
         return validation.any_tag if self.preset.remember.any_tags else validation.tag
 
     def tags(self, values: Any) -> tuple[str, ...]:
@@ -184,22 +187,22 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def decay(self) -> Decay:
-        """How memories fade here: as set beside them, else as the preset says."""
+        """How memories fade: the setting of this place, else that of the preset."""
         return self.settings(self.place).decay or self.preset.decay
 
     @property
     def quota(self) -> int | None:
-        """How many memories may live here: as set beside them, else as the preset says."""
+        """How many live memories there may be: the setting of this place, else that of the preset."""
         quota = self.settings(self.place).quota
         return self.preset.retention.quota if quota is None else quota
 
     def settings(self, place: Place) -> Settings:
-        """What people have set beside the data of a place."""
+        """The settings that people have put beside the data of a place."""
         return NO_SETTINGS if self.on_disk is None else self.on_disk.settings(place)
 
-    def memo(self, name: str) -> dict[Any, Any]:
-        """What a module keeps between calls, for all views of the same memory. Each has a name of its own."""
-        return self.memos.setdefault(name, {})
+    def cache(self, name: str) -> dict[Any, Any]:
+        """The cache of this name, which all views of the same memory share. Each module has its own."""
+        return self.caches.setdefault(name, {})
 
     @property
     def place(self) -> Place:
@@ -207,50 +210,53 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def places(self) -> tuple[Place, Place]:
-        """Everywhere this view can see memories."""
+        """The two places that this view reads: its workspace, and what accounts share across workspaces."""
         return self.place, Place(self.address.tenant, None)
 
     def as_one_change(self) -> View:
-        """This view, with all that it changes from now on undone together."""
+        """This view with a change id, so that all changes made through it are undone together."""
         return self if self.change else msgspec.structs.replace(self, change=new_id())
 
     def workspaces(self) -> list[str]:
-        """All of the tenant's that hold something."""
+        """The names of the tenant's workspaces that hold something."""
         places = self.store.places(self.address.tenant)
         return [place.workspace for place in places if place.workspace is not None and not place.reserved]
 
     @property
     def unsaved(self) -> int:
-        """Writes to where this view looks that are in memory only, because the disk refuses them."""
+        """How many writes to this view's places are in memory only, because the disk refuses them."""
         if isinstance(self.store, SessionStore) and "workspace" not in self.bound:
             return self.store.unsaved_writes(self.address.tenant)
         return 0 if self.on_disk is None else sum(map(self.on_disk.unsaved, self.places))
 
     def checked_places(self) -> list[Place]:
-        """Where damage concerns this view: where it looks, the tenant's documents, and all sessions of a ledger."""
+        """The places whose damage concerns this view: its own, the tenant's documents, and all sessions of a ledger."""
         if "workspace" in self.bound:
             return list(self.places)
         documents = Place(self.address.tenant, KNOWLEDGE)
         sessions = self.store.places(self.address.tenant) if isinstance(self.store, SessionStore) else []
         return list(dict.fromkeys([*self.places, documents, *(place for place in sessions if not place.hidden)]))
 
-    def told(self, records: Sequence[Record]) -> list[Record]:
-        """What was just written, marked where the disk refused it. Writes of a place are saved in their order."""
+    def mark_unsaved(self, records: Sequence[Record]) -> list[Record]:
+        """The records that were just written, those that the disk refused as UnsavedRecord.
+
+        A place saves its writes in order, so one unsaved write means that the later ones are unsaved, too.
+        """
         disk = self.on_disk
         if disk is None:
             return list(records)
         waiting = {place for place in by_place(records) if disk.unsaved(place)}
-        return [UnsavedRecord(*astuple(one)) if Place.of(one) in waiting else one for one in records]
+        return [UnsavedRecord(*astuple(record)) if Place.of(record) in waiting else record for record in records]
 
     @property
     def whole(self) -> bool:
-        """Whether it sees all that is in its workspace."""
+        """Whether this view sees everything in its workspace."""
         return not self.bound.intersection(("account", "channel", "conversation", "agent"))
 
     def get(self, ids: Sequence[str], *, damaged: bool = False) -> list[Record]:
-        """Of these memories those that exist and that this view may see, in whatever state.
+        """The memories under these ids that exist and that this view may see, in whatever state.
 
-        Those that were changed outside recollect are left out, unless `damaged` ones are asked for: to be deleted.
+        Those that were changed outside recollect are left out, unless `damaged`, which `forget` needs to delete them.
         """
         records = self._stored(ids)
         return records if damaged else list(intact(records))
@@ -284,7 +290,7 @@ class View(msgspec.Struct, frozen=True):
 
     def find(self, ids: str | Sequence[str], *, damaged: bool = False) -> list[Record]:
         """These memories, in order. NotFoundError for one that does not exist, or that this view may not see;
-        CorruptionError for one that was changed outside recollect, unless `damaged` ones are asked for."""
+        CorruptionError for one that was changed outside recollect, unless `damaged`."""
         wanted = validation.memory_ids(ids)
         records = {record.id: record for record in self._stored(wanted)}
         for ident in wanted:
@@ -294,41 +300,41 @@ class View(msgspec.Struct, frozen=True):
                 raise CorruptionError(f"memory {ident} {CHANGED}. Restore it from a backup, or forget it")
         return [records[ident] for ident in wanted]
 
-    def one(self, ident: str, field: str = "id") -> Record:
+    def find_one(self, ident: str, field: str = "id") -> Record:
         return self.find([validation.memory_id(ident, field)])[0]
 
     def things(
         self, shelf: str | None, *, parent: str | None = None, newest_first: bool = False, after: str | None = None
     ) -> Iterator[Thing]:
-        """The things of one shelf of this place, or of all shelves.
+        """The things on one shelf of this place, or on all shelves.
 
-        Things whose body cannot be read are left out: one of them must not break a list for everybody.
+        Things whose body cannot be read are left out, so that one damaged thing does not break a whole list.
         """
         stored = self.store.shelf(self.place, shelf, parent=parent, newest_first=newest_first, after=after)
         return readable(self.place, stored)
 
-    def found(self, shelf: str, keys: Sequence[str]) -> list[Thing]:
+    def things_at(self, shelf: str, keys: Sequence[str]) -> list[Thing]:
         """The things under these keys, without those whose body cannot be read."""
         return list(readable(self.place, self.store.find(self.place, shelf, keys)))
 
     def sees(self, thing: Thing) -> bool:
-        """Whether this view sees something on a shelf: by its owner, and by its channel where it is in one."""
+        """Whether this view may see a thing on a shelf: by its owner and, if it is in a channel, by that."""
         channel = self.address.channel
         room = thing.key if thing.shelf == CHANNELS else thing.body.get("channel")
         in_channel = channel is None or room in (None, channel)
         return in_channel and may_see(self.address, thing.account, thing.agent)
 
     def owns(self, record: Record) -> bool:
-        """Whether a memory is this view's own to forget by conditions, and not shared with others."""
+        """Whether a memory is this view's own and not shared. Only such ones `forget` takes by conditions."""
         return belongs_to(self.address, record.address.account, record.address.agent)
 
     def sees_conversation(self, conversation: str) -> bool:
-        """Whether it is in this view's channel. One that was never started is in none."""
+        """Whether a conversation is in this view's channel. One that was never started is in none."""
         rooms = {thing.body["channel"] for thing in self.things(CONVERSATIONS, parent=conversation)}
         return not rooms or self.address.channel in (None, *rooms)
 
     def touch(self, records: Sequence[Record]) -> None:
-        """Count these as retrieved now."""
+        """Count these memories as retrieved now."""
         if not self.counts:
             return
         now = self.now()
@@ -348,8 +354,8 @@ class View(msgspec.Struct, frozen=True):
     ) -> Entry:
         """Add an entry to the place's audit log; a detail that is None is left out.
 
-        `concerning` are memories that the entry names besides those in `before`. A `reason` is a
-        person's own words: it stands beside the log, which has its hash. Give it in a transaction.
+        `concerning` are memories that the entry names besides those in `before`. A `reason` is a person's own words:
+        it is stored beside the log, which holds its hash only. With a `reason`, call this in a transaction.
         """
         text = None if reason is None else Text.of(f"{message}: {reason}")
         owners = {private_owner(record) for records in (before, concerning) for record in records}
@@ -367,14 +373,14 @@ class View(msgspec.Struct, frozen=True):
         owners: Set[str | None] = frozenset(),
         **meta: Any,
     ) -> Entry:
-        """Add an entry with words of a person, called in a transaction. `about` are ids that the words are about.
+        """Add an entry with a person's words. Called in a transaction. `about` are ids that the words are about.
 
-        `owners` are the agents to whom the memories that the entry names are private, and None for those of nobody.
+        `owners` are the agents whose private memories the entry names, and None if it names memories of no agent.
         """
         meta["part_of"] = meta.get("part_of") or self.change
         details, ident = {key: value for key, value in meta.items() if value is not None}, new_id()
         if any(details.get(key) for key in ("final", "part_of", *CHANGES)):
-            details |= self._circumstances(place, ident)
+            details |= self._undo_details(place, ident)
         if agents := owners - {None}:
             shared = None in owners or things
             details[PARTLY_PRIVATE if shared else PRIVATE] = sorted(_hashed((ident, agent)) for agent in agents)
@@ -394,50 +400,58 @@ class View(msgspec.Struct, frozen=True):
         return entry
 
     def sees_entry(self, entry: Entry, detail: str = PRIVATE) -> bool:
-        """Whether the memories that make an audit entry private, or a part of it, are this view's to see."""
-        marks, agent = entry.meta.get(detail), self.address.agent
-        return not marks or (self.sees_private and (agent is None or marks == [_hashed((entry.id, agent))]))
+        """Whether this view may see the memories that make an audit entry, or a part of it, private."""
+        fingerprints, agent = entry.meta.get(detail), self.address.agent
+        return not fingerprints or (
+            self.sees_private and (agent is None or fingerprints == [_hashed((entry.id, agent))])
+        )
 
     def expired_undo(self, place: Place) -> list[int]:
         """The entries of the audit log whose undo data is older or larger than the preset keeps."""
         return expired_undo(self.preset.maintenance, self.store.undo_sizes(place), self.now())
 
     def drop_expired_undo(self, place: Place) -> int:
-        """Called in a transaction. Returns of how many changes."""
+        """Drop expired undo data. Called in a transaction. Returns for how many changes."""
         expired = self.expired_undo(place)
         return self.store.purge(place, seqs=expired) if expired else 0
 
     def forget_texts(self, place: Place, ids: Set[str]) -> None:
-        """Remove the words beside entries of the audit log that name these memories. Called in a transaction."""
+        """Remove the texts of audit entries that name these memories. Called in a transaction."""
         things = [thing.key for thing in self.store.shelf(place, TEXTS) if not ids.isdisjoint(thing.body["ids"])]
         self.store.remove(place, TEXTS, things)
 
-    def _circumstances(self, place: Place, ident: str) -> dict[str, Any]:
-        """What it takes to undo a change later: whose it is, and after what of the account it was made."""
-        found: dict[str, Any] = {}
-        if marks := (self.acting or self).marks(ident):
-            found["by"] = marks
-        if (place.workspace is None or place.reserved) and (here := (self.acting or self).workspace_mark(ident)):
-            found["from"] = here
+    def _undo_details(self, place: Place, ident: str) -> dict[str, Any]:
+        """Details that `undo` needs later: the actor's fingerprints, and the length of the account's log now,
+        which orders changes across the two logs."""
+        details: dict[str, Any] = {}
+        if fingerprints := (self.acting or self).actor_fingerprints(ident):
+            details["by"] = fingerprints
+        if (place.workspace is None or place.reserved) and (
+            workspace := (self.acting or self).workspace_fingerprint(ident)
+        ):
+            details["from"] = workspace
         account = Place(place.tenant, None)
-        with suppress(StoreError):  # of a place that is none of this change
-            if place != account and (written := self.store.written(account)):
-                found["after"] = written
-        return found
+        with suppress(StoreError):  # the account's log may be unreadable, and that must not fail this write
+            if place != account and (account_entries := self.store.written(account)):
+                details["after"] = account_entries
+        return details
 
-    def workspace_mark(self, ident: str) -> str | None:
-        """Tells changes of what accounts share that were made from one workspace from others'."""
+    def workspace_fingerprint(self, ident: str) -> str | None:
+        """A hash that tells from which workspace a change of what accounts share was made."""
         workspace = self.address.workspace
         return None if workspace is None else _hashed((ident, workspace))
 
-    def mark(self, ident: str) -> str | None:
-        """Tells the changes of one account, channel or conversation from others', without its name; None for all."""
+    def actor_fingerprint(self, ident: str) -> str | None:
+        """A hash of this view's account, channel and conversation, which says who made a change without naming them.
+
+        None for a view that is bound to none of them.
+        """
         address = self.address
         parts = address.account, address.channel, address.conversation
         return _hashed((ident, *parts)) if self.bound & INSIDE else None
 
-    def marks(self, ident: str) -> list[str]:
-        """The marks of this view and of all that are wider: whoever sees more may undo what was done in less."""
+    def actor_fingerprints(self, ident: str) -> list[str]:
+        """The fingerprints of this view and of all wider ones: a wider view may undo the changes of a narrower one."""
         if not self.bound & INSIDE:
             return []
         parts = (self.address.account, self.address.channel, self.address.conversation)
@@ -445,46 +459,47 @@ class View(msgspec.Struct, frozen=True):
         return sorted(_hashed((ident, *some)) for some in wider if any(some))
 
     def _actor(self) -> str | None:
-        """The agent, unless its name looks like a credential: nothing can be removed from the audit log."""
+        """The agent, or None if its name looks like a credential: the audit log can never be edited."""
         with suppress(SecretError):
             self.screen_address("agent")
             return self.address.agent
         return None
 
     def new_in(self, *places: Place) -> None:
-        """After a commit: there may be memories without a vector."""
+        """Called after a commit: have vectors made for the new memories of these places."""
         if self.embedding is not None:
             for place in places:
                 self.embedding.nudge(place)
 
     @contextmanager
-    def refusing(self, verb: str) -> Generator[None]:
+    def logging_refusals(self, verb: str) -> Generator[None]:
+        """Notes an InputError or AccessError of the block in the audit log, and raises it again."""
         try:
             yield
         except (InputError, AccessError) as error:
-            self.refused(verb, error)
+            self.log_refusal(verb, error)
             raise
 
-    def refused(self, verb: str, error: InputError | AccessError) -> None:
-        """Note a refusal in the audit log: which field and rule, never the value."""
+    def log_refusal(self, verb: str, error: InputError | AccessError) -> None:
+        """Note a refusal in the audit log: the field and the rule, never the value."""
         field = error.field if isinstance(error, InputError) else str(error).partition(":")[0]
         name, rule = type(error).__name__, error.rule if isinstance(error, SecretError) else None
         with suppress(StoreError, SecretError):
-            self.screen_address("tenant", "workspace")  # the log would be kept under that very name
-            if (place := self._kept_already()) is not None:
+            self.screen_address("tenant", "workspace")  # the log would be stored under that very name
+            if (place := self._refusal_place()) is not None:
                 message = f"{verb} refused: {field} ({name})"
                 self.log(place, "refuse", message, verb=verb, field=field, error=name, rule=rule)
 
-    def _kept_already(self) -> Place | None:
-        """Where a refusal is noted: with the tenant if nothing is kept here yet, and nowhere if it has nothing either.
+    def _refusal_place(self) -> Place | None:
+        """The place whose log notes a refusal: this one, or the tenant's if nothing is stored here, or None.
 
-        It makes no place, or whoever may only read could fill a disk with names. Whoever has chosen neither tenant
-        nor workspace can make no second one, and finds the first refusal in the log too.
+        A refusal creates no place, or a caller that may only read could fill a disk with names. A view that has chosen
+        neither tenant nor workspace always gets the default place: it cannot name a second one.
         """
         if not self.bound.intersection(("tenant", "workspace")):
             return self.place
-        kept = self.store.places(self.address.tenant)
-        return next((place for place in self.places if place in kept), None)
+        places = self.store.places(self.address.tenant)
+        return next((place for place in self.places if place in places), None)
 
 
 def _hashed(parts: tuple[str | None, ...]) -> str:

@@ -28,7 +28,7 @@ from recollect.facets.workflows import Workflows
 from recollect.maintenance.simulation import Simulation
 from recollect.presets import Preset
 from recollect.recall.consult import Consulted
-from recollect.view import Conditions
+from recollect.view import SearchConditions
 
 TEXT = (Path(__file__).parent.parent.parent / "docs" / "reference.md").read_text()
 LATE = {
@@ -85,7 +85,7 @@ def test_every_argument_of_a_verb_is_there(verb: Any) -> None:
 
 
 def test_every_condition_is_there() -> None:
-    assert not lacks("recall", Conditions.__annotations__)
+    assert not lacks("recall", SearchConditions.__annotations__)
 
 
 def test_every_property_of_a_memory_is_there() -> None:

@@ -11,14 +11,14 @@ from docx import Document
 
 from recollect import InputError
 from recollect.documents import html, markdown
-from recollect.documents.blocks import Block, plain
+from recollect.documents.blocks import TextBlock, plain
 from recollect.documents.chunks import MOST, SIZE, WHOLE, cut
 from recollect.documents.files import MAX_BYTES, inside, load
 from recollect.documents.html_tags import bare_tags
 from recollect.text.tokens import estimate
 
 
-def shape(blocks: list[Block]) -> list[tuple[str, str]]:
+def shape(blocks: list[TextBlock]) -> list[tuple[str, str]]:
     return [(block.kind, block.text) for block in blocks]
 
 
@@ -29,14 +29,14 @@ def test_markdown_is_read_by_its_structure() -> None:
     )
     assert read.title == "The Guide to lynxes"
     assert read.blocks == [
-        Block("heading", "The Guide to lynxes", "line 1", 1),
-        Block("text", "First line\nsecond line.", "line 3"),
-        Block("heading", "Under", "line 6", 2),
-        Block("list", "- one\n- two", "line 8"),
-        Block("code", "```python\n# no heading\n\nx = 1\n```", "line 11"),
-        Block("table", "| a | b |\n|---|:-:|\n| 1 | 2 |", "line 16"),
-        Block("text", "#hashtag", "line 20"),
-        Block("heading", "Six", "line 21", 6),
+        TextBlock("heading", "The Guide to lynxes", "line 1", 1),
+        TextBlock("text", "First line\nsecond line.", "line 3"),
+        TextBlock("heading", "Under", "line 6", 2),
+        TextBlock("list", "- one\n- two", "line 8"),
+        TextBlock("code", "```python\n# no heading\n\nx = 1\n```", "line 11"),
+        TextBlock("table", "| a | b |\n|---|:-:|\n| 1 | 2 |", "line 16"),
+        TextBlock("text", "#hashtag", "line 20"),
+        TextBlock("heading", "Six", "line 21", 6),
     ]
 
 
@@ -61,8 +61,8 @@ def test_markdown_with_corners(text: str, title: str, kinds: list[str]) -> None:
 
 def test_plain_text_is_parted_by_blank_lines() -> None:
     assert plain("one\ntwo\n\n \nthree").blocks == [
-        Block("text", "one\ntwo", "line 1"),
-        Block("text", "three", "line 5"),
+        TextBlock("text", "one\ntwo", "line 1"),
+        TextBlock("text", "three", "line 5"),
     ]
 
 
@@ -113,21 +113,22 @@ SENTENCES = " ".join(f"The lynx number {number} sleeps." for number in range(400
 
 @pytest.mark.parametrize("text", [WORDS, SENTENCES, "x" * 20_000, "- " + SENTENCES.replace(". ", ".\n- "), "語" * 5000])
 def test_what_is_too_long_is_parted_and_nothing_is_lost(text: str) -> None:
-    chunks = cut("T", [Block("text", text, "line 1")])
+    chunks = cut("T", [TextBlock("text", text, "line 1")])
     assert len(chunks) > 1
     assert all(estimate(chunk.body) <= SIZE * 1.1 for chunk in chunks)
     assert re.sub(r"\s", "", "".join(chunk.body for chunk in chunks)) == re.sub(r"\s", "", text)
 
 
 def test_sentences_stay_whole_where_they_fit() -> None:
-    assert all(chunk.body.endswith("sleeps.") for chunk in cut("T", [Block("text", SENTENCES)]))
+    assert all(chunk.body.endswith("sleeps.") for chunk in cut("T", [TextBlock("text", SENTENCES)]))
 
 
 def test_code_and_tables_stay_whole_where_they_fit() -> None:
     code = "```\n" + "\n".join(f"x{number} = {number}" for number in range(80)) + "\n```"
     assert SIZE < estimate(code) <= WHOLE
     assert [
-        chunk.body for chunk in cut("T", [Block("text", "before"), Block("code", code), Block("text", "after")])
+        chunk.body
+        for chunk in cut("T", [TextBlock("text", "before"), TextBlock("code", code), TextBlock("text", "after")])
     ] == [
         "before",
         code,
@@ -137,11 +138,11 @@ def test_code_and_tables_stay_whole_where_they_fit() -> None:
 
 def test_code_and_tables_that_are_parted_stay_code_and_tables() -> None:
     code = "```python\n" + "\n".join(f"value_{number} = {number}" for number in range(500)) + "\n```"
-    parts = [chunk.body for chunk in cut("T", [Block("code", code)])]
+    parts = [chunk.body for chunk in cut("T", [TextBlock("code", code)])]
     assert len(parts) > 2
     assert all(part.startswith("```python\n") and part.endswith("\n```") for part in parts)
     table = "| name | value |\n|---|---|\n" + "\n".join(f"| row {number} | {number} |" for number in range(500))
-    parts = [chunk.body for chunk in cut("T", [Block("table", table)])]
+    parts = [chunk.body for chunk in cut("T", [TextBlock("table", table)])]
     assert len(parts) > 2
     assert all(part.startswith("| name | value |\n|---|---|\n| row") for part in parts)
     assert sum(part.count("| row") for part in parts) == 500
@@ -151,7 +152,7 @@ def test_nothing_and_too_much_are_refused() -> None:
     with pytest.raises(InputError, match="text: has no text that could be searched"):
         cut("T", [])
     with pytest.raises(InputError, match="more than the limit of 5,000 passages"):
-        cut("T", [Block("heading", f"h{number}", "", 1) for number in range(MOST + 1)])
+        cut("T", [TextBlock("heading", f"h{number}", "", 1) for number in range(MOST + 1)])
 
 
 # Files
@@ -319,4 +320,4 @@ def test_html_keeps_its_text_and_lines_without_attributes() -> None:
         '<p class="a>b"\n id=\'<x>\'>1 < 2 &amp; 3<img src="data:,>"/></p>\n<!-- a\n <p>no</p> -->'
         "<script>if (a<b) '</p>'\n</SCRIPT ><svg/><P\n>Last<"
     )
-    assert html.read(text).blocks == [Block("text", "1 < 2 & 3", "line 2"), Block("text", "Last<", "line 6")]
+    assert html.read(text).blocks == [TextBlock("text", "1 < 2 & 3", "line 2"), TextBlock("text", "Last<", "line 6")]

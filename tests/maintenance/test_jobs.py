@@ -129,7 +129,7 @@ def test_a_job_that_another_process_has_is_left_to_it_until_its_lease_ends(
         clock.now += timedelta(minutes=10)  # its owner was killed
         assert "consolidate" not in ran(memory.maintain())
         assert last(memory) == clock.now
-        with memory._view.store.transaction(PLACE), pytest.raises(leases.TakenOverError):
+        with memory._view.store.transaction(PLACE), pytest.raises(leases.LeaseLostError):
             lease.check(memory._view)
         leases.give_back(memory._view, lease, done=True)
         assert last(memory) == clock.now
@@ -141,7 +141,7 @@ def test_whoever_was_taken_over_changes_nothing(tmp_path: Path, clock: Clock, mo
         memory.remember_many({"content": f"thing {n}", "importance": 0.001} for n in range(3))
         planned = type(job).plan
 
-        def slow(self: object, view: object, place: Place) -> steps.Plan:
+        def slow(self: object, view: object, place: Place) -> steps.JobPlan:
             plan = planned(self, view, place)  # type: ignore[arg-type]
             clock.now += HOUR
             assert leases.take(memory._view, PLACE, "consolidate") is not None

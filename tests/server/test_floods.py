@@ -57,7 +57,7 @@ def test_a_flood_of_logins_is_refused_and_takes_no_thread_of_others(
 
 
 def test_one_address_does_not_take_the_turns_of_all() -> None:
-    turns = serving.Turns(3, 2)
+    turns = serving.ConcurrencyLimit(3, 2)
     with turns.taken("a"), turns.taken("a"):
         with pytest.raises(vault.BusyError), turns.taken("a"):
             pass

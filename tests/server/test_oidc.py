@@ -312,11 +312,11 @@ def test_without_a_password_none_is_right(site: Served) -> None:
 
 def test_nobody_gives_themselves_a_password_who_has_none(site: Served) -> None:
     from recollect.server.accounts import set_password
-    from recollect.server.asked import Asked
+    from recollect.server.requests import HttpRequest
 
     site.serving.vault.add_person("dee@example.org", None, "member")
     _, dee = site.serving.vault.log_in_by("u-5", "dee@example.org")
-    asked = Asked("PUT", "/", {"name": "dee@example.org"}, [], {}, {}, b'{"password": "a long enough password"}')
+    asked = HttpRequest("PUT", "/", {"name": "dee@example.org"}, [], {}, {}, b'{"password": "a long enough password"}')
     with pytest.raises(AccessError, match="have none here"):
         set_password(site.serving, dee, asked)
 

@@ -21,8 +21,8 @@ from recollect.server import router
 from recollect.server.access import passwords, vault
 from recollect.server.access.caller import BusyError, UnknownCallerError
 from recollect.server.access.vault import Vault
-from recollect.server.asked import Asked
 from recollect.server.limits import Limits
+from recollect.server.requests import HttpRequest
 from recollect.server.router import EXPORT, IMPORT, ROUTES, Route
 
 _ALL = (*ROUTES, EXPORT, IMPORT)
@@ -359,8 +359,8 @@ def test_every_cookie_is_for_this_server_and_for_tls_where_there_is_one(tmp_path
             assert ("strict-transport-security" in answer.headers) is secure
 
 
-def _asked(cookie: str) -> Asked:
-    return Asked("GET", "/", {}, (), {}, dict([cookie.split("=", 1)]))
+def _asked(cookie: str) -> HttpRequest:
+    return HttpRequest("GET", "/", {}, (), {}, dict([cookie.split("=", 1)]))
 
 
 def test_what_is_written_out_goes_before_what_stands_for_a_name() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text.reading import read
+from recollect.text.query_parser import parse_query
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from recollect.text.reading import read
     ],
 )
 def test_words_that_only_ask_count_when_there_are_no_others(query: str, words: tuple[str, ...]) -> None:
-    wish = read(query)
+    wish = parse_query(query)
     assert wish.words == words
     assert bool(wish) is bool(words)
 
@@ -41,7 +41,7 @@ def test_words_that_only_ask_count_when_there_are_no_others(query: str, words: t
     ],
 )
 def test_what_is_quoted_is_a_phrase(query: str, phrases: tuple[str, ...], words: tuple[str, ...]) -> None:
-    wish = read(query)
+    wish = parse_query(query)
     assert (wish.phrases, wish.words) == (phrases, words)
 
 
@@ -60,21 +60,21 @@ def test_what_is_quoted_is_a_phrase(query: str, phrases: tuple[str, ...], words:
 def test_stars_and_question_marks_inside_words_are_wildcards(
     query: str, patterns: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    wish = read(query)
+    wish = parse_query(query)
     assert (wish.patterns, wish.words) == (patterns, words)
 
 
 def test_nobody_asks_for_more_than_sixteen_phrases_or_patterns() -> None:
-    wish = read(" ".join(f'"phrase {number}" pattern{number}*' for number in range(100)))
+    wish = parse_query(" ".join(f'"phrase {number}" pattern{number}*' for number in range(100)))
     assert wish.phrases == tuple(f"phrase {number}" for number in range(16))
     assert wish.patterns == tuple(f"pattern{number}*" for number in range(16))
     assert wish.words == ()
-    assert read("a* a* a* b").patterns == ("a*",)
+    assert parse_query("a* a* a* b").patterns == ("a*",)
 
 
 @given(st.text())
 def test_any_text_can_be_read(query: str) -> None:
-    wish = read(query)
+    wish = parse_query(query)
     assert all(wish.words)
     assert all(wish.patterns)
     assert all(wish.phrases)
@@ -82,11 +82,11 @@ def test_any_text_can_be_read(query: str) -> None:
 
 @pytest.mark.parametrize("query", ["*a" * 25_000, "a?" * 2500, "ab*?" * 12_000, "a" * 40 + "*" * 25])
 def test_a_pattern_that_nobody_types_is_read_as_words(query: str) -> None:
-    assert read(query).patterns == ()
-    assert read(query).words
+    assert parse_query(query).patterns == ()
+    assert parse_query(query).words
 
 
 def test_patterns_are_bounded_in_length_and_number() -> None:
-    asked = read(" ".join(f"*w{number}*" for number in range(5000)) + " " + "a" * 63 + "*")
+    asked = parse_query(" ".join(f"*w{number}*" for number in range(5000)) + " " + "a" * 63 + "*")
     assert len(asked.patterns) == 16
-    assert read("a" * 63 + "*").patterns == ("a" * 63 + "*",)
+    assert parse_query("a" * 63 + "*").patterns == ("a" * 63 + "*",)

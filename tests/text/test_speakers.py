@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text.asked import asked, without_names
+from recollect.text.mentions import mentioned_speakers, without_names
 from recollect.text.speakers import prefix, speaker
 
 
@@ -94,16 +94,16 @@ PEOPLE = {
     ],
 )
 def test_whom_a_question_is_about(query: str, named: set[str]) -> None:
-    assert asked(query, PEOPLE) == named
+    assert mentioned_speakers(query, PEOPLE) == named
 
 
 def test_everybody_is_nobody_in_particular() -> None:
-    assert asked("What do Alice and Bob plan?", {"alice", "bob"}) == set()
-    assert asked("What do Alice and Bob plan?", {"alice", "bob", "carol"}) == {"alice", "bob"}
-    assert asked("What did Alice say?", {"alice", ""}) == set()
-    assert asked("What did I say?", {"user"}) == set()
-    assert asked("What did I say?", {"alice"}) == set()
-    assert asked("What did I say?", set()) == set()
+    assert mentioned_speakers("What do Alice and Bob plan?", {"alice", "bob"}) == set()
+    assert mentioned_speakers("What do Alice and Bob plan?", {"alice", "bob", "carol"}) == {"alice", "bob"}
+    assert mentioned_speakers("What did Alice say?", {"alice", ""}) == set()
+    assert mentioned_speakers("What did I say?", {"user"}) == set()
+    assert mentioned_speakers("What did I say?", {"alice"}) == set()
+    assert mentioned_speakers("What did I say?", set()) == set()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ names = st.text(min_size=1, max_size=12) | st.sampled_from(["alice", "dr. smith"
 
 @given(st.text(), st.sets(names, max_size=4))
 def test_any_question_and_any_name_can_be_read(query: str, speakers: set[str]) -> None:
-    named = asked(query, speakers)
+    named = mentioned_speakers(query, speakers)
     assert named <= speakers
     assert named != speakers or not named
     assert without_names(query, named).strip() or not query.strip()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.text.times import Asked, asked_time, closeness, point, span
+from recollect.text.times import QuestionTime, asked_time, closeness, point, span
 from recollect.values.errors import InputError
 
 NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
@@ -48,7 +48,7 @@ def ago(**parts: float) -> datetime:
     ],
 )
 def test_a_day_is_from_midnight_to_midnight(query: str, date: str, words: str) -> None:
-    assert asked_time(query, NOW) == Asked(day(date), day(date) + timedelta(days=1), 1.0, words)
+    assert asked_time(query, NOW) == QuestionTime(day(date), day(date) + timedelta(days=1), 1.0, words)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_day_on_which_clocks_change_is_a_whole_day(zone: str, now: datetime, h
 
 
 def test_closeness_is_one_inside_and_falls_by_the_slack() -> None:
-    asked = Asked(day("2026-03-01"), day("2026-03-08"), 2.0, "then")
+    asked = QuestionTime(day("2026-03-01"), day("2026-03-08"), 2.0, "then")
     at = [day(f"2026-{date}").timestamp() for date in ("02-23", "02-27", "03-01", "03-04", "03-08", "03-10", "03-16")]
     near = closeness(asked, np.array(at))
     assert near.dtype == np.float32
@@ -176,7 +176,7 @@ def test_closeness_is_one_inside_and_falls_by_the_slack() -> None:
 
 
 def test_closeness_of_no_memories() -> None:
-    assert closeness(Asked(NOW, NOW, 1.0, ""), np.zeros(0)).tolist() == []
+    assert closeness(QuestionTime(NOW, NOW, 1.0, ""), np.zeros(0)).tolist() == []
 
 
 pieces = st.sampled_from(

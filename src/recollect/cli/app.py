@@ -21,9 +21,9 @@ _SECTIONS = {
     "Every day": {
         "remember": "writing:remember",
         "recall": "recalling:recall",
-        "list": "reading:list_",
-        "show": "reading:show",
-        "why": "reading:why",
+        "list": "lookup:list_",
+        "show": "lookup:show",
+        "why": "lookup:why",
         "context": "context:context",
         "journal": "journal:journal",
         "kb": "kb:kb",
@@ -31,7 +31,7 @@ _SECTIONS = {
     },
     "Change and forget": {
         "revise": "writing:revise",
-        "history": "reading:history",
+        "history": "lookup:history",
         "forget": "forgetting:forget",
         "undo": "forgetting:undo",
         "archive": "forgetting:archive",

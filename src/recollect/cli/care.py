@@ -50,7 +50,7 @@ def init(target: Target, path: str | None) -> None:
 
     target = _chosen(target, path)
     store, home = target.find()
-    created = home is not None and not home.there(target.location)
+    created = home is not None and not home.exists(target.location)
     settings = _settings(target) if home is not None else None
     if home is not None and created:
         home.make()
@@ -216,12 +216,12 @@ def _fix_duplicates(target: Target, dry_run: bool, yes: bool) -> None:
 def _print_duplicates(groups: Sequence[Duplicates]) -> None:
     for group in groups:
         output.say((f"The same {group.alike}", STRONG))
-        rows: list[Sequence[Styled]] = [[("keep", GOOD), *_told(group.keep)]]
-        rows += [[("merge", CAREFUL), *_told(other)] for other in group.others]
+        rows: list[Sequence[Styled]] = [[("keep", GOOD), *_duplicate_row(group.keep)]]
+        rows += [[("merge", CAREFUL), *_duplicate_row(other)] for other in group.others]
         output.table([Column(""), Column("id", QUIET), Column("made"), Column("memory", flexible=True)], rows)
 
 
-def _told(record: Record) -> list[Styled]:
+def _duplicate_row(record: Record) -> list[Styled]:
     return [text.short(record.id), text.ago(record.created_at, utc_now()), text.one_line(record.text)]
 
 

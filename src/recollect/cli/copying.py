@@ -85,7 +85,7 @@ def _shown(location: str) -> str:
 def _source(target: Target, location: str) -> Store:
     named = msgspec.structs.replace(target, store=location)
     store, home = named.find()
-    if home is not None and not home.there(location):
+    if home is not None and not home.exists(location):
         raise InputError("source", f"there is no memory at {location}")
     return store
 
@@ -93,7 +93,7 @@ def _source(target: Target, location: str) -> Store:
 def _opened(target: Target, location: str) -> Store:
     store, home = msgspec.structs.replace(target, store=location).find()
     if home is not None:
-        home.there(location)  # which says so if something else is there
+        home.exists(location)  # which says so if something else is there
     return store
 
 

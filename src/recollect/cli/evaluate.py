@@ -21,7 +21,7 @@ from recollect.values.record import utc_now
 if TYPE_CHECKING:
     from recollect.evaluation.abstaining import Abstained
     from recollect.evaluation.datasets import Dataset, Name
-    from recollect.evaluation.report import Level, Report
+    from recollect.evaluation.report import EvaluationReport, Level
     from recollect.evaluation.run import Setup
 
 
@@ -123,9 +123,9 @@ def _store(target: Target) -> str | None:
     return target.store if typed else None
 
 
-def _run(dataset: Dataset, setup: Setup, path: str, abstain: bool) -> Report:
+def _run(dataset: Dataset, setup: Setup, path: str, abstain: bool) -> EvaluationReport:
     from recollect import __version__
-    from recollect.evaluation.report import Run, report
+    from recollect.evaluation.report import EvaluationRun, report
     from recollect.evaluation.run import opened
 
     with opened(setup) as bench:
@@ -140,11 +140,11 @@ def _run(dataset: Dataset, setup: Setup, path: str, abstain: bool) -> Report:
         if abstain:
             with progress("Asking what nothing answers", None) as told:
                 abstained = bench.abstain(dataset, told)
-    measured = report(Run(dataset, setup, stored, vectors, answers), path, __version__, utc_now())
+    measured = report(EvaluationRun(dataset, setup, stored, vectors, answers), path, __version__, utc_now())
     return msgspec.structs.replace(measured, abstained=abstained)
 
 
-def _print(found: Report) -> None:
+def _print(found: EvaluationReport) -> None:
     from recollect.evaluation.report import COVERAGE, RECALL
 
     left_out = f" ({found.left_out:,} that nothing answers were left out)" if found.left_out else ""

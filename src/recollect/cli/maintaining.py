@@ -78,7 +78,7 @@ def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bo
 
 
 def _watch(memory: Memory, target: Target, **wish: Any) -> None:
-    with told_to_stop() as stop:
+    with stop_on_signal() as stop:
         while not stop.is_set():
             try:
                 done = memory.maintain(**wish, stopping=stop.is_set)
@@ -97,14 +97,14 @@ def seconds(memory: Memory) -> float:
 
 
 @contextmanager
-def told_to_stop() -> Generator[threading.Event]:
-    """Set once somebody wants this process to end. What is being done is finished first."""
+def stop_on_signal() -> Generator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, so that the job under way is finished first."""
     stop = threading.Event()
 
-    def told(number: int, frame: object) -> None:
+    def on_signal(number: int, frame: object) -> None:
         stop.set()
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:

@@ -51,7 +51,7 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
         )
     found = None if target.served else target.find()
     home = found[1] if found else None
-    starting = home is not None and not read_only and not home.there(target.location)
+    starting = home is not None and not read_only and not home.exists(target.location)
     listening = None if where is None else listen(*where, "http")
     if home is not None and starting:
         home.make()

@@ -49,11 +49,11 @@ def bars() -> Generator[Callable[[str, int, int | None], None]]:
     with ExitStack() as stack:
         shown: dict[str, Callable[[int], object]] = {}
 
-        def told(what: str, done: int, total: int | None) -> None:
+        def tell(what: str, done: int, total: int | None) -> None:
             if what not in shown:
                 stack.close()
                 shown.clear()
                 shown[what] = stack.enter_context(progress(what, total))
             shown[what](done)
 
-        yield told
+        yield tell

@@ -14,7 +14,7 @@ from recollect.cli.progress import progress
 from recollect.cli.target import Target, scoped
 
 if TYPE_CHECKING:
-    from recollect.proving.postgres.isolation import Outcome
+    from recollect.proving.postgres.isolation import AttackResult
 
 _LOOKS = {"held": ("held", GOOD), "leaked": ("LEAKED", BAD), "unproven": ("?", BAD), "limit": ("limit", CAREFUL)}
 
@@ -49,7 +49,7 @@ def isolation(target: Target) -> None:
     from recollect.proving.postgres.attacks import LIMITS
 
     with besieged(target.location) as proof:
-        planned, outcomes = proof.attacks(), list["Outcome"]()
+        planned, outcomes = proof.attacks(), list["AttackResult"]()
         where, facts = proof.siege.location.shown, proof.siege.sessions.facts
         with progress("Attacking", len(planned)) as told:
             for number, attack in enumerate(planned, 1):
@@ -70,7 +70,7 @@ def isolation(target: Target) -> None:
         click.get_current_context().exit(1)
 
 
-def _print(outcomes: Sequence[Outcome]) -> None:
+def _print(outcomes: Sequence[AttackResult]) -> None:
     for one in outcomes:
         word, look = _LOOKS[one.verdict]
         output.hanging((f"{word:<6}", look), f"{one.name}: {one.tried} — {one.happened}")

@@ -48,7 +48,7 @@ class Home(NamedTuple):
     is_file: bool
     """Whether that is one file, as of a notebook, and not a folder."""
 
-    def there(self, location: str) -> bool:
+    def exists(self, location: str) -> bool:
         """InputError if something else is there."""
         from recollect.stores.paths import there
 
@@ -185,7 +185,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
                 yield memory.at(**chosen) if (chosen := self.address() | address) else memory
             return
         store, home = found or self.find()
-        starting = home is not None and not home.there(self.location)
+        starting = home is not None and not home.exists(self.location)
         if starting and not create:
             raise InputError(
                 "store", f"there is no memory at {self.location}; run `recollect init` to start one, or pass --store"

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from recollect.cli import output
-from recollect.cli.maintaining import print_done, seconds, told_to_stop
+from recollect.cli.maintaining import print_done, seconds, stop_on_signal
 from recollect.cli.output import STRONG
 from recollect.cli.target import Target
 from recollect.values.errors import RecollectError, StoreError
@@ -31,7 +31,7 @@ def look_after_all(target: Target, watch: bool, **wish: Any) -> None:
         if part in target.address():
             raise click.UsageError(f"--all-tenants is about all of them: leave out --{part}.")
     found = target.find()
-    with target.open(found, usual=()) as memory, told_to_stop() as stop:
+    with target.open(found, usual=()) as memory, stop_on_signal() as stop:
         while True:
             well = _round(target, found[0], memory, stop.is_set, wish)
             if not watch or stop.wait(seconds(memory)):

@@ -17,7 +17,7 @@ from recollect.values.errors import InputError, NotFoundError
 from recollect.values.record import render, utc_now
 
 if TYPE_CHECKING:
-    from recollect.facets.workflows import Step, Workflow
+    from recollect.facets.workflows import Workflow, WorkflowStep
     from recollect.memory import Memory
 
 _STYLES = {"running": CAREFUL, "finished": GOOD, "completed": GOOD, "failed": BAD}
@@ -255,14 +255,14 @@ def remove(target: Target, workflow: str, reason: str | None, yes: bool) -> None
         output.say((receipt.note, BAD))
 
 
-def _tell(target: Target, made: Workflow | Step, done: str) -> None:
+def _tell(target: Target, made: Workflow | WorkflowStep, done: str) -> None:
     if target.json:
         output.emit(made)
     else:
         output.say(f"{done} ", (text.short(made.id), ID), f" {text.one_line(made.name)}")
 
 
-def _status(one: Workflow | Step) -> tuple[str, str]:
+def _status(one: Workflow | WorkflowStep) -> tuple[str, str]:
     return one.status, _STYLES[one.status]
 
 

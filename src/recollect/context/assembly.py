@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from recollect.context.messages import SYSTEM, Message, Unit, result_of, tokens_of
+from recollect.context.messages import SYSTEM, Message, MessageGroup, result_of, tokens_of
 from recollect.context.request import Request
 from recollect.context.sections import Context, Item, LeftOut, Report, Section, Share
 from recollect.context.summaries import summary_of
@@ -42,16 +42,18 @@ class Assembly:
         if prompt and not any(map(_says_something, self._given)):
             self._given = []
         self._prompt = prompt if not self._given else ""
-        self._sizes = {id(one): tokens_of(one, request.count) for unit in self._units for one in unit.messages}
-        self._older: list[Unit] = []
+        self._sizes = {
+            id(message): tokens_of(message, request.count) for unit in self._units for message in unit.messages
+        }
+        self._older: list[MessageGroup] = []
         self._summary: Summary | None = None
 
     def _gather(self) -> None:
         """All that the system says into the first message."""
-        said = [one for unit in self._units if unit.role in SYSTEM for one in unit.messages]
+        system_messages = [message for unit in self._units if unit.role in SYSTEM for message in unit.messages]
         self._units = [unit for unit in self._units if unit.role not in SYSTEM]
-        if all_said := [*self._given, *said]:
-            contents = [one.get("content") or "" for one in all_said]
+        if all_said := [*self._given, *system_messages]:
+            contents = [message.get("content") or "" for message in all_said]
             self._given = [{**all_said[0], "content": _appended(contents[0], contents[1:])}]
 
     def context(self) -> Context:
@@ -73,7 +75,7 @@ class Assembly:
         """Of all that is sent, as it is sent."""
         messages, system = self._sent()
         count, sizes = self._request.count, self._sizes
-        total = sum(sizes[id(one)] if id(one) in sizes else tokens_of(one, count) for one in messages)
+        total = sum(sizes[id(message)] if id(message) in sizes else tokens_of(message, count) for message in messages)
         return total + (tokens_of({"role": "system", "content": system}, count) if system else 0)
 
     def _fit(self) -> None:
@@ -106,7 +108,7 @@ class Assembly:
         """What went at once, with the tokens of each and of what held it."""
         why, sizes = (
             f"beyond the budget of {self._request.budget:,} tokens",
-            [self._request.count(one.text) for one in gone],
+            [self._request.count(item.text) for item in gone],
         )
         sizes[-1] += removed - sum(sizes)
         return [LeftOut(section, why, size, item.id) for size, item in zip(sizes, gone, strict=True)]
@@ -148,7 +150,7 @@ class Assembly:
         text_room = room - self._request.count(_summary(len(self._older), "")) - _FRAME_TOKENS
         tokens, bare = min(self._longest_summary(), text_room), self._tokens()
         note = self._note()
-        for summary in (self._told(self._older, tokens) if tokens > 0 else None, note):
+        for summary in (self._summarize(self._older, tokens) if tokens > 0 else None, note):
             self._summary = summary
             if summary is not None and self._tokens() - bare <= room:
                 return
@@ -158,16 +160,16 @@ class Assembly:
     def _begins_with_an_answer(self) -> bool:
         return self._anthropic and bool(self._units) and not self._units[0].asks
 
-    def _asked_before(self, start: int) -> Unit | None:
-        """What the turns that stay begin with, where they would begin with an answer: what was asked."""
+    def _asked_before(self, start: int) -> MessageGroup | None:
+        """The question before `start`, if the turns that stay would begin with its answer."""
         if start == 0 or start >= len(self._units) or self._units[start].asks:
             return None
         return next((unit for unit in reversed(self._units[:start]) if unit.asks), None)
 
-    def _told(self, older: Sequence[Unit], tokens: int) -> Summary | None:
-        """What these turns said, unless that is nothing."""
-        said = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
-        made, model = summary_of(self._request, said, tokens), self._request.view.llm
+    def _summarize(self, older: Sequence[MessageGroup], tokens: int) -> Summary | None:
+        """A summary of these turns; None if they have no text."""
+        lines = [f"{unit.role}: {unit.text}" for unit in older if unit.text]
+        made, model = summary_of(self._request, lines, tokens), self._request.view.llm
         by = model.name if model is not None and made.by == "model" else made.by
         return Summary(_summary(len(older), made.text), by) if made.text else None
 
@@ -198,41 +200,41 @@ class Assembly:
     def _before(self) -> tuple[list[Message], Any]:
         """What comes before the conversation: messages for OpenAI's clients, `system` for Anthropic's."""
         joined, apart = self._texts(False, "prompt"), self._texts(False, "block", "each")
-        given = list(self._given)
+        messages = list(self._given)
         summary = [self._summary.text] if self._summary else []
         if self._anthropic:
-            system = _appended(given[0]["content"] if given else self._prompt, [*joined, *apart])
+            system = _appended(messages[0]["content"] if messages else self._prompt, [*joined, *apart])
             # Anthropic's conversations know no system messages.
             return [{"role": "user", "content": text} for text in summary], system
         if self._request.system_messages != "many":
             joined, apart, summary = [*joined, *apart, *summary], [], []
-        if not given and (self._prompt or joined):
-            given = [{"role": "system", "content": self._prompt}]
+        if not messages and (self._prompt or joined):
+            messages = [{"role": "system", "content": self._prompt}]
         if joined:
-            given[-1] = {**given[-1], "content": _appended(given[-1].get("content") or "", joined)}
-        return [*given, *({"role": "system", "content": text} for text in [*apart, *summary])], None
+            messages[-1] = {**messages[-1], "content": _appended(messages[-1].get("content") or "", joined)}
+        return [*messages, *({"role": "system", "content": text} for text in [*apart, *summary])], None
 
-    def _with(self, late: Sequence[str], unit: Unit) -> list[Message]:
+    def _with(self, late: Sequence[str], unit: MessageGroup) -> list[Message]:
         """What the user said, after what is remembered."""
         first, *rest = unit.messages
-        said = "\n\n".join(late)
+        memories = "\n\n".join(late)
         if self._request.place == "before_last":
-            return [{"role": "user", "content": said}, first, *rest]
-        return [{**first, "content": _joined(said, first.get("content") or "")}, *rest]
+            return [{"role": "user", "content": memories}, first, *rest]
+        return [{**first, "content": _joined(memories, first.get("content") or "")}, *rest]
 
     def _report(self) -> Report:
         count = self._request.count
-        given = [text for unit in self._units for one in unit.messages if (text := result_of(one))]
-        results = sum(map(count, given))
-        turns = sum(self._sizes[id(one)] for unit in self._units for one in unit.messages) - results
-        system = Unit(tuple(self._given)).tokens(count) + count(self._prompt)
+        tool_results = [text for unit in self._units for message in unit.messages if (text := result_of(message))]
+        results = sum(map(count, tool_results))
+        turns = sum(self._sizes[id(message)] for unit in self._units for message in unit.messages) - results
+        system = MessageGroup(tuple(self._given)).tokens(count) + count(self._prompt)
         summary = [Share("summary", count(self._summary.text), 1)] if self._summary else []
         shares = [
             Share("system", system, len(self._given) or int(bool(self._prompt))),
-            *(Share(one.name, one.tokens(count), len(one.items)) for one in self._sections),
+            *(Share(section.name, section.tokens(count), len(section.items)) for section in self._sections),
             *summary,
             Share("turns", turns, len(self._units)),
-            Share("tool results", results, len(given)),
+            Share("tool results", results, len(tool_results)),
         ]
         total = self._tokens()
         used = _whole([share for share in shares if share.items], total)
@@ -241,9 +243,9 @@ class Assembly:
 
     def _audit(self, report: Report) -> None:
         view = self._request.view
-        cut = [one for one in report.left_out if one.tokens]
+        cut = [left_out for left_out in report.left_out if left_out.tokens]
         if view.preset.context.audit and cut:
-            sources = list(dict.fromkeys(one.section for one in cut))
+            sources = list(dict.fromkeys(item.section for item in cut))
             message = f"context truncated: {report.removed:,} tokens removed from {', '.join(sources)}"
             view.log(view.place, "warn", message, tokens=report.removed, sources=sources, budget=report.budget)
 
@@ -277,14 +279,14 @@ def _appended(content: Any, further: Sequence[Any]) -> Any:
     return content
 
 
-def _joined(one: Any, other: Any) -> Any:
+def _joined(first: Any, second: Any) -> Any:
     """Text and text with an empty line between them; parts where either has parts."""
-    if isinstance(one, str) and isinstance(other, str):
-        return "\n\n".join(filter(None, (one, other)))
-    parts = [*(one if not isinstance(one, str) else ()), *(other if not isinstance(other, str) else ())]
+    if isinstance(first, str) and isinstance(second, str):
+        return "\n\n".join(filter(None, (first, second)))
+    parts = [*(first if not isinstance(first, str) else ()), *(second if not isinstance(second, str) else ())]
     # The Responses API has names of its own for parts.
     kind = "input_text" if any(str(part.get("type")).startswith("input_") for part in parts) else "text"
-    texts = [[{"type": kind, "text": side}] if isinstance(side, str) and side else side for side in (one, other)]
+    texts = [[{"type": kind, "text": side}] if isinstance(side, str) and side else side for side in (first, second)]
     return [part for side in texts for part in side]
 
 

@@ -71,17 +71,17 @@ def context(
     skilled = _skills(request)
     drafted = _STYLES[type(style)](request, style)
     late = request.place != "system" and any(unit.asks for unit in talk.units)
-    memories = [one.moved() if late and not one.stays else one for one in drafted.sections]
+    memories = [section.moved() if late and not section.stays else section for section in drafted.sections]
     # As they will stand: what is joined to the system prompt comes before everything else.
     sections = [*skilled, *memories, *_group(request.participants)]
-    sections.sort(key=lambda one: one.where != "prompt")
+    sections.sort(key=lambda section: section.where != "prompt")
     return Assembly(request, sections, list(drafted.left_out), drafted.prompt).context()
 
 
 def _skills(request: Request) -> list[Section]:
     """What the agent can do and how it shall behave, whole whatever the budget."""
-    found = request.view.skills.for_agent(request.view.address.agent, request.skills)
-    return [Section("skills", tuple(Item(skill.text) for skill in found), where="each", stays=True)] if found else []
+    skills = request.view.skills.for_agent(request.view.address.agent, request.skills)
+    return [Section("skills", tuple(Item(skill.text) for skill in skills), where="each", stays=True)] if skills else []
 
 
 def _group(participants: Sequence[str]) -> list[Section]:

@@ -29,7 +29,7 @@ _PICTURE_TOKENS = 1600
 """What the largest picture counts at most."""
 
 
-class Unit(NamedTuple):
+class MessageGroup(NamedTuple):
     """Messages that stay together: one alone, or a call of tools with its results."""
 
     messages: tuple[Message, ...]
@@ -55,7 +55,7 @@ class Transcript(NamedTuple):
     style: Style
     system: tuple[Message, ...]
     """OpenAI's messages before the conversation begins; Anthropic's `system` as one message, if there is one."""
-    units: tuple[Unit, ...]
+    units: tuple[MessageGroup, ...]
 
     @property
     def asked(self) -> str:
@@ -67,7 +67,7 @@ class Transcript(NamedTuple):
         return ""
 
     @property
-    def said(self) -> list[str]:
+    def texts(self) -> list[str]:
         """Every message in words."""
         return [text for unit in self.units for message in unit.messages if (text := text_of(message))]
 
@@ -130,7 +130,7 @@ def _plain(message: Message) -> bool:
     return len(message) == 2 and isinstance(message.get("content"), str) and message.get("role") in _SPEAKERS
 
 
-def _units(messages: Sequence[Message]) -> Iterator[Unit]:
+def _units(messages: Sequence[Message]) -> Iterator[MessageGroup]:
     starts: list[int] = []
     called: dict[str, int] = {}
     before = True
@@ -146,7 +146,7 @@ def _units(messages: Sequence[Message]) -> Iterator[Unit]:
                 starts.pop()
         called |= dict.fromkeys(_calls(message), number)
     for start, end in pairwise([*starts, len(messages)]):
-        yield Unit(tuple(messages[start:end]))
+        yield MessageGroup(tuple(messages[start:end]))
 
 
 def _belongs(message: Message, last: Message) -> bool:
@@ -176,18 +176,18 @@ def _gives(message: Message) -> bool:
 
 def _calls(message: Message) -> list[str]:
     """The ids of the tool calls in it."""
-    found = [message.get("call_id")] if _asks(message) else []
-    found += [part.get("id") for part in _parts(message) if part.get("type") == "tool_use"]
-    found += [call.get("id") for call in _mappings(message.get("tool_calls"))]
-    return [key for key in found if isinstance(key, str)]
+    call_ids = [message.get("call_id")] if _asks(message) else []
+    call_ids += [part.get("id") for part in _parts(message) if part.get("type") == "tool_use"]
+    call_ids += [call.get("id") for call in _mappings(message.get("tool_calls"))]
+    return [key for key in call_ids if isinstance(key, str)]
 
 
 def _answered(message: Message) -> list[str]:
     """The ids of the calls that it has the results of."""
-    found = [message.get("tool_call_id")] if message.get("role") in _RESULTS else []
-    found += [message.get("call_id")] if _kind(message).endswith("_output") else []
-    found += [part.get("tool_use_id") for part in _parts(message) if part.get("type") == "tool_result"]
-    return [key for key in found if isinstance(key, str)]
+    call_ids = [message.get("tool_call_id")] if message.get("role") in _RESULTS else []
+    call_ids += [message.get("call_id")] if _kind(message).endswith("_output") else []
+    call_ids += [part.get("tool_use_id") for part in _parts(message) if part.get("type") == "tool_result"]
+    return [key for key in call_ids if isinstance(key, str)]
 
 
 def _parts(message: Message) -> list[Message]:
@@ -196,7 +196,7 @@ def _parts(message: Message) -> list[Message]:
 
 def _mappings(value: Any) -> list[Message]:
     if isinstance(value, list | tuple):
-        return [one for one in cast("list[Any]", value) if isinstance(one, Mapping)]
+        return [item for item in cast("list[Any]", value) if isinstance(item, Mapping)]
     return []
 
 
@@ -219,8 +219,8 @@ def result_of(message: Message) -> str:
         return _words(message.get("content"))
     if _kind(message).endswith("_output"):
         return _words(message.get("output"))
-    found = [part.get("content") for part in _parts(message) if part.get("type") == "tool_result"]
-    return "\n".join(filter(None, map(_words, found)))
+    contents = [part.get("content") for part in _parts(message) if part.get("type") == "tool_result"]
+    return "\n".join(filter(None, map(_words, contents)))
 
 
 def _words(value: Any) -> str:
@@ -249,7 +249,7 @@ def _value_tokens(value: Any, count: Count) -> int:
     if isinstance(value, str):
         return count(value)
     if isinstance(value, list | tuple):
-        return sum(_value_tokens(one, count) for one in cast("list[Any]", value))
+        return sum(_value_tokens(item, count) for item in cast("list[Any]", value))
     return _part_tokens(cast("Message", value), count) if isinstance(value, Mapping) else count(_json(value))
 
 

@@ -60,8 +60,8 @@ class Section(msgspec.Struct, frozen=True):
         """With so many items, and those that had to go."""
         split = len(self.items) - number if self.oldest_first else number
         parts = self.items[:split], self.items[split:]
-        gone, kept = parts if self.oldest_first else parts[::-1]
-        return msgspec.structs.replace(self, items=kept), gone
+        gone, staying = parts if self.oldest_first else parts[::-1]
+        return msgspec.structs.replace(self, items=staying), gone
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -108,18 +108,18 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def removed(self) -> int:
         """Tokens that were left out to fit."""
-        return sum(one.tokens for one in self.left_out)
+        return sum(item.tokens for item in self.left_out)
 
     def __str__(self) -> str:
         of = f" of {self.budget:,}" if self.budget is not None else ""
         lines = [f"{self.tokens:,}{of} tokens"]
-        lines += [f"  {one.name}: {one.tokens:,} tokens, {one.items} items" for one in self.sections]
-        lines += [f"  left out of {one.section}: {one.why}{_size(one)}" for one in self.left_out]
+        lines += [f"  {share.name}: {share.tokens:,} tokens, {share.items} items" for share in self.sections]
+        lines += [f"  left out of {item.section}: {item.why}{_size(item)}" for item in self.left_out]
         return "\n".join(lines)
 
 
-def _size(one: LeftOut) -> str:
-    return f" ({one.tokens:,} tokens)" if one.tokens else ""
+def _size(item: LeftOut) -> str:
+    return f" ({item.tokens:,} tokens)" if item.tokens else ""
 
 
 class Context(msgspec.Struct, frozen=True):

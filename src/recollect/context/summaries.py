@@ -17,17 +17,17 @@ _ENOUGH = 8
 """So many new turns are worth asking a model again; fewer are shortened by rules and put behind what it wrote."""
 
 
-def summary_of(request: Request, said: Sequence[str], tokens: int) -> Condensed:
+def summary_of(request: Request, turns: Sequence[str], tokens: int) -> Condensed:
     """In so many tokens. The same turns are summarised once, and turns that go on from them work in what is new."""
     from recollect.models.llm import Condensed, condense
 
-    view, count, known = request.view, request.count, request.view.memo("summaries")
-    keys = [(digest, view.llm.name if view.llm else "", count) for digest in _digests(said)]
-    begun, made = next(((at, known[key]) for at, key in _latest(keys) if key in known), (0, None))
+    view, count, cache = request.view, request.count, request.view.cache("summaries")
+    keys = [(digest, view.llm.name if view.llm else "", count) for digest in _digests(turns)]
+    begun, made = next(((at, cache[key]) for at, key in _latest(keys) if key in cache), (0, None))
     if made is None:
-        made = condense(view.llm, said, tokens, count=count)
-    elif begun < len(said) or count(made.text) > tokens:
-        lines, new = made.text.splitlines(), said[begun:]
+        made = condense(view.llm, turns, tokens, count=count)
+    elif begun < len(turns) or count(made.text) > tokens:
+        lines, new = made.text.splitlines(), turns[begun:]
         by_model = view.llm is not None and made.by == "model"
         if by_model and len(new) < _ENOUGH:
             room = tokens - count(made.text) - 1
@@ -36,19 +36,19 @@ def summary_of(request: Request, said: Sequence[str], tokens: int) -> Condensed:
                 return Condensed(f"{made.text}\n{more}".strip(), "model")
         made = condense(view.llm if new else None, [*lines, *new], tokens, count=count)
     if not made.problem and made.text:
-        while len(known) >= _KNOWN:
-            known.pop(next(iter(known)), None)
-        known[keys[-1]] = made
+        while len(cache) >= _KNOWN:
+            cache.pop(next(iter(cache)), None)
+        cache[keys[-1]] = made
     return made
 
 
-def _digests(said: Sequence[str]) -> list[bytes]:
+def _digests(turns: Sequence[str]) -> list[bytes]:
     """Of the first turn, the first two, and so on."""
-    running, found = sha256(), list[bytes]()
-    for turn in said:
+    running, digests = sha256(), list[bytes]()
+    for turn in turns:
         running.update(sha256(turn.encode("utf-8", "surrogatepass")).digest())
-        found.append(running.copy().digest())
-    return found
+        digests.append(running.copy().digest())
+    return digests
 
 
 def _latest(keys: Sequence[object]) -> list[tuple[int, object]]:

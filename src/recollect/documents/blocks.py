@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 Kind = Literal["heading", "text", "list", "code", "table"]
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     kind: Kind
     text: str
     at: str = ""
@@ -21,17 +21,17 @@ class Read(NamedTuple):
 
     title: str
     """As the document itself says; empty where it says none."""
-    blocks: list[Block]
+    blocks: list[TextBlock]
 
 
 def plain(text: str) -> Read:
     """Paragraphs, which blank lines part."""
-    blocks: list[Block] = []
+    blocks: list[TextBlock] = []
     lines: list[str] = []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.strip():
             lines.append(line.rstrip())
         elif lines:
-            blocks.append(Block("text", "\n".join(lines), f"line {number - len(lines)}"))
+            blocks.append(TextBlock("text", "\n".join(lines), f"line {number - len(lines)}"))
             lines = []
     return Read("", blocks)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from recollect.documents.blocks import Block
+from recollect.documents.blocks import TextBlock
 from recollect.text.tokens import estimate
 from recollect.values.errors import InputError
 
@@ -36,7 +36,7 @@ class Chunk(NamedTuple):
         return "\n\n".join(filter(None, (TRAIL.join(self.trail), self.body)))
 
 
-def cut(title: str, blocks: Sequence[Block]) -> list[Chunk]:
+def cut(title: str, blocks: Sequence[TextBlock]) -> list[Chunk]:
     """InputError where there is nothing, or too much."""
     chunks: list[Chunk] = []
     for chunk in _sections(title, blocks):
@@ -48,10 +48,10 @@ def cut(title: str, blocks: Sequence[Block]) -> list[Chunk]:
     return chunks
 
 
-def _sections(title: str, blocks: Sequence[Block]) -> Iterator[Chunk]:
+def _sections(title: str, blocks: Sequence[TextBlock]) -> Iterator[Chunk]:
     heads: list[tuple[int, str]] = []
-    gathered: list[Block] = []
-    opened: Block | None = None
+    gathered: list[TextBlock] = []
+    opened: TextBlock | None = None
     for block in [*blocks, None]:
         if block is not None and block.kind != "heading":
             gathered.append(block)
@@ -72,7 +72,7 @@ def _trail(title: str, heads: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     return tuple(names if names[:1] == [title] else [title, *names])
 
 
-def _passages(trail: tuple[str, ...], blocks: Sequence[Block]) -> Iterator[Chunk]:
+def _passages(trail: tuple[str, ...], blocks: Sequence[TextBlock]) -> Iterator[Chunk]:
     """As many blocks together as fit."""
     texts: list[str] = []
     size, at = 0, ""
@@ -89,13 +89,13 @@ def _passages(trail: tuple[str, ...], blocks: Sequence[Block]) -> Iterator[Chunk
         yield Chunk(trail, "\n\n".join(texts), at)
 
 
-def _parted(block: Block) -> list[str]:
+def _parted(block: TextBlock) -> list[str]:
     if block.kind in ("code", "table"):
         return [block.text] if estimate(block.text) <= WHOLE else _by_lines(block)
     return [block.text] if estimate(block.text) <= SIZE else _split(block.text, _CUTS)
 
 
-def _by_lines(block: Block) -> list[str]:
+def _by_lines(block: TextBlock) -> list[str]:
     """Each piece is code or a table again: with its fences, or the head of the table."""
     lines = block.text.split("\n")
     if block.kind == "table":
@@ -128,7 +128,7 @@ def _split(text: str, cuts: Sequence[re.Pattern[str]]) -> list[str]:
         return [text]
     if not cuts:
         return _by_words(text)
-    marks = [0, *(found.end() for found in cuts[0].finditer(text)), len(text)]
+    marks = [0, *(match.end() for match in cuts[0].finditer(text)), len(text)]
     pieces: list[str] = []
     size = SIZE
     for begin, end in pairwise(marks):

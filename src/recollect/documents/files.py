@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from recollect.documents import html, markdown
-from recollect.documents.blocks import Block, Read, plain
+from recollect.documents.blocks import Read, TextBlock, plain
 from recollect.values.errors import InputError
 
 Format = Literal["md", "txt", "html", "pdf", "docx"]
@@ -96,7 +96,7 @@ def inside(folder: Path) -> Iterator[Path]:
 
 
 def _text(raw: Raw) -> str:
-    encoding = next((known for bom, known in _BOMS.items() if raw.data.startswith(bom)), "utf-8")
+    encoding = next((name for bom, name in _BOMS.items() if raw.data.startswith(bom)), "utf-8")
     try:
         text = raw.data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -131,7 +131,7 @@ def _docx(raw: Raw) -> Read:
         from docx.table import Table
     except ImportError:
         raise _lacking(raw, "python-docx") from None
-    blocks: list[Block] = []
+    blocks: list[TextBlock] = []
     document = Document(BytesIO(raw.data))
     styles: dict[str | None, str] = {}  # looking one up takes longer than reading its paragraph
     for number, part in enumerate(document.iter_inner_content(), 1):
@@ -140,7 +140,7 @@ def _docx(raw: Raw) -> Read:
             rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in part.rows]
             lines = [f"| {' | '.join(row)} |" for row in rows]
             lines.insert(1, f"|{'---|' * len(rows[0])}" if rows else "")
-            blocks.append(Block("table", "\n".join(lines), at))
+            blocks.append(TextBlock("table", "\n".join(lines), at))
         elif text := part.text.strip():
             key = part._p.style  # pyright: ignore[reportPrivateUsage]
             if key not in styles:
@@ -150,15 +150,15 @@ def _docx(raw: Raw) -> Read:
     return Read(document.core_properties.title.strip() or next(heads, ""), blocks)
 
 
-def _paragraph(text: str, style: str, at: str) -> Block:
+def _paragraph(text: str, style: str, at: str) -> TextBlock:
     if style == "Title":
-        return Block("heading", text, at, 1)
+        return TextBlock("heading", text, at, 1)
     name, _, level = style.rpartition(" ")
     if name == "Heading" and level.isdigit():
-        return Block("heading", text, at, int(level))
+        return TextBlock("heading", text, at, int(level))
     if style.startswith("List"):
-        return Block("list", f"- {text}", at)
-    return Block("text", text, at)
+        return TextBlock("list", f"- {text}", at)
+    return TextBlock("text", text, at)
 
 
 def _lacking(raw: Raw, package: str) -> InputError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from html.parser import HTMLParser
 
-from recollect.documents.blocks import Block, Kind, Read
+from recollect.documents.blocks import Kind, Read, TextBlock
 from recollect.documents.html_tags import bare_tags
 
 _UNSEEN = frozenset("script style template noscript svg nav iframe object select".split())
@@ -29,7 +29,7 @@ def read(text: str) -> Read:
 class _Parser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
         self.title: list[str] = []
         self._words: list[str] = []
         self._line = 1
@@ -104,7 +104,7 @@ class _Parser(HTMLParser):
             if kind == "text" and text.startswith("- "):
                 kind = "list"
             shown = f"```\n{text}\n```" if kind == "code" else " ".join(text.split()) if kind == "heading" else text
-            self.blocks.append(Block(kind, shown, f"line {self._line}", self._level))
+            self.blocks.append(TextBlock(kind, shown, f"line {self._line}", self._level))
         self._words, self._level, self._code, self._listing = [], 0, False, False
 
     def _begin_item(self) -> None:
@@ -139,7 +139,7 @@ class _Parser(HTMLParser):
         if rows:
             lines = [f"| {' | '.join(row)} |" for row in rows]
             lines.insert(1, f"|{'---|' * len(rows[0])}")
-            self.blocks.append(Block("table", "\n".join(lines), f"line {self._line}"))
+            self.blocks.append(TextBlock("table", "\n".join(lines), f"line {self._line}"))
 
 
 def _trimmed(text: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from recollect.documents.blocks import Block, Kind, Read
+from recollect.documents.blocks import Kind, Read, TextBlock
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
@@ -36,8 +36,8 @@ def _front_matter(lines: list[str]) -> tuple[str, int]:
     end = next((at for at, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), None)
     if end is None:
         return "", 0
-    found = next(filter(None, map(_FRONT.fullmatch, lines[1:end])), None)
-    return _unquoted(found[1].rstrip(" \t")) if found else "", end + 1
+    match = next(filter(None, map(_FRONT.fullmatch, lines[1:end])), None)
+    return _unquoted(match[1].rstrip(" \t")) if match else "", end + 1
 
 
 def _unquoted(value: str) -> str:
@@ -60,7 +60,7 @@ class _Reader:
     def __init__(self, lines: list[str], at: int) -> None:
         self._lines, self._at = lines, at
         self._gathered: list[str] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
 
     def run(self) -> None:
         while self._at < len(self._lines):
@@ -74,7 +74,7 @@ class _Reader:
         self._paragraph()
 
     def _add(self, kind: Kind, text: str, line: int, level: int = 0) -> None:
-        self.blocks.append(Block(kind, text, f"line {line + 1}", level))
+        self.blocks.append(TextBlock(kind, text, f"line {line + 1}", level))
 
     def _paragraph(self) -> None:
         if self._gathered:
@@ -98,16 +98,16 @@ class _Reader:
         return True
 
     def _heading(self, line: str) -> bool:
-        if found := _ATX.fullmatch(line):
+        if match := _ATX.fullmatch(line):
             self._paragraph()
-            if text := heading_text(_without_closing_marks(found[2] or "")):
-                self._add("heading", text, self._at, len(found[1]))
+            if text := heading_text(_without_closing_marks(match[2] or "")):
+                self._add("heading", text, self._at, len(match[1]))
             self._at += 1
             return True
-        if self._gathered and (found := _UNDERLINE.fullmatch(line)) and not _ITEM.match(self._gathered[0]):
+        if self._gathered and (match := _UNDERLINE.fullmatch(line)) and not _ITEM.match(self._gathered[0]):
             text, begin = heading_text(" ".join(self._gathered)), self._at - len(self._gathered)
             self._gathered = []
-            self._add("heading", text, begin, 1 if found[1][0] == "=" else 2)
+            self._add("heading", text, begin, 1 if match[1][0] == "=" else 2)
             self._at += 1
             return True
         return False

@@ -46,8 +46,8 @@ class Skills(msgspec.Struct, frozen=True):
         for skill in self.all:
             if skill.name == name:
                 return skill
-        known = ", ".join(skill.name for skill in self.all) or "none"
-        raise NotFoundError(f"there is no skill {validation.label(name, 'skills')}; known: {known}")
+        names = ", ".join(skill.name for skill in self.all) or "none"
+        raise NotFoundError(f"there is no skill {validation.label(name, 'skills')}; known: {names}")
 
     def for_agent(self, agent: str | None, named: Iterable[str] = ()) -> list[Skill]:
         """Those for all, then those named, or if none is named, the one that is called like the agent."""
@@ -56,15 +56,15 @@ class Skills(msgspec.Struct, frozen=True):
         return list({skill.name: skill for skill in [*shared, *own]}.values())
 
 
-def load(folders: Folders | None) -> Skills:
+def load_skills(folders: Folders | None) -> Skills:
     """Every SKILL.md below the folders, read now."""
     if folders is None:
         return Skills()
-    given = [folders] if isinstance(folders, str | os.PathLike) else validation.sequence(folders, "skills")
-    roots = [_root(folder) for folder in given]
-    found = {os.path.realpath(path): path for root in roots for path in _files(root)}  # one may lie below another
+    listed = [folders] if isinstance(folders, str | os.PathLike) else validation.sequence(folders, "skills")
+    roots = [_root(folder) for folder in listed]
+    files = {os.path.realpath(path): path for root in roots for path in _files(root)}  # one may lie below another
     skills: dict[str, Skill] = {}
-    for path in found.values():
+    for path in files.values():
         skill = _read(path, os.path.dirname(path) in roots)
         if skill.name in skills:
             raise InputError("skills", f"{path} and {skills[skill.name].path} have the same name, {skill.name}")
@@ -87,12 +87,12 @@ def _files(root: str) -> list[str]:
     def unreadable(error: OSError) -> None:
         raise InputError("skills", f"{error.filename} cannot be read: {error.strerror}")
 
-    found: list[str] = []
+    paths: list[str] = []
     for folder, below, names in os.walk(root, onerror=unreadable):
         below.sort()
         if FILE in names:
-            found.append(os.path.join(folder, FILE))
-    return found
+            paths.append(os.path.join(folder, FILE))
+    return paths
 
 
 def _read(path: str, for_all: bool) -> Skill:
@@ -136,17 +136,17 @@ def _parted(text: str) -> tuple[dict[str, str], str]:
 
 def _keys(lines: Iterable[str]) -> dict[str, str]:
     """`key: value`, quoted or not; indented lines below a key belong to it. Anything else is nobody's concern here."""
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     last = ""
     for line in lines:
         if line[:1].isspace() and last:
-            found[last] = f"{found[last]} {line.strip()}".strip()
+            keys[last] = f"{keys[last]} {line.strip()}".strip()
             continue
         key, colon, value = line.partition(":")
         last = key.strip() if colon and not line.startswith("#") else ""
         if last:
-            found[last] = "" if value.strip() in _FOLDED else _unquoted(value.strip())
-    return found
+            keys[last] = "" if value.strip() in _FOLDED else _unquoted(value.strip())
+    return keys
 
 
 def _unquoted(value: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from recollect.evaluation.datasets import Corpus, Dataset, Question
+from recollect.evaluation.datasets import Corpus, Dataset, DatasetQuestion
 from recollect.evaluation.measures import recall_at
 from recollect.memory import Memory
 from recollect.policies.importance import small_talk
@@ -51,7 +51,10 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 def abstaining(
-    dataset: Dataset, view: Callable[[Corpus], Memory], at: Callable[[Question], None], told: Callable[[int], None]
+    dataset: Dataset,
+    view: Callable[[Corpus], Memory],
+    at: Callable[[DatasetQuestion], None],
+    tell: Callable[[int], None],
 ) -> Abstained:
     """Each question once, whatever its relevance; the curve is told from that."""
     asked: list[_Asked] = []
@@ -60,25 +63,28 @@ def abstaining(
         for kind, question in _questions(dataset, number):
             at(question)
             hits = memory.recall(question.text, limit=_DEPTH, touch=False, min_relevance=0.0)
-            known = [1.0 if hit.relevance is None else hit.relevance for hit in hits]
-            best = 0.0 if small_talk(question.text) else max(known, default=0.0)
+            relevances = [1.0 if hit.relevance is None else hit.relevance for hit in hits]
+            best = 0.0 if small_talk(question.text) else max(relevances, default=0.0)
             turns = [str(hit.memory.metadata["turn"]) for hit in hits]
             asked.append(_Asked(kind, best, recall_at(_DEPTH, turns, question.turns) if question.turns else 0.0))
-            told(len(asked))
-    kinds = {kind: [one for one in asked if one.kind == kind] for kind in dict.fromkeys(one.kind for one in asked)}
+            tell(len(asked))
+    kinds = {
+        kind: [answer for answer in asked if answer.kind == kind]
+        for kind in dict.fromkeys(answer.kind for answer in asked)
+    }
     return Abstained({kind: len(those) for kind, those in kinds.items()}, tuple(_point(kinds, at) for at in LEVELS))
 
 
-def _point(kinds: dict[str, list[_Asked]], least: float) -> Point:
-    def empty(one: _Asked) -> bool:
-        return one.best < least or not one.best
+def _point(kinds: dict[str, list[_Asked]], threshold: float) -> Point:
+    def empty(question: _Asked) -> bool:
+        return question.best < threshold or not question.best
 
     answered = kinds["answered"]
-    kept = sum(one.found for one in answered if not empty(one)) / len(answered)
-    return Point(least, {kind: sum(map(empty, those)) / len(those) for kind, those in kinds.items()}, kept)
+    recall = sum(answer.found for answer in answered if not empty(answer)) / len(answered)
+    return Point(threshold, {kind: sum(map(empty, those)) / len(those) for kind, those in kinds.items()}, recall)
 
 
-def _questions(dataset: Dataset, number: int) -> Iterator[tuple[str, Question]]:
+def _questions(dataset: Dataset, number: int) -> Iterator[tuple[str, DatasetQuestion]]:
     corpus = dataset.corpora[number]
     yield from (("answered", question) for question in corpus.questions)
     yield from (("unanswered", question) for question in corpus.unanswered)
@@ -88,4 +94,4 @@ def _questions(dataset: Dataset, number: int) -> Iterator[tuple[str, Question]]:
         yield from (("about others", question) for question in others.questions[::step][:_OTHERS])
     last = max(turn.at for turn in corpus.turns)
     for kind, texts in (("greeting", GREETINGS), ("nonsense", NONSENSE)):
-        yield from ((kind, Question(text, kind, last, frozenset())) for text in texts)
+        yield from ((kind, DatasetQuestion(text, kind, last, frozenset())) for text in texts)

@@ -29,7 +29,7 @@ def load(path: str) -> list[Case]:
     """JSONL, a case a line, or one JSON list. InputError names the line that is none."""
     data = Path(path).read_bytes()
     if data.lstrip().startswith(b"["):
-        return [_decoded(msgspec.json.encode(one), at) for at, one in enumerate(_list(data), 1)]
+        return [_decoded(msgspec.json.encode(case), at) for at, case in enumerate(_list(data), 1)]
     cases = [_decoded(line, at) for at, line in enumerate(data.splitlines(), 1) if line.strip()]
     if not cases:
         raise InputError("file", f"{path} has no cases")
@@ -57,27 +57,27 @@ def dump(cases: Iterable[Case]) -> bytes:
 
 def run(memory: Memory, cases: Sequence[Case]) -> list[Outcome]:
     """Ask each of them. Nothing counts as retrieved."""
-    return [_asked(memory, case) for case in cases]
+    return [_ask_case(memory, case) for case in cases]
 
 
-def _asked(memory: Memory, case: Case) -> Outcome:
+def _ask_case(memory: Memory, case: Case) -> Outcome:
     hits = memory.recall(case.question, limit=case.limit, touch=False)
     places = {hit.memory.id: at for at, hit in enumerate(hits, 1)}
-    found: dict[str, int] = {}
+    ranks: dict[str, int] = {}
     missing: dict[str, str] = {}
     for ident in case.ids:
         current = places.get(ident) or places.get(memory.diagnose(ident).current or "")
         if current:
-            found[ident] = current
+            ranks[ident] = current
         else:
             absence = memory.recall(case.question, limit=case.limit, touch=False, why_not=ident).absence
             missing[ident] = absence.reason if absence else "it was not recalled"
     for text in case.texts:
         if at := _with(hits, text):
-            found[text] = at
+            ranks[text] = at
         else:
             missing[text] = "none that was recalled has this text"
-    return Outcome(case.question, not missing, found, missing, len(hits))
+    return Outcome(case.question, not missing, ranks, missing, len(hits))
 
 
 def _with(hits: Sequence[Hit], text: str) -> int | None:

@@ -37,7 +37,7 @@ class DatasetError(InputError):
         super().__init__("file", problem)
 
 
-class Turn(msgspec.Struct, frozen=True):
+class DatasetTurn(msgspec.Struct, frozen=True):
     """What one speaker said at a time: one memory."""
 
     id: str
@@ -47,7 +47,7 @@ class Turn(msgspec.Struct, frozen=True):
     role: Role | None = None
 
 
-class Question(msgspec.Struct, frozen=True):
+class DatasetQuestion(msgspec.Struct, frozen=True):
     text: str
     category: str
     asked_at: datetime
@@ -61,9 +61,9 @@ class Corpus(msgspec.Struct, frozen=True):
     """Turns that are stored together, and the questions that are asked of them."""
 
     name: str
-    turns: tuple[Turn, ...]
-    questions: tuple[Question, ...]
-    unanswered: tuple[Question, ...] = ()
+    turns: tuple[DatasetTurn, ...]
+    questions: tuple[DatasetQuestion, ...]
+    unanswered: tuple[DatasetQuestion, ...] = ()
     """Questions that nothing in the turns answers, where abstaining is right."""
 
 
@@ -97,10 +97,10 @@ def load(name: Name, path: str | os.PathLike[str]) -> Dataset:
     data = Path(path).read_bytes()
     if not data.strip():
         raise DatasetError(f"{os.fspath(path)} is empty")
-    found = _LOADERS[name](data)
-    if not found.questions:
+    dataset = _LOADERS[name](data)
+    if not dataset.questions:
         raise DatasetError(f"{os.fspath(path)} has no question with evidence, so there is nothing to measure")
-    return found
+    return dataset
 
 
 # LoCoMo
@@ -133,53 +133,55 @@ def locomo(data: bytes) -> Dataset:
         turns = [*_locomo_turns(sample)]
         if not turns:
             raise DatasetError(f"conversation {number} has no turns: there is no session_1, session_2, …")
-        known, last = {turn.id for turn in turns}, max(turn.at for turn in turns)
+        turn_ids, last = {turn.id for turn in turns}, max(turn.at for turn in turns)
         questions = [
-            Question(asked.question, _LOCOMO_CATEGORIES[asked.category], last, evidence)
+            DatasetQuestion(asked.question, _LOCOMO_CATEGORIES[asked.category], last, evidence)
             for asked in sample.qa
-            if asked.category in _LOCOMO_CATEGORIES and (evidence := _locomo_evidence(asked) & known)
+            if asked.category in _LOCOMO_CATEGORIES and (evidence := _locomo_evidence(asked) & turn_ids)
         ]
         name = sample.sample_id or f"conversation-{number}"
         if any(name == corpus.name for corpus in corpora):
             raise DatasetError(f"there are two conversations with the sample_id {name}")
         trick = tuple(
-            Question(one.question, "adversarial", last, frozenset()) for one in sample.qa if one.category == 5
+            DatasetQuestion(entry.question, "adversarial", last, frozenset())
+            for entry in sample.qa
+            if entry.category == 5
         )
         corpora.append(Corpus(name, tuple(turns), tuple(questions), trick))
     left_out = sum(len(sample.qa) for sample in samples) - sum(len(corpus.questions) for corpus in corpora)
     return Dataset("locomo", "LoCoMo", tuple(corpora), left_out)
 
 
-def _locomo_turns(sample: _LocomoSample) -> Iterator[Turn]:
-    for session, said in sample.conversation.items():
-        if not _SESSION.fullmatch(session) or isinstance(said, str):
+def _locomo_turns(sample: _LocomoSample) -> Iterator[DatasetTurn]:
+    for session, spoken in sample.conversation.items():
+        if not _SESSION.fullmatch(session) or isinstance(spoken, str):
             continue
         date = sample.conversation.get(f"{session}_date_time")
         if not isinstance(date, str):
             raise DatasetError(f"{session} has no {session}_date_time")
         at = _locomo_time(date)
-        for turn in said:
+        for turn in spoken:
             caption = f" [image: {turn.blip_caption}]" if turn.blip_caption else ""
-            yield Turn(_tidy(turn.dia_id), session, f"{turn.speaker}: {turn.text}{caption}", at)
+            yield DatasetTurn(_tidy(turn.dia_id), session, f"{turn.speaker}: {turn.text}{caption}", at)
 
 
 def _locomo_evidence(asked: _LocomoQuestion) -> frozenset[str]:
-    return frozenset(_tidy(found[0]) for named in asked.evidence for found in _EVIDENCE.finditer(named))
+    return frozenset(_tidy(match[0]) for named in asked.evidence for match in _EVIDENCE.finditer(named))
 
 
 def _tidy(turn: str) -> str:
-    found = _EVIDENCE.fullmatch(turn)
-    return f"D{int(found[1])}:{int(found[2])}" if found else turn
+    match = _EVIDENCE.fullmatch(turn)
+    return f"D{int(match[1])}:{int(match[2])}" if match else turn
 
 
 def _locomo_time(text: str) -> datetime:
     """`1:56 pm on 8 May, 2023`. Not by strptime, which reads months in the language of the machine."""
-    found = _LOCOMO_TIME.fullmatch(text.strip())
-    month = found and found[5].lower()
-    if not found or month not in _MONTHS:
+    match = _LOCOMO_TIME.fullmatch(text.strip())
+    month = match and match[5].lower()
+    if not match or month not in _MONTHS:
         raise DatasetError(f"{text[:40]!r} is not a time such as '1:56 pm on 8 May, 2023'")
-    hour = int(found[1]) % 12 + 12 * (found[3].lower() == "pm")
-    return _time(text, int(found[6]), _MONTHS.index(month) + 1, int(found[4]), hour, int(found[2]))
+    hour = int(match[1]) % 12 + 12 * (match[3].lower() == "pm")
+    return _time(text, int(match[6]), _MONTHS.index(month) + 1, int(match[4]), hour, int(match[2]))
 
 
 # LongMemEval
@@ -206,12 +208,12 @@ class _Pool:
     """The sessions of all questions, each once. Questions share sessions; the first date that one has counts."""
 
     def __init__(self) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[DatasetTurn] = []
         self._known: dict[str, list[tuple[str, str]]] = {}
 
-    def add(self, session: str, date: str, said: Sequence[_Said]) -> str:
+    def add(self, session: str, date: str, turns: Sequence[_Said]) -> str:
         """Returns the name of the session here, which is another if one with that name holds other words."""
-        words = [(turn.role, turn.content) for turn in said]
+        words = [(turn.role, turn.content) for turn in turns]
         name, number = session, 1
         while self._known.setdefault(name, words) is not words:
             if self._known[name] == words:
@@ -219,7 +221,9 @@ class _Pool:
             number += 1
             name = f"{session}-{number}"
         at = _longmemeval_time(date)
-        self.turns += [Turn(f"{name}:{place}", name, turn.content, at, turn.role) for place, turn in enumerate(said, 1)]
+        self.turns += [
+            DatasetTurn(f"{name}:{place}", name, turn.content, at, turn.role) for place, turn in enumerate(turns, 1)
+        ]
         return name
 
 
@@ -227,42 +231,42 @@ def longmemeval(data: bytes) -> Dataset:
     """A list of questions, each with its `haystack_sessions`, whose turns may have `has_answer`."""
     asked = _decoded(data, list[_LongMemEvalQuestion], "LongMemEval")
     pool = _Pool()
-    found = [_longmemeval_question(each, pool) for each in asked]
-    questions = tuple(question for question in found if question is not None)
+    loaded = [_longmemeval_question(each, pool) for each in asked]
+    questions = tuple(question for question in loaded if question is not None)
     abstained = tuple(
-        Question(one.question, "abstention", _longmemeval_time(one.question_date), frozenset())
-        for one in asked
-        if one.question_id.endswith("_abs")
+        DatasetQuestion(entry.question, "abstention", _longmemeval_time(entry.question_date), frozenset())
+        for entry in asked
+        if entry.question_id.endswith("_abs")
     )
     corpora = (Corpus("longmemeval", tuple(pool.turns), questions, abstained),) if asked else ()
     return Dataset("longmemeval", "LongMemEval", corpora, len(asked) - len(questions))
 
 
-def _longmemeval_question(asked: _LongMemEvalQuestion, pool: _Pool) -> Question | None:
+def _longmemeval_question(asked: _LongMemEvalQuestion, pool: _Pool) -> DatasetQuestion | None:
     """None where abstaining is the answer. The sessions are in the pool all the same."""
     lengths = {len(asked.haystack_dates), len(asked.haystack_session_ids), len(asked.haystack_sessions)}
     if len(lengths) > 1:
         raise DatasetError(f"question {asked.question_id}: its sessions, their ids and their dates differ in number")
     turns, sessions = set[str](), set[str]()
-    for session, date, said in zip(
+    for session, date, spoken in zip(
         asked.haystack_session_ids, asked.haystack_dates, asked.haystack_sessions, strict=True
     ):
-        name = pool.add(session, date, said)
-        turns.update(f"{name}:{place}" for place, turn in enumerate(said, 1) if turn.has_answer)
+        name = pool.add(session, date, spoken)
+        turns.update(f"{name}:{place}" for place, turn in enumerate(spoken, 1) if turn.has_answer)
         if session in asked.answer_session_ids:
             sessions.add(name)
     if asked.question_id.endswith("_abs") or not turns or not sessions:
         return None
     when = _longmemeval_time(asked.question_date)
-    return Question(asked.question, asked.question_type, when, frozenset(turns), frozenset(sessions))
+    return DatasetQuestion(asked.question, asked.question_type, when, frozenset(turns), frozenset(sessions))
 
 
 def _longmemeval_time(text: str) -> datetime:
     """`2023/04/10 (Mon) 23:07`."""
-    found = _LONGMEMEVAL_TIME.fullmatch(text.strip())
-    if not found:
+    match = _LONGMEMEVAL_TIME.fullmatch(text.strip())
+    if not match:
         raise DatasetError(f"{text[:40]!r} is not a time such as '2023/04/10 (Mon) 23:07'")
-    return _time(text, *(int(part or 0) for part in found.groups()))
+    return _time(text, *(int(part or 0) for part in match.groups()))
 
 
 # Both

@@ -25,29 +25,29 @@ class Measures(msgspec.Struct, frozen=True):
     mrr_at_10: float = msgspec.field(name="mrr@10")
 
 
-def recall_at(k: int, found: Sequence[str], wanted: Set[str]) -> float:
+def recall_at(k: int, ranked: Sequence[str], wanted: Set[str]) -> float:
     """The share of what is wanted that is among the first k."""
-    return len(wanted & set(found[:k])) / len(wanted)
+    return len(wanted & set(ranked[:k])) / len(wanted)
 
 
-def any_at(k: int, found: Sequence[str], wanted: Set[str]) -> float:
+def any_at(k: int, ranked: Sequence[str], wanted: Set[str]) -> float:
     """1 if at least one of what is wanted is among the first k, else 0."""
-    return float(not wanted.isdisjoint(found[:k]))
+    return float(not wanted.isdisjoint(ranked[:k]))
 
 
-def all_at(k: int, found: Sequence[str], wanted: Set[str]) -> float:
+def all_at(k: int, ranked: Sequence[str], wanted: Set[str]) -> float:
     """1 if everything that is wanted is among the first k, else 0."""
-    return float(wanted <= set(found[:k]))
+    return float(wanted <= set(ranked[:k]))
 
 
-def reciprocal_rank(k: int, found: Sequence[str], wanted: Set[str]) -> float:
+def reciprocal_rank(k: int, ranked: Sequence[str], wanted: Set[str]) -> float:
     """1 for a first place, 1/2 for a second, … of the best that is wanted; 0 if none is among the first k."""
-    return next((1 / rank for rank, each in enumerate(found[:k], 1) if each in wanted), 0.0)
+    return next((1 / rank for rank, each in enumerate(ranked[:k], 1) if each in wanted), 0.0)
 
 
-def ndcg(k: int, found: Sequence[str], wanted: Set[str]) -> float:
+def ndcg(k: int, ranked: Sequence[str], wanted: Set[str]) -> float:
     """Places among the first k, each worth less than the one before, as a share of the best possible order's worth."""
-    gained = sum(_worth(rank) for rank, each in enumerate(found[:k], 1) if each in wanted)
+    gained = sum(_worth(rank) for rank, each in enumerate(ranked[:k], 1) if each in wanted)
     return gained / sum(_worth(rank) for rank in range(1, min(k, len(wanted)) + 1))
 
 

@@ -61,7 +61,7 @@ class Level(msgspec.Struct, frozen=True):
     categories: dict[str, Measures]
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class EvaluationReport(msgspec.Struct, frozen=True, omit_defaults=True):
     dataset: str
     file: File
     date: datetime
@@ -80,7 +80,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where it was asked for."""
 
 
-class Run(msgspec.Struct, frozen=True):
+class EvaluationRun(msgspec.Struct, frozen=True):
     """All that a run leaves behind."""
 
     dataset: Dataset
@@ -90,11 +90,11 @@ class Run(msgspec.Struct, frozen=True):
     answers: Sequence[Recalled]
 
 
-def report(run: Run, file: str | os.PathLike[str], version: str, at: datetime) -> Report:
+def report(run: EvaluationRun, file: str | os.PathLike[str], version: str, at: datetime) -> EvaluationReport:
     dataset, setup, stored, vectors, answers = run.dataset, run.setup, run.stored, run.vectors, run.answers
     with_sessions = any(answer.question.sessions for answer in answers)
     times = [1000 * answer.seconds for answer in answers]
-    return Report(
+    return EvaluationReport(
         dataset=dataset.title,
         file=File(Path(file).name, hashlib.sha256(Path(file).read_bytes()).hexdigest()),
         date=at,
@@ -127,8 +127,8 @@ def _level(answers: Sequence[Recalled], ranking: Callable[[Recalled], tuple[Sequ
 
 def rows(level: Level, columns: dict[str, Values]) -> Iterator[list[str]]:
     """A line for each category and one for all, in percent."""
-    for name, found in (*level.categories.items(), ("all", level.overall)):
-        yield [name, f"{found.questions:,}", *(_percent(value(found)) for value in columns.values())]
+    for name, measures in (*level.categories.items(), ("all", level.overall)):
+        yield [name, f"{measures.questions:,}", *(_percent(value(measures)) for value in columns.values())]
 
 
 def _percent(share: float) -> str:
@@ -142,27 +142,28 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#
 """Told apart by the colour-blind, too."""
 
 
-def svg(found: Report) -> str:
+def svg(report: EvaluationReport) -> str:
     """R@k of each category and of all, in a panel for turns and one for sessions if they were scored."""
-    panels = {"turns": found.turns, "sessions": found.sessions}
+    panels = {"turns": report.turns, "sessions": report.sessions}
     shown = {name: level for name, level in panels.items() if level is not None}
     width, height = len(shown) * (_LEFT + _WIDTH) + _KEY, _TOP + _HEIGHT + _FOOT
     feet = (
-        f"{found.questions:,} questions · {found.date:%Y-%m-%d} · recollect {found.recollect} · preset {found.preset}",
-        f"store {found.store} · vectors: {found.model}",
+        f"{report.questions:,} questions · {report.date:%Y-%m-%d} · recollect {report.recollect} · "
+        f"preset {report.preset}",
+        f"store {report.store} · vectors: {report.model}",
     )
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         'font-family="sans-serif" font-size="13">',
-        f"<title>{escape(found.dataset)}: recall at k</title>",
+        f"<title>{escape(report.dataset)}: recall at k</title>",
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
     ]
     for place, (name, level) in enumerate(shown.items()):
         left = _LEFT + place * (_LEFT + _WIDTH)
-        lines += _axes(left, f"{found.dataset}, {name}: R@k in percent")
+        lines += _axes(left, f"{report.dataset}, {name}: R@k in percent")
         for number, (category, values) in enumerate(_curves(level)):
             lines += _curve(left, category, values, number)
-    lines += _key(width - _KEY + 24, [name for name, _ in _curves(found.turns)])
+    lines += _key(width - _KEY + 24, [name for name, _ in _curves(report.turns)])
     for y, foot in zip((height - 30, height - 14), feet, strict=True):
         lines.append(f'<text x="{_LEFT}" y="{y}" font-size="11" fill="#666666">{escape(foot)}</text>')
     return "\n".join([*lines, "</svg>", ""])
@@ -190,13 +191,13 @@ def _axes(left: int, title: str) -> Iterator[str]:
         yield f'<text x="{_x(left, place)}" y="{_y(0) + 20}" text-anchor="middle" fill="#444444">k = {k}</text>'
 
 
-def _curve(left: int, name: str, found: Measures, number: int) -> Iterator[str]:
-    points = [(_x(left, place), _y(found.recall[k])) for place, k in enumerate(CUTS)]
+def _curve(left: int, name: str, results: Measures, number: int) -> Iterator[str]:
+    points = [(_x(left, place), _y(results.recall[k])) for place, k in enumerate(CUTS)]
     path = " ".join(f"{x},{y}" for x, y in points)
     yield f'<polyline points="{path}" fill="none" {_stroke(number)}><title>{escape(name)}</title></polyline>'
     for (x, y), k in zip(points, CUTS, strict=True):
-        told = f"{escape(name)}: R@{k} {100 * found.recall[k]:.1f}"
-        yield f'<circle cx="{x}" cy="{y}" r="3" fill="{_colour(number)}"><title>{told}</title></circle>'
+        label = f"{escape(name)}: R@{k} {100 * results.recall[k]:.1f}"
+        yield f'<circle cx="{x}" cy="{y}" r="3" fill="{_colour(number)}"><title>{label}</title></circle>'
 
 
 def _key(left: int, names: Sequence[str]) -> Iterator[str]:

@@ -14,14 +14,14 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.evaluation.abstaining import Abstained, abstaining
-from recollect.evaluation.datasets import Corpus, Dataset, Question, Turn
+from recollect.evaluation.datasets import Corpus, Dataset, DatasetQuestion, DatasetTurn
 from recollect.evaluation.measures import CUTS
 from recollect.memory import Memory
 from recollect.presets import load
 from recollect.values.errors import InputError, ModelError
 from recollect.values.record import Record, utc_now
 
-Told = Callable[[int], None]
+Tell = Callable[[int], None]
 """Called with how many are done."""
 
 LIMIT = max(CUTS)
@@ -66,7 +66,7 @@ class VectorsMade(msgspec.Struct, frozen=True):
 class Recalled(msgspec.Struct, frozen=True):
     """What a question brought up, best first."""
 
-    question: Question
+    question: DatasetQuestion
     turns: tuple[str, ...]
     sessions: tuple[str, ...]
     seconds: float
@@ -80,9 +80,9 @@ class Bench:
         self._at = at
         self._embeds = embeds
 
-    def store(self, dataset: Dataset, told: Told) -> Stored:
+    def store(self, dataset: Dataset, tell: Tell) -> Stored:
         """Every turn as a memory, each corpus in a workspace of its own."""
-        seconds, seen, kept = 0.0, 0, 0
+        seconds, seen, stored = 0.0, 0, 0
         for corpus in dataset.corpora:
             view = self._view(corpus)
             self._at(max(turn.at for turn in corpus.turns))
@@ -91,17 +91,17 @@ class Bench:
                 begun = time.perf_counter()
                 records = _remember(view, [_fields(turn) for turn in batch])
                 seconds += time.perf_counter() - begun
-                seen, kept = seen + len(batch), kept + len(records)
-                told(seen)
-        return Stored(kept, seen - kept, seconds)
+                seen, stored = seen + len(batch), stored + len(records)
+                tell(seen)
+        return Stored(stored, seen - stored, seconds)
 
-    def embed(self, dataset: Dataset, told: Told) -> VectorsMade:
+    def embed(self, dataset: Dataset, tell: Tell) -> VectorsMade:
         """Wait until all vectors are there, which are made in the background, if any are made at all."""
         begun, number, model = time.perf_counter(), 0, None
         for corpus in dataset.corpora:
             view = self._view(corpus, empty=False)
             try:
-                made = view.embed(progress=lambda here, before=number: told(before + here))
+                made = view.embed(progress=lambda here, before=number: tell(before + here))
             except (InputError, ModelError):
                 if self._embeds:
                     raise
@@ -111,7 +111,7 @@ class Bench:
                 model = next((record.embedding_model for record in view.list(state=None, limit=1)), None)
         return VectorsMade(number, model, time.perf_counter() - begun if number else 0.0)
 
-    def ask(self, dataset: Dataset, told: Told) -> list[Recalled]:
+    def ask(self, dataset: Dataset, tell: Tell) -> list[Recalled]:
         """No question changes what the next one finds: nothing counts as retrieved."""
         answers: list[Recalled] = []
         for corpus in dataset.corpora:
@@ -119,13 +119,13 @@ class Bench:
             for question in corpus.questions:
                 self._at(question.asked_at)
                 answers.append(_answer(view, question))
-                told(len(answers))
+                tell(len(answers))
         return answers
 
-    def abstain(self, dataset: Dataset, told: Told) -> Abstained:
+    def abstain(self, dataset: Dataset, tell: Tell) -> Abstained:
         """The same, and questions that nothing answers."""
         return abstaining(
-            dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), told
+            dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), tell
         )
 
     def _view(self, corpus: Corpus, *, empty: bool = True) -> Memory:
@@ -148,7 +148,7 @@ def opened(setup: Setup) -> Generator[Bench]:
             yield Bench(memory, lambda when: now.__setitem__(0, when), embeds=setup.embedder not in (None, "none"))
 
 
-def _fields(turn: Turn) -> dict[str, Any]:
+def _fields(turn: DatasetTurn) -> dict[str, Any]:
     return {
         "content": turn.text,
         "created_at": turn.at,
@@ -171,7 +171,7 @@ def _remember(view: Memory, items: Sequence[dict[str, Any]]) -> list[Record]:
     return [*_remember(view, items[:half]), *_remember(view, items[half:])]
 
 
-def _answer(view: Memory, question: Question) -> Recalled:
+def _answer(view: Memory, question: DatasetQuestion) -> Recalled:
     begun = time.perf_counter()
     hits = view.recall(question.text, limit=LIMIT, touch=False)
     seconds = time.perf_counter() - begun

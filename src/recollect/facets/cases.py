@@ -64,12 +64,12 @@ class Cases:
     def save(self, question: str, *, ids: Sequence[str] = (), texts: Sequence[str] = (), limit: int = 10) -> Case:
         """Keep a case, in place of the one with the same question."""
         view, address = self._view, self._view.address
-        with view.refusing("cases"):
+        with view.logging_refusals("cases"):
             view.screen_address()
             named = tuple(validation.sequence(ids, "ids")), tuple(validation.sequence(texts, "texts"))
             case = checked(Case(question, *named, limit, view.now()))
-            for field, said in (("question", case.question), ("texts", " ".join(case.texts))):
-                screen(view.preset.secrets, field, said)
+            for field, text in (("question", case.question), ("texts", " ".join(case.texts))):
+                screen(view.preset.secrets, field, text)
         room = {} if address.channel is None else {"channel": address.channel}
         path = msgspec.json.encode((address.account, address.agent, case.key, *room.values())).decode()
         body = msgspec.to_builtins(case) | room
@@ -82,7 +82,7 @@ class Cases:
 
     def remove(self, question: str) -> int:
         """The case with this question. Returns how many there were."""
-        with self._view.refusing("cases"):
+        with self._view.logging_refusals("cases"):
             question = validation.query(question, "question").strip()
         with self._shelf.transaction():
             things = [thing for thing in self._shelf.things() if thing.body["question"] == question]

@@ -38,7 +38,7 @@ class Channels:
     def create(self, name: str, description: str = "") -> Channel:
         """ConflictError where there is one of that name."""
         view = self._view
-        with view.refusing("channels"):
+        with view.logging_refusals("channels"):
             view.screen_address()
             screen_name(view.preset.secrets, "channel", str(name))
             name = validation.name(name, "channel")
@@ -56,11 +56,11 @@ class Channels:
 
     def list(self) -> builtins.list[Channel]:
         """All of them, the default first."""
-        known = [_channel(thing) for thing in self._view.things(SHELF)]
-        if not any(channel.is_default for channel in known):  # it is written with what is first written in it
-            known.append(_channel(_thing(self._view, DEFAULT, default_channel_id(*self._view.place), "")))
+        channels = [_channel(thing) for thing in self._view.things(SHELF)]
+        if not any(channel.is_default for channel in channels):  # it is written with what is first written in it
+            channels.append(_channel(_thing(self._view, DEFAULT, default_channel_id(*self._view.place), "")))
         bound = self._view.address.channel if "channel" in self._view.bound else None
-        seen = [channel for channel in known if bound in (None, channel.name)]
+        seen = [channel for channel in channels if bound in (None, channel.name)]
         return sorted(seen, key=lambda channel: not channel.is_default)
 
     def get(self, name: str) -> Channel:

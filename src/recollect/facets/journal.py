@@ -32,7 +32,7 @@ class Whiteboard:
         self._view = view
 
     def write(self, content: str) -> Record:
-        with self._view.refusing("remember"):
+        with self._view.logging_refusals("remember"):
             text = _checked(content)
         return remember(self._view, [{"content": text, "kind": WHITEBOARD, "tier": "workspace"}], shared=True)[0]
 
@@ -42,8 +42,8 @@ class Whiteboard:
 
     def erase(self, id: str, *, reason: str | None = None) -> Receipt:
         """Wipe one entry off the board, for all. `undo` brings it back."""
-        if (found := self._view.one(id)).kind != WHITEBOARD or found.address.agent is not None:
-            raise NotFoundError(f"there is no entry {found.id} on the whiteboard")
+        if (record := self._view.find_one(id)).kind != WHITEBOARD or record.address.agent is not None:
+            raise NotFoundError(f"there is no entry {record.id} on the whiteboard")
         return forget(self._view, Forget(id, reason=reason))
 
 
@@ -76,14 +76,14 @@ class Journal:
 
     def edit(self, id: str, content: str) -> Record:
         """Another text for an entry, which keeps its day and its history."""
-        with self._view.refusing("revise"):
-            text, old = _checked(content), self._one(id)
+        with self._view.logging_refusals("revise"):
+            text, old = _checked(content), self._journal_record(id)
         return revise(self._view, old.id, {"content": text})
 
     def for_prompt(self) -> list[Record]:
         """Core memories and the journal of the window, oldest first."""
-        found = [record for kind in (CORE, JOURNAL) for record in in_prompt(self._own, kind)]
-        return sorted(found, key=lambda record: record.created_at)
+        records = [record for kind in (CORE, JOURNAL) for record in in_prompt(self._own, kind)]
+        return sorted(records, key=lambda record: record.created_at)
 
     def recent_first(self, limit: int = 100) -> list[Record]:
         """Core memories and all journal entries, newest first."""
@@ -107,8 +107,8 @@ class Journal:
         groups: dict[str, list[Record]] = {}
         for record in self._view.store.scan(self._view.where(kinds=(CORE, JOURNAL)), whole=False):
             groups.setdefault(record.address.agent or "", []).append(record)
-        mine = self._view.address.agent
-        return {name: _counted(iter(found)) for name, found in sorted(groups.items()) if mine in (None, name)}
+        agent = self._view.address.agent
+        return {name: _counted(iter(records)) for name, records in sorted(groups.items()) if agent in (None, name)}
 
     def context(self, zone: tzinfo = UTC) -> str | None:
         """`# Your Private Memory` as a prompt has it; None when there is nothing to say."""
@@ -126,11 +126,11 @@ class Journal:
         for at in range(0, len(waiting), validation.MAX_REFERENCES):
             group = waiting[at : at + validation.MAX_REFERENCES]
             days = [record.created_at.date().isoformat() for record in group]
-            said, span = [record.text for record in group], days[0]
+            texts, span = [record.text for record in group], days[0]
             if days[0] != days[-1]:
-                said = [f"{day}: {text}" for day, text in zip(days, said, strict=True)]
+                texts = [f"{day}: {text}" for day, text in zip(days, texts, strict=True)]
                 span = f"{days[0]} to {days[-1]}"
-            text = condense(view.llm, said, _SUMMARY_TOKENS, count=estimate).text
+            text = condense(view.llm, texts, _SUMMARY_TOKENS, count=estimate).text
             memory = {
                 "content": f"From my journal, {span}:\n{text}"[:MAX_CHARS],
                 "kind": CORE,
@@ -153,21 +153,21 @@ class Journal:
         return [record for record in self.expired() if record.kind == JOURNAL and record.id not in done]
 
     def _save(self, content: str, kind: str) -> Record:
-        with self._view.refusing("remember"):
+        with self._view.logging_refusals("remember"):
             text = _checked(content)
         # An agent's own memory goes with it into every channel.
         return remember(self._view, [{"content": text, "kind": kind, "tier": "workspace"}])[0]
 
-    def _one(self, id: str) -> Record:
-        record = self._view.one(id)
+    def _journal_record(self, id: str) -> Record:
+        record = self._view.find_one(id)
         if record.kind not in (CORE, JOURNAL) or record.address.agent != self._view.address.agent:
             raise NotFoundError(f"there is no entry {record.id} in this journal")
         return record
 
 
 def _counted(records: Iterator[Record]) -> dict[str, int]:
-    found = Counter(record.kind for record in records)
-    return {CORE: found[CORE], JOURNAL: found[JOURNAL]}
+    counts = Counter(record.kind for record in records)
+    return {CORE: counts[CORE], JOURNAL: counts[JOURNAL]}
 
 
 def _checked(content: str) -> str:

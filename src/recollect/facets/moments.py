@@ -24,7 +24,7 @@ import msgspec
 from recollect.audit import AuditLog
 from recollect.recall.consult import noted
 from recollect.recall.hits import Hit
-from recollect.recall.recall import Asking, Question
+from recollect.recall.recall import Question, RecallRun
 from recollect.text.fence import CLOSE, OPEN, inside
 from recollect.values import validation
 from recollect.values.errors import InputError
@@ -89,7 +89,7 @@ class Tasks(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         failed = self.failures
-        rest = [one for one in self.similar if one not in failed]
+        rest = [past for past in self.similar if past not in failed]
         return _fenced(("Similar tasks that failed before:", failed), ("Similar tasks before:", rest))
 
 
@@ -147,10 +147,10 @@ class Tracks(msgspec.Struct, frozen=True):
     @property
     def best(self) -> Track | None:
         """The most promising of those that have succeeded before."""
-        return next((one for one in self.all if one.succeeded), None)
+        return next((track for track in self.all if track.succeeded), None)
 
     def get(self, name: str) -> Track:
-        return next((one for one in self.all if one.name == name), Track(name))
+        return next((track for track in self.all if track.name == name), Track(name))
 
     def __str__(self) -> str:
         return _fenced((f"How {self.of} did at similar work, most promising first:", self.all))
@@ -172,11 +172,11 @@ class Moments:
 
     def tool(self, operation: str, *, tools: Iterable[str] | None = None, limit: int = 50) -> Tracks:
         """Before a tool is chosen: how each did at similar operations. `tools` are the ones to choose from."""
-        said: dict[str, tuple[Any, str | None]] = {
+        outcomes: dict[str, tuple[Any, str | None]] = {
             hit.memory.id: (hit.memory.metadata.get("tool"), outcome(hit.memory))
             for hit in self._similar(operation, ("tool",), limit)
         }
-        return Tracks("tools", _tracks(said, _names(tools, "tools")))
+        return Tracks("tools", _tracks(outcomes, _names(tools, "tools")))
 
     def decision(self, text: str, *, limit: int = 10) -> Decisions:
         """Before an approval is asked for: what was approved and rejected."""
@@ -185,7 +185,7 @@ class Moments:
     def content(self, text: str, *, limit: int = 10) -> Posts:
         """Before something is published: how similar content did."""
         posts = [_past(hit) for hit in self._similar(text, ("content", "post"), limit)]
-        posts.sort(key=lambda one: math.inf if one.performance is None else -one.performance)
+        posts.sort(key=lambda post: math.inf if post.performance is None else -post.performance)
         return Posts(tuple(posts))
 
     def delegation(self, text: str, *, agents: Iterable[str] | None = None, limit: int = 50) -> Tracks:
@@ -193,14 +193,14 @@ class Moments:
 
         From what this agent recorded, and from audit entries of all agents that have an outcome in their details.
         """
-        said: dict[str, tuple[Any, str | None]] = {}
+        outcomes: dict[str, tuple[Any, str | None]] = {}
         for hit in self._similar(text, ("delegation",), limit):
-            said[hit.memory.id] = (hit.memory.metadata.get("agent"), outcome(hit.memory))
+            outcomes[hit.memory.id] = (hit.memory.metadata.get("agent"), outcome(hit.memory))
         for entry, _ in noted(self._view, text[:_LONGEST_QUERY], limit):
             details = entry.meta["details"]
-            told = (details.get("agent") or entry.actor, _known(details.get("outcome")))
-            said.setdefault(str(details.get("memory") or entry.id), told)
-        return Tracks("agents", _tracks(said, _names(agents, "agents")))
+            by_agent = (details.get("agent") or entry.actor, _as_outcome(details.get("outcome")))
+            outcomes.setdefault(str(details.get("memory") or entry.id), by_agent)
+        return Tracks("agents", _tracks(outcomes, _names(agents, "agents")))
 
     # What has turned out
 
@@ -213,9 +213,9 @@ class Moments:
         self, tool: str, operation: str, outcome: Outcome, *, note: str = "", **fields: Unpack[Fields]
     ) -> Record:
         outcome = validation.choice(outcome, "outcome", Outcome)
-        known = {"tool": validation.label(tool, "tool"), "outcome": outcome}
+        metadata = {"tool": validation.label(tool, "tool"), "outcome": outcome}
         text = f"{tool}: {_words(operation, 'operation')}"
-        return self._record("tool", text, ("Outcome", outcome, note), known, fields)
+        return self._record("tool", text, ("Outcome", outcome, note), metadata, fields)
 
     def record_decision(self, text: str, verdict: Verdict, *, note: str = "", **fields: Unpack[Fields]) -> Record:
         verdict = validation.choice(verdict, "verdict", Verdict)
@@ -225,35 +225,35 @@ class Moments:
         """`performance` is any number that is higher for what did better, such as a share of clicks."""
         if _number(performance) is None:
             raise InputError("performance", "must be a finite number")
-        said = ("Performance", f"{performance:g}", note)
-        return self._record("content", _words(text, "text"), said, {"performance": performance}, fields)
+        remark = ("Performance", f"{performance:g}", note)
+        return self._record("content", _words(text, "text"), remark, {"performance": performance}, fields)
 
     def record_delegation(
         self, agent: str, text: str, outcome: Outcome, *, note: str = "", share: bool = True, **fields: Unpack[Fields]
     ) -> Record:
         """Goes to the audit log too, where other agents read it and nothing is ever removed, unless `share=False`."""
         outcome = validation.choice(outcome, "outcome", Outcome)
-        known = {"agent": validation.name(agent, "agent"), "outcome": outcome}
+        metadata = {"agent": validation.name(agent, "agent"), "outcome": outcome}
         if share and len(_words(text, "text")) > _LONGEST_LOGGED:
             raise InputError("text", f"{len(text):,} characters is over the limit of {_LONGEST_LOGGED:,}")
-        said = ("Outcome", outcome, note)
-        record = self._record("delegation", f"Delegated to {agent}: {_words(text, 'text')}", said, known, fields)
+        remark = ("Outcome", outcome, note)
+        record = self._record("delegation", f"Delegated to {agent}: {_words(text, 'text')}", remark, metadata, fields)
         if share:
             message = f"delegated to {agent}: {text} ({outcome})"
-            AuditLog(self._view).record("delegate", message, {**known, "memory": record.id})
+            AuditLog(self._view).record("delegate", message, {**metadata, "memory": record.id})
         return record
 
     def _record(
-        self, kind: str, text: str, said: tuple[str, str, str], known: Mapping[str, Any], fields: Fields
+        self, kind: str, text: str, remark: tuple[str, str, str], details: Mapping[str, Any], fields: Fields
     ) -> Record:
         view = self._view
-        with view.refusing("remember"):
-            what, how, note = said
+        with view.logging_refusals("remember"):
+            what, how, note = remark
             validation.query(note, "note")
             tags = [*validation.tags(fields.get("tags"))]
-            if "outcome" in known:
-                tags.append(f"outcome.{known['outcome']}")
-            metadata = {**validation.metadata(fields.get("metadata")), **known}
+            if "outcome" in details:
+                tags.append(f"outcome.{details['outcome']}")
+            metadata = {**validation.metadata(fields.get("metadata")), **details}
             content = f"{text}\n{what}: {how}{f' ({note})' if note else ''}"
         item = {**fields, "content": content, "kind": kind, "tags": tags, "metadata": metadata}
         return remember(view, [item])[0]
@@ -263,7 +263,7 @@ class Moments:
         asked = validation.query(text, "text")[:_LONGEST_QUERY]
         # Each time that the same was tried counts.
         question = Question(asked, [view.where(kinds=kinds)], limit, doubles=True)
-        hits = Asking(view, question).hits()
+        hits = RecallRun(view, question).hits()
         view.touch([hit.memory for hit in hits])
         return hits
 
@@ -271,8 +271,8 @@ class Moments:
 def outcome(record: Record) -> str | None:
     """How it went, by its metadata, its tags or its kind; None where nothing says so."""
     tagged = (tag.removeprefix("outcome.") for tag in record.tags if tag.startswith("outcome."))
-    for said in (record.metadata.get("outcome"), *tagged, "failure" if record.kind in _FAILED else None):
-        if how := _known(said):
+    for value in (record.metadata.get("outcome"), *tagged, "failure" if record.kind in _FAILED else None):
+        if how := _as_outcome(value):
             return how
     return None
 
@@ -283,8 +283,8 @@ def _words(value: Any, field: str) -> str:
     return value
 
 
-def _known(said: Any) -> str | None:
-    return said.lower() if isinstance(said, str) and said.lower() in _OUTCOMES else None
+def _as_outcome(value: Any) -> str | None:
+    return value.lower() if isinstance(value, str) and value.lower() in _OUTCOMES else None
 
 
 def _number(value: Any) -> float | None:
@@ -300,7 +300,7 @@ def _past(hit: Hit) -> Past:
 
 
 def _with(past: Sequence[Past], how: str) -> tuple[Past, ...]:
-    return tuple(one for one in past if one.outcome == how)
+    return tuple(memory for memory in past if memory.outcome == how)
 
 
 def _names(names: Iterable[str] | None, field: str) -> list[str] | None:
@@ -309,15 +309,17 @@ def _names(names: Iterable[str] | None, field: str) -> list[str] | None:
     return list(dict.fromkeys(validation.label(name, field) for name in validation.sequence(names, field)))
 
 
-def _tracks(said: Mapping[str, tuple[Any, str | None]], names: list[str] | None) -> tuple[Track, ...]:
+def _tracks(outcomes: Mapping[str, tuple[Any, str | None]], names: list[str] | None) -> tuple[Track, ...]:
     """One for each name that was wanted; without a wish, for each that is known."""
 
     def ids(name: str, how: str) -> tuple[str, ...]:
-        return tuple(ident for ident, one in said.items() if one == (name, how))
+        return tuple(ident for ident, outcome in outcomes.items() if outcome == (name, how))
 
-    known = list(dict.fromkeys(name for name, how in said.values() if isinstance(name, str) and how))
-    tracks = [Track(name, ids(name, "success"), ids(name, "failure")) for name in (known if names is None else names)]
-    return tuple(sorted(tracks, key=lambda one: -one.chance))
+    recorded = list(dict.fromkeys(name for name, how in outcomes.values() if isinstance(name, str) and how))
+    tracks = [
+        Track(name, ids(name, "success"), ids(name, "failure")) for name in (recorded if names is None else names)
+    ]
+    return tuple(sorted(tracks, key=lambda track: -track.chance))
 
 
 def _fenced(*parts: tuple[str, Sequence[Past] | Sequence[Track]]) -> str:

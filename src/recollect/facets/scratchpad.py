@@ -57,7 +57,7 @@ class Scratchpad:
     def write(self, key: str, value: Any) -> Note:
         """Put a value under a key, in place of the one that is there."""
         view = self._view
-        with view.refusing("scratchpad"):
+        with view.logging_refusals("scratchpad"):
             view.screen_address()
             key = _key(key)
             value = validation.metadata({"value": value}, "value", validation.MAX_CONTENT_BYTES)["value"]
@@ -92,7 +92,7 @@ class Scratchpad:
         From a view of an agent or account everything is what is its own. Under a key it is that too, and the note of
         the whole conversation only where there is no own.
         """
-        with self._view.refusing("scratchpad"):
+        with self._view.logging_refusals("scratchpad"):
             wanted = None if key is None else _key(key)
         with self._shelf.transaction():
             things = self._clearable(wanted)
@@ -133,7 +133,7 @@ def seen_notes(view: View, conversation: str | None = None) -> builtins.list[Thi
     """Notes of one conversation or of all that a view sees, the one written last first."""
     things = [thing for thing in view.things(SHELF, parent=conversation) if view.sees(thing)]
     open_to_view = {
-        parent: parent is None or view.sees_conversation(parent) for parent in {one.parent for one in things}
+        parent: parent is None or view.sees_conversation(parent) for parent in {note.parent for note in things}
     }
     seen = [thing for thing in things if open_to_view[thing.parent]]
     return sorted(seen, key=lambda thing: thing.changed_at, reverse=True)

@@ -108,26 +108,26 @@ class Sessions:
             _settings(preferences, Preferences, "preferences"),
         )
         now = self._view.now()
-        given = None if session_id is None else _session_id(session_id)
+        wanted = None if session_id is None else _session_id(session_id)
         rules = self._view.preset.secrets
-        for field, name in (("user_id", user), ("session_id", given or "")):
+        for field, name in (("user_id", user), ("session_id", wanted or "")):
             screen_name(rules, field, name)
         for field, setting in zip(("decay", "compaction", "preferences"), settings, strict=True):
             screen(rules, field, render(msgspec.to_builtins(setting)))
         for number in range(1, 10_000):
-            view = self._view.at(workspace=given or _name(user, now, number))
+            view = self._view.at(workspace=wanted or _name(user, now, number))
             try:
                 return self._store.create_session(view.place, user, now, *settings)
             except ConflictError:
-                if given is not None:
+                if wanted is not None:
                     raise
         raise ConflictError(f"there are too many sessions of {user} on this day; give one an id")
 
     def load(self, session_id: str) -> SessionMetadata:
         view = self._at(session_id)
-        found = self._store.session(view.place)
-        assert found is not None
-        return _as_seen(view, found)
+        session = self._store.session(view.place)
+        assert session is not None
+        return _as_seen(view, session)
 
     def list(self) -> builtins.list[SessionMetadata]:
         """Every session, the one used last first."""
@@ -157,7 +157,7 @@ class Sessions:
 
     def _add(self, session_id: str, entries: Sequence[Mapping[str, Any]]) -> builtins.list[str]:
         view = self._at(session_id)
-        with view.refusing("remember"):
+        with view.logging_refusals("remember"):
             items = [_item(entry) for entry in validation.sequence(entries, "entries")]
         records = remember(view, items)
         if unsaved := [record.id for record in records if not record.saved]:
@@ -194,13 +194,13 @@ class Sessions:
 
     def search(self, query: str | Query | Mapping[str, Any], *, limit: int = 10) -> Hits:
         """The same over all sessions."""
-        wish = Query(text=query, limit=limit) if isinstance(query, str) else _document_query(query)
+        request = Query(text=query, limit=limit) if isinstance(query, str) else _document_query(query)
         names = self._names()
-        for tag in wish.tags:
+        for tag in request.tags:
             bare = self._store.without_tag(self._view.address.tenant, tag)
             names = [name for name in names if name not in bare]
         views = [self._view.at(workspace=name) for name in names]
-        return self._with_damage(querying(views, wish), views) if views else Hits()
+        return self._with_damage(querying(views, request), views) if views else Hits()
 
     def search_by_topic(self, session_id: str, topic: str) -> Hits:
         """By tag; a topic stands for those below it too."""
@@ -314,47 +314,47 @@ def _name(user: str, now: datetime, number: int) -> str:
     return f"{begin}{user[: 64 - len(begin) - len(end)]}{end}"
 
 
-def _settings(given: Mapping[str, Any] | None, into: Any, field: str) -> Any:
+def _settings(values: Mapping[str, Any] | None, into: Any, field: str) -> Any:
     try:
-        return msgspec.convert(dict(given or {}), into)
+        return msgspec.convert(dict(values or {}), into)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        said, _, place = str(error).partition(" - at `$")
-        raise InputError(f"{field}{place.rstrip('`')}", f"{said[:1].lower()}{said[1:]}") from None
+        problem, _, place = str(error).partition(" - at `$")
+        raise InputError(f"{field}{place.rstrip('`')}", f"{problem[:1].lower()}{problem[1:]}") from None
 
 
 def _item(entry: Any) -> dict[str, Any]:
     if not isinstance(entry, Mapping):
         raise InputError("entry", f"must be a dict, not {type(entry).__name__}")
-    given: dict[str, Any] = {str(name): value for name, value in entry.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    for name in given:
+    fields: dict[str, Any] = {str(name): value for name, value in entry.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    for name in fields:
         if name not in _ENTRY:
             raise InputError(name[:48], f"is not part of an entry; known: {', '.join(_ENTRY)}")
-    if given.get("type") not in get_args(MemoryType):
+    if fields.get("type") not in get_args(MemoryType):
         raise InputError("type", f"must be one of {', '.join(get_args(MemoryType))}")
-    given["kind"] = given.pop("type")
-    when = given.pop("timestamp", None)
-    given["created_at"] = None if when is None else parse_time(when, "timestamp")
-    return given
+    fields["kind"] = fields.pop("type")
+    when = fields.pop("timestamp", None)
+    fields["created_at"] = None if when is None else parse_time(when, "timestamp")
+    return fields
 
 
-def _document_query(given: Query | Mapping[str, Any]) -> Query:
+def _document_query(query: Query | Mapping[str, Any]) -> Query:
     """Also as the document writes it: `tags` with include and exclude, `time_range` with start and end."""
-    if isinstance(given, Query) or not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return query_from(given)
-    wish = dict(given)
-    if isinstance(tags := wish.get("tags"), Mapping):
+    if isinstance(query, Query) or not isinstance(query, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return query_from(query)
+    fields = dict(query)
+    if isinstance(tags := fields.get("tags"), Mapping):
         sorts: dict[str, Any] = {str(name): value for name, value in tags.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        del wish["tags"]
+        del fields["tags"]
         for name, field in (("include", "tags"), ("any", "any_tags"), ("exclude", "without_tags")):
-            wish[field] = sorts.pop(name, ())
+            fields[field] = sorts.pop(name, ())
         if sorts:
             raise InputError("tags", "may have include, any and exclude")
-    if isinstance(period := wish.get("time_range"), Mapping):
+    if isinstance(period := fields.get("time_range"), Mapping):
         ends: dict[str, Any] = {str(name): value for name, value in period.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        wish["time_range"] = (ends.pop("start", None), ends.pop("end", None))
+        fields["time_range"] = (ends.pop("start", None), ends.pop("end", None))
         if ends:
             raise InputError("time_range", "may have start and end")
-    return query_from(wish)
+    return query_from(fields)
 
 
 def _entry(record: Record, decay: Decay, now: datetime) -> dict[str, Any]:

@@ -69,8 +69,8 @@ class Shelf(Generic[T]):
 
     def _before(self, thing: Thing) -> Thing:
         """What is under the key now. In place of nothing the new one stands, with version 0."""
-        there = self._view.store.find(self.place, thing.shelf, [thing.key])
-        return there[0] if there else thing
+        stored = self._view.store.find(self.place, thing.shelf, [thing.key])
+        return stored[0] if stored else thing
 
     def remove(self, message: str, things: Sequence[Thing], **meta: Any) -> Entry | None:
         """Remove things as one change. Nothing is logged where there is nothing to remove."""

@@ -24,9 +24,9 @@ class WorkflowSource(msgspec.Struct, frozen=True):
 
     def search(self, query: str, limit: int) -> Sequence[Found]:
         imports.load("recollect.facets.workflows")
-        from recollect.facets.workflows import found
+        from recollect.facets.workflows import search_outputs
 
-        return found(self.view, query, limit)
+        return search_outputs(self.view, query, limit)
 
 
 class KnowledgeSource(msgspec.Struct, frozen=True):
@@ -40,9 +40,9 @@ class KnowledgeSource(msgspec.Struct, frozen=True):
 
     def search(self, query: str, limit: int) -> Sequence[Found]:
         imports.load("recollect.facets.knowledge.searching")
-        from recollect.facets.knowledge.searching import found
+        from recollect.facets.knowledge.searching import search_knowledge
 
-        return found(self.view, query, limit)
+        return search_knowledge(self.view, query, limit)
 
 
 def own_sources(view: View) -> tuple[Source, ...]:

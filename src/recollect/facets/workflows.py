@@ -15,7 +15,7 @@ from recollect.policies.secrets import screen, screen_name
 from recollect.recall.sources import Found
 from recollect.stores.port import Place
 from recollect.stores.shelves import Thing
-from recollect.text.reading import read
+from recollect.text.query_parser import parse_query
 from recollect.values import validation
 from recollect.values.errors import AccessError, ConflictError, InputError, NotFoundError
 from recollect.values.filters import may_see
@@ -52,7 +52,7 @@ class Workflow(msgspec.Struct, frozen=True):
     version: int
 
 
-class Step(msgspec.Struct, frozen=True):
+class WorkflowStep(msgspec.Struct, frozen=True):
     id: str
     workflow: str
     name: str
@@ -102,17 +102,17 @@ class Workflows:
 
     def start(self, name: str, *, goal: str | None = None) -> Workflow:
         view = self._view
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             view.screen_address()
             body = {"name": self._name(name, "name"), "goal": self._text(goal, "goal"), "status": "running"}
         thing = self._shelf.thing(new_id(), body, None, view.address.account, view.address.agent)
         (stored,) = self._shelf.save("started a workflow", thing, expect=0, workflow=thing.key)
         return _workflow(stored)
 
-    def step(self, workflow: str, name: str) -> Step:
+    def step(self, workflow: str, name: str) -> WorkflowStep:
         """Begin a step of a running workflow."""
         view = self._view
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             view.screen_address()
             ident, label = validation.memory_id(workflow, "workflow"), self._name(name, "name")
         self._thing(WORKFLOW, ident)
@@ -126,40 +126,40 @@ class Workflows:
             (stored,) = self._shelf.save("began a step", step, expect=0, workflow=parent.key, step=step.key)
         return _step(stored)
 
-    def complete(self, step: str, *, output: Any = None) -> Step:
+    def complete(self, step: str, *, output: Any = None) -> WorkflowStep:
         """End a step with what came out of it: any JSON, which can be searched from now on."""
         view = self._view
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             ident = validation.memory_id(step, "step")
             limit = validation.MAX_CONTENT_BYTES
             value = validation.metadata({"output": output}, "output", limit)["output"]
             screen(view.preset.secrets, "output", render({"output": value}))
         self._thing(STEP, ident)
         with view.store.transaction(self._place):
-            before, kept = self._end(STEP, ident, "completed")
+            before, after = self._end(STEP, ident, "completed")
             changed = [before]
             if value is not None:
-                body = {"workflow": kept.body["workflow"], "step": kept.body["name"], "output": value}
-                owner, at = (kept.parent, kept.account, kept.agent), kept.changed_at
+                body = {"workflow": after.body["workflow"], "step": after.body["name"], "output": value}
+                owner, at = (after.parent, after.account, after.agent), after.changed_at
                 changed.append(Thing(OUTPUT, ident, body, *owner, created_at=at, changed_at=at))
                 view.store.keep(self._place, changed[-1], expect=0)
-            self._shelf.log("completed a step", changed, workflow=kept.parent, step=ident)
-        return _step(kept, value)
+            self._shelf.log("completed a step", changed, workflow=after.parent, step=ident)
+        return _step(after, value)
 
-    def fail(self, step: str, *, error: str) -> Step:
+    def fail(self, step: str, *, error: str) -> WorkflowStep:
         """End a step that did not succeed."""
-        with self._view.refusing("workflow"):
+        with self._view.logging_refusals("workflow"):
             ident, why = validation.memory_id(step, "step"), self._text(error, "error")
         self._thing(STEP, ident)
         with self._view.store.transaction(self._place):
-            before, kept = self._end(STEP, ident, "failed", error=why)
-            self._shelf.log("a step failed", [before], workflow=kept.parent, step=ident)
-        return _step(kept)
+            before, after = self._end(STEP, ident, "failed", error=why)
+            self._shelf.log("a step failed", [before], workflow=after.parent, step=ident)
+        return _step(after)
 
     def finish(self, workflow: str, *, error: str | None = None) -> Workflow:
         """End a workflow, whose steps must all have ended. With an `error` it has failed."""
         view = self._view
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             ident, why = validation.memory_id(workflow, "workflow"), self._text(error, "error")
         self._thing(WORKFLOW, ident)
         with view.store.transaction(self._place):
@@ -167,14 +167,14 @@ class Workflows:
             for step in view.store.shelf(self._place, STEP, parent=ident):
                 if step.body["status"] == "running":
                     raise ConflictError(f"workflow {ident} has a step that is running: {step.key}")
-            before, kept = self._end(WORKFLOW, ident, "finished" if why is None else "failed", error=why)
+            before, after = self._end(WORKFLOW, ident, "finished" if why is None else "failed", error=why)
             self._shelf.log("ended a workflow", [before], workflow=ident)
-        return _workflow(kept)
+        return _workflow(after)
 
     def remove(self, workflow: str, *, reason: str | None = None) -> Receipt:
         """Erase a workflow with its steps and their outputs, from the disk and for good."""
         view, place = self._view, self._place
-        with view.refusing("workflow"):
+        with view.logging_refusals("workflow"):
             why = None if reason is None else checked_reason(view, reason)
             ident = validation.memory_id(workflow, "workflow")
         self._thing(WORKFLOW, ident)
@@ -197,19 +197,19 @@ class Workflows:
         state = None if status is None else validation.choice(status, "status", WorkflowStatus)
         words = "" if contains is None else validation.query(contains, "contains").casefold()
         limit = validation.count(limit, "limit", high=1_000_000)
-        found: builtins.list[Workflow] = []
+        workflows: builtins.list[Workflow] = []
         for thing in self._things(WORKFLOW):
-            one = _workflow(thing)
-            if state in (None, one.status) and words in f"{one.name}\n{one.goal or ''}".casefold():
-                found.append(one)
-            if len(found) == limit:
+            workflow = _workflow(thing)
+            if state in (None, workflow.status) and words in f"{workflow.name}\n{workflow.goal or ''}".casefold():
+                workflows.append(workflow)
+            if len(workflows) == limit:
                 break
-        return found
+        return workflows
 
     def get(self, workflow: str) -> Workflow:
         return _workflow(self._thing(WORKFLOW, validation.memory_id(workflow, "workflow")))
 
-    def steps(self, workflow: str) -> builtins.list[Step]:
+    def steps(self, workflow: str) -> builtins.list[WorkflowStep]:
         """The steps of a workflow in the order in which they began, with what came out of them."""
         parent = self._thing(WORKFLOW, validation.memory_id(workflow, "workflow"))
         things = list(self._view.store.shelf(self._place, STEP, parent=parent.key))
@@ -231,15 +231,15 @@ class Workflows:
         for number, thing in enumerate(self._things(OUTPUT)):
             if len(whole) == limit or number == _LOOKED_AT:
                 break
-            one = _output(thing)
-            if term in render(one.output).casefold():
-                whole.append(one)
+            output = _output(thing)
+            if term in render(output.output).casefold():
+                whole.append(output)
             elif not whole and words:
-                text = one.text.casefold()
+                text = output.text.casefold()
                 share = sum(word in text for word in words) / len(words)
                 if share >= _ENOUGH:
-                    some.append(replace(one, similarity=share))
-        return whole or sorted(some, key=lambda one: -one.similarity)[:limit]
+                    some.append(replace(output, similarity=share))
+        return whole or sorted(some, key=lambda output: -output.similarity)[:limit]
 
     # What both need
 
@@ -286,22 +286,22 @@ class Workflows:
         return text
 
 
-def found(view: View, query: str, limit: int) -> list[Found]:
+def search_outputs(view: View, query: str, limit: int) -> list[Found]:
     """For `consult`."""
     return [
         Found(
-            text=one.text[:_LONGEST_FOUND],
-            similarity=one.similarity,
-            at=one.completed_at,
-            id=one.step_id,
-            meta={"title": one.workflow, "step": one.step, "workflow": one.workflow_id},
+            text=output.text[:_LONGEST_FOUND],
+            similarity=output.similarity,
+            at=output.completed_at,
+            id=output.step_id,
+            meta={"title": output.workflow, "step": output.step, "workflow": output.workflow_id},
         )
-        for one in Workflows(view).search(query, limit=limit)
+        for output in Workflows(view).search(query, limit=limit)
     ]
 
 
 def _words(query: str) -> tuple[str, ...]:
-    asked = read(query)
+    asked = parse_query(query)
     return tuple(dict.fromkeys(word.casefold() for word in (*asked.phrases, *asked.words)))[:_MOST_WORDS]
 
 
@@ -321,17 +321,17 @@ def _ended(thing: Thing) -> datetime | None:
 
 def _workflow(thing: Thing) -> Workflow:
     body = thing.body
-    told = body["name"], body["goal"], body["status"], body.get("error"), thing.agent
-    return Workflow(thing.key, *told, thing.created_at, _ended(thing), thing.version)
+    fields = body["name"], body["goal"], body["status"], body.get("error"), thing.agent
+    return Workflow(thing.key, *fields, thing.created_at, _ended(thing), thing.version)
 
 
-def _step(thing: Thing, output: Any = None) -> Step:
+def _step(thing: Thing, output: Any = None) -> WorkflowStep:
     body = thing.body
-    told = body["name"], body["status"], output, body.get("error")
-    return Step(thing.key, thing.parent or "", *told, thing.created_at, _ended(thing), thing.version)
+    fields = body["name"], body["status"], output, body.get("error")
+    return WorkflowStep(thing.key, thing.parent or "", *fields, thing.created_at, _ended(thing), thing.version)
 
 
 def _output(thing: Thing) -> Output:
     body = thing.body
-    told = body["workflow"], body["step"], body["output"], thing.created_at
-    return Output(thing.key, thing.parent or "", *told, 1.0)
+    fields = body["workflow"], body["step"], body["output"], thing.created_at
+    return Output(thing.key, thing.parent or "", *fields, 1.0)

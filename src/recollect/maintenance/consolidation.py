@@ -9,14 +9,16 @@ from datetime import datetime
 import numpy as np
 
 from recollect.maintenance import similar
-from recollect.maintenance.steps import Plan, Step, scope
+from recollect.maintenance.steps import JobPlan, Step, scope
 from recollect.policies.decay import Decay, strength
 from recollect.policies.maintenance import Consolidation
 from recollect.text.statements import fingerprint
 from recollect.values.record import Record, storing_order
 
 
-def plan(records: Sequence[Record], rules: Consolidation, decay: Decay, now: datetime, *, merging: bool = True) -> Plan:
+def plan(
+    records: Sequence[Record], rules: Consolidation, decay: Decay, now: datetime, *, merging: bool = True
+) -> JobPlan:
     """What would be done to live memories of one place. Each is promoted, and otherwise changed, once at most."""
     relevance = {record.id: strength(record, decay, now) for record in records}
     steps: list[Step] = []
@@ -43,7 +45,7 @@ def plan(records: Sequence[Record], rules: Consolidation, decay: Decay, now: dat
     whys = {step.id: step.why for step in over}
     # What would be merged into a memory that is archived itself is archived with it.
     steps = [Step(step.id, "archive", whys[step.by]) if step.by in whys else step for step in steps]
-    return Plan(tuple(steps + over), note=note)
+    return JobPlan(tuple(steps + over), note=note)
 
 
 def _over_cap(records: Sequence[Record], relevance: dict[str, float], cap: int) -> list[Step]:
@@ -121,19 +123,19 @@ def _close(records: Sequence[Record], above: float, distrusted: set[_Model]) -> 
     """
     into: dict[str, tuple[str, float]] = {}
     for model, (members, units) in _vectors(records).items():
-        found = None if model in distrusted or len(members) < 2 else similar.pairs(units, above)
-        if found is None or not len(found):
+        pairs = None if model in distrusted or len(members) < 2 else similar.pairs(units, above)
+        if pairs is None or not len(pairs):
             continue
         near: dict[int, list[int]] = defaultdict(list)
-        for a, b in found.tolist():
+        for a, b in pairs.tolist():
             near[a].append(b)
             near[b].append(a)
-        kept: set[int] = set()
+        staying: set[int] = set()
         for row in sorted(near, key=lambda row: _standing(members[row]), reverse=True):
             if members[row].id in into:
                 continue
-            kept.add(row)
+            staying.add(row)
             for other in near[row]:
-                if other not in kept and members[other].id not in into:
+                if other not in staying and members[other].id not in into:
                     into[members[other].id] = members[row].id, float(units[row] @ units[other])
     return into

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from msgspec.structs import replace
 
-from recollect.maintenance.steps import Plan, Step, apply, hold_back
+from recollect.maintenance.steps import JobPlan, Step, apply, hold_back
 from recollect.policies.decay import strength
 from recollect.policies.retention import decayed, early
 from recollect.stores.port import Place
@@ -38,10 +38,10 @@ class Job:
         """How often; 0 is whenever maintenance runs."""
         return 0.0
 
-    def plan(self, view: View, place: Place) -> Plan:
+    def plan(self, view: View, place: Place) -> JobPlan:
         raise NotImplementedError(f"the job {self.name} has no `plan`")
 
-    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+    def run(self, view: View, place: Place, plan: JobPlan) -> JobPlan:
         """Do it, and say what was done."""
         return replace(plan, steps=apply(view, place, plan.steps, self.name, self.message))
 
@@ -59,11 +59,11 @@ class DecayJob(Job):
     def asked(self, view: View) -> bool:
         return view.preset.retention.archive_below is not None
 
-    def plan(self, view: View, place: Place) -> Plan:
+    def plan(self, view: View, place: Place) -> JobPlan:
         now, rules, decay = view.now(), view.preset.retention, view.decay
         why = f"its importance has decayed to {{:.3g}}, below {rules.archive_below or 0.0:g}"
         faded = [record for record in live(view, place) if decayed(rules, record, decay, now)]
-        return Plan(tuple([Step(one.id, "archive", why.format(strength(one, decay, now))) for one in faded]))
+        return JobPlan(tuple([Step(old.id, "archive", why.format(strength(old, decay, now))) for old in faded]))
 
 
 class EarlyJob(Job):
@@ -73,11 +73,11 @@ class EarlyJob(Job):
     def asked(self, view: View) -> bool:
         return view.preset.retention.early_cleanup_below is not None
 
-    def plan(self, view: View, place: Place) -> Plan:
+    def plan(self, view: View, place: Place) -> JobPlan:
         rules = view.preset.retention
         why = f"its importance was {{:g}} from the start, below {rules.early_cleanup_below or 0.0:g}"
         trivial = [record for record in live(view, place) if early(rules, record)]
-        return Plan(tuple([Step(record.id, "archive", why.format(record.importance)) for record in trivial]))
+        return JobPlan(tuple([Step(record.id, "archive", why.format(record.importance)) for record in trivial]))
 
 
 class QuotaJob(Job):
@@ -90,14 +90,14 @@ class QuotaJob(Job):
     def asked(self, view: View) -> bool:
         return view.quota is not None
 
-    def plan(self, view: View, place: Place) -> Plan:
+    def plan(self, view: View, place: Place) -> JobPlan:
         change = view.preset.retention.quota_action
         why = f"over the quota of {view.quota or 0:,}"
-        return Plan(tuple([Step(record.id, change, why) for record in quota.over(view)]))
+        return JobPlan(tuple([Step(record.id, change, why) for record in quota.over(view)]))
 
-    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+    def run(self, view: View, place: Place, plan: JobPlan) -> JobPlan:
         settled = {record.id for record in quota.settle(view, {step.id for step in plan.steps})}
-        return Plan(tuple([step for step in plan.steps if step.id in settled]))
+        return JobPlan(tuple([step for step in plan.steps if step.id in settled]))
 
 
 class ConsolidateJob(Job):
@@ -110,7 +110,7 @@ class ConsolidateJob(Job):
     def hours(self, view: View) -> float:
         return view.preset.maintenance.consolidate_hours
 
-    def plan(self, view: View, place: Place) -> Plan:
+    def plan(self, view: View, place: Place) -> JobPlan:
         from recollect.maintenance.consolidation import plan
 
         records, rules = live(view, place), view.preset.maintenance
@@ -128,7 +128,7 @@ class SupersedeJob(Job):
     def hours(self, view: View) -> float:
         return view.preset.maintenance.supersede_hours
 
-    def plan(self, view: View, place: Place) -> Plan:
+    def plan(self, view: View, place: Place) -> JobPlan:
         from recollect.maintenance.superseding import plan
 
         records, rules = live(view, place), view.preset.maintenance
@@ -148,12 +148,12 @@ class EmbedJob(Job):
     def hours(self, view: View) -> float:
         return view.preset.maintenance.embed_hours
 
-    def plan(self, view: View, place: Place) -> Plan:
-        return Plan() if view.embedding is None else Plan(count=min(view.embedding.missing(place), _EMBED_MOST))
+    def plan(self, view: View, place: Place) -> JobPlan:
+        return JobPlan() if view.embedding is None else JobPlan(count=min(view.embedding.missing(place), _EMBED_MOST))
 
-    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+    def run(self, view: View, place: Place, plan: JobPlan) -> JobPlan:
         made = 0 if view.embedding is None else view.embedding.some(place, _EMBED_MOST, _EMBED_SECONDS)
-        return Plan(count=made)
+        return JobPlan(count=made)
 
 
 class UndoJob(Job):
@@ -167,11 +167,11 @@ class UndoJob(Job):
     def hours(self, view: View) -> float:
         return 24.0
 
-    def plan(self, view: View, place: Place) -> Plan:
-        return Plan(count=len(view.expired_undo(place)))
+    def plan(self, view: View, place: Place) -> JobPlan:
+        return JobPlan(count=len(view.expired_undo(place)))
 
-    def run(self, view: View, place: Place, plan: Plan) -> Plan:
-        return Plan(count=view.drop_expired_undo(place))
+    def run(self, view: View, place: Place, plan: JobPlan) -> JobPlan:
+        return JobPlan(count=view.drop_expired_undo(place))
 
 
 class CompactJob(Job):
@@ -181,11 +181,11 @@ class CompactJob(Job):
     def asked(self, view: View) -> bool:
         return view.whole and view.on_disk is not None
 
-    def plan(self, view: View, place: Place) -> Plan:
+    def plan(self, view: View, place: Place) -> JobPlan:
         crowded = view.on_disk is not None and view.on_disk.crowded(place)
-        return Plan(note="the place is so full that it is time to compact it") if crowded else Plan()
+        return JobPlan(note="the place is so full that it is time to compact it") if crowded else JobPlan()
 
-    def run(self, view: View, place: Place, plan: Plan) -> Plan:
+    def run(self, view: View, place: Place, plan: JobPlan) -> JobPlan:
         return replace(plan, count=max(quota.make_room(view, place), 0))
 
 

@@ -21,7 +21,7 @@ _APART = timedelta(minutes=10)
 """How far clocks may be apart. A lease that ends later than that was written by one that is wrong, and holds nobody."""
 
 
-class TakenOverError(ConflictError):
+class LeaseLostError(ConflictError):
     """It took so long that another process does the job now."""
 
 
@@ -33,17 +33,17 @@ class Lease(msgspec.Struct, frozen=True):
 
     def check(self, view: View) -> None:
         """In the transaction that changes something: TakenOverError if someone else has the job by now."""
-        there = view.store.find(self.place, SHELF, [self.thing.key])
-        if not there or there[0].version != self.thing.version:
-            raise TakenOverError(f"job {self.thing.body['job']}: it took so long that another process took over")
+        stored = view.store.find(self.place, SHELF, [self.thing.key])
+        if not stored or stored[0].version != self.thing.version:
+            raise LeaseLostError(f"job {self.thing.body['job']}: it took so long that another process took over")
 
 
 def due(view: View, place: Place, job: str, hours: float) -> bool:
     """Whether it is time. However many times were missed, that is one run."""
     if not hours:
         return True
-    there = view.store.find(place, SHELF, [_key(view, job)])
-    last = _time(there[0], "last_run") if there else None
+    stored = view.store.find(place, SHELF, [_key(view, job)])
+    last = _time(stored[0], "last_run") if stored else None
     if last is None:
         return True
     since, interval = view.now() - last, timedelta(hours=hours)
@@ -55,8 +55,8 @@ def take(view: View, place: Place, job: str) -> Lease | None:
     key = _key(view, job)
     with view.store.transaction(place):
         now = view.now()  # not before: another may have taken it while this one waited
-        there = view.store.find(place, SHELF, [key])
-        old = there[0] if there else Thing(SHELF, key, {"job": job}, created_at=now)
+        stored = view.store.find(place, SHELF, [key])
+        old = stored[0] if stored else Thing(SHELF, key, {"job": job}, created_at=now)
         until = _time(old, "until")
         if until is not None and now < until <= moved(now, _LEASE + _APART):
             return None
@@ -70,7 +70,7 @@ def give_back(view: View, lease: Lease, *, done: bool) -> None:
     with view.store.transaction(lease.place):
         try:
             lease.check(view)
-        except TakenOverError:
+        except LeaseLostError:
             return
         body = {name: value for name, value in lease.thing.body.items() if name not in ("owner", "until")}
         if done:

@@ -10,7 +10,7 @@ import msgspec
 from recollect.maintenance import leases
 from recollect.maintenance.jobs import EVERY, Job, JobName
 from recollect.maintenance.leases import Lease
-from recollect.maintenance.steps import Plan, Step
+from recollect.maintenance.steps import JobPlan, Step
 from recollect.stores.port import Place
 from recollect.values import validation
 from recollect.values.errors import AccessError, InputError, ModelError
@@ -56,7 +56,7 @@ class Maintained(msgspec.Struct, frozen=True):
         return tuple([step.id for report in self.jobs if report.job == job for step in report.steps])
 
 
-class Wish(NamedTuple):
+class MaintenanceRequest(NamedTuple):
     """What a caller of `maintain` wants."""
 
     early: bool = False
@@ -67,9 +67,9 @@ class Wish(NamedTuple):
     stopping: Callable[[], bool] | None = None
 
 
-def maintain(view: View, wish: Wish) -> Maintained:
+def maintain(view: View, wish: MaintenanceRequest) -> Maintained:
     """Run what is due, or the jobs that were named. What another process is doing, or has just done, is left to it."""
-    with view.refusing("maintain"):
+    with view.logging_refusals("maintain"):
         wanted, only = _chosen(view, wish)
     reports: list[JobReport] = []
     gone: set[str] = set()
@@ -88,7 +88,7 @@ def maintain(view: View, wish: Wish) -> Maintained:
     return Maintained(tuple(reports))
 
 
-def _chosen(view: View, wish: Wish) -> tuple[list[Job], frozenset[str] | None]:
+def _chosen(view: View, wish: MaintenanceRequest) -> tuple[list[Job], frozenset[str] | None]:
     only = None
     if wish.only is not None:  # nothing but these
         only = frozenset(validation.memory_id(ident, "only") for ident in validation.sequence(wish.only, "only"))
@@ -105,7 +105,7 @@ def _places(view: View, job: Job) -> Iterator[Place]:
 
 
 def _planned(
-    view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] | None, gone: Iterable[str]
+    view: View, job: Job, place: Place, wish: MaintenanceRequest, only: frozenset[str] | None, gone: Iterable[str]
 ) -> JobReport | None:
     plan = _narrowed(job.plan(view, place), wish, only)
     # In earnest these would be gone by now, and no other job would find them.
@@ -114,7 +114,9 @@ def _planned(
     return _report(job, place, plan, "planned") if plan else None
 
 
-def _done(view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] | None) -> JobReport | None:
+def _done(
+    view: View, job: Job, place: Place, wish: MaintenanceRequest, only: frozenset[str] | None
+) -> JobReport | None:
     plan = None
     if not job.hours(view):
         plan = job.plan(view, place)
@@ -122,7 +124,7 @@ def _done(view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] |
             return None  # without a trace in the store
     lease = leases.take(view, place, job.name)
     if lease is None:
-        return _report(job, place, Plan(note="another process is doing it"), "busy")
+        return _report(job, place, JobPlan(note="another process is doing it"), "busy")
     finished = False
     try:
         if wish.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
@@ -130,14 +132,14 @@ def _done(view: View, job: Job, place: Place, wish: Wish, only: frozenset[str] |
         plan = _narrowed(job.plan(view, place) if plan is None else plan, wish, only)
         done = _run(view, job, place, plan, lease)
         finished = True
-    except leases.TakenOverError as error:
-        return _report(job, place, Plan(note=str(error)), "busy")
+    except leases.LeaseLostError as error:
+        return _report(job, place, JobPlan(note=str(error)), "busy")
     finally:
         leases.give_back(view, lease, done=finished and only is None)
     return _report(job, place, done, "held" if done.held else "done") if done else None
 
 
-def _run(view: View, job: Job, place: Place, plan: Plan, lease: Lease) -> Plan:
+def _run(view: View, job: Job, place: Place, plan: JobPlan, lease: Lease) -> JobPlan:
     if not job.locked:
         return job.run(view, place, plan)
     with view.store.transaction(place):
@@ -145,12 +147,12 @@ def _run(view: View, job: Job, place: Place, plan: Plan, lease: Lease) -> Plan:
         return job.run(view, place, plan)
 
 
-def _narrowed(plan: Plan, wish: Wish, only: frozenset[str] | None) -> Plan:
+def _narrowed(plan: JobPlan, wish: MaintenanceRequest, only: frozenset[str] | None) -> JobPlan:
     plan = plan if only is None else plan.only(only)
     return plan.forced() if wish.force else plan
 
 
-def _report(job: Job, place: Place, plan: Plan, outcome: Outcome) -> JobReport:
+def _report(job: Job, place: Place, plan: JobPlan, outcome: Outcome) -> JobReport:
     note = "; ".join(filter(None, (plan.too_much, plan.note)))
     return JobReport(job.name, place.workspace, outcome, plan.steps, plan.held, plan.count, note)
 

@@ -56,16 +56,16 @@ def tells_nothing(units: Floats, above: float) -> bool:
 
 def pairs(units: Floats, above: float) -> Rows | None:
     """Pairs of rows with a higher cosine, as two columns; None if there are too many to mean anything."""
-    found: list[Any] = []
+    blocks: list[Any] = []
     number = 0
     for some in _all_pairs(units, above):
-        found.append(some)
+        blocks.append(some)
         number += len(some)
         if number > _MOST_PAIRS:
             return None
-    if not found:
+    if not blocks:
         return np.empty((0, 2), np.int64)
-    both = np.concatenate(found)
+    both = np.concatenate(blocks)
     keys = np.unique(both[:, 0] * len(units) + both[:, 1])
     return np.stack((keys // len(units), keys % len(units)), axis=1)
 

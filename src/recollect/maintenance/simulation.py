@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from recollect.maintenance.jobs import JobName, live
-from recollect.maintenance.steps import Plan, Step, changed, hold_back
+from recollect.maintenance.steps import JobPlan, Step, changed, hold_back
 from recollect.policies.decay import strength
 from recollect.policies.ranking import Evidence
 from recollect.policies.retention import decayed
@@ -69,8 +69,8 @@ class Simulation(msgspec.Struct, frozen=True):
 def simulate(view: View, days: int) -> Simulation:
     days = validation.count(days, "days", high=_MOST_DAYS)
     start = view.now()
-    there = view.store.places(view.address.tenant)
-    state = _State(view, [record for place in view.places if place in there for record in live(view, place)])
+    places = view.store.places(view.address.tenant)
+    state = _State(view, [record for place in view.places if place in places for record in live(view, place)])
     for day in range(days + 1):
         state.pass_day(day, moved(start, timedelta(days=day)))
     return Simulation(start, days, tuple(state.events), state.lines())
@@ -105,16 +105,16 @@ class _State:
             counts[record.kind, record.tier] += 1
         self._counts.append(counts)
 
-    def _plans(self, now: datetime) -> Iterator[tuple[JobName, Plan]]:
+    def _plans(self, now: datetime) -> Iterator[tuple[JobName, JobPlan]]:
         """Each is made when those before it are done."""
         retention, decay = self._view.preset.retention, self._view.decay
         if retention.archive_below is not None:
             why = f"its importance has decayed to {{:.3g}}, below {retention.archive_below:g}"
             faded = [record for record in self._live.values() if decayed(retention, record, decay, now)]
-            yield "decay", Plan(tuple([Step(r.id, "archive", why.format(strength(r, decay, now))) for r in faded]))
+            yield "decay", JobPlan(tuple([Step(r.id, "archive", why.format(strength(r, decay, now))) for r in faded]))
         if self._over:
             why = f"over the quota of {self._view.quota or 0:,}"
-            yield "quota", Plan(tuple([Step(ident, retention.quota_action, why) for ident in self._over]))
+            yield "quota", JobPlan(tuple([Step(ident, retention.quota_action, why) for ident in self._over]))
             self._over = []
         if self._view.preset.consolidation.enabled and (self._consolidate_at is None or now >= self._consolidate_at):
             yield "consolidate", self._consolidation(now)
@@ -125,7 +125,7 @@ class _State:
         if retention.compact_below is not None:
             yield "compact", self._compaction(now, retention.compact_below)
 
-    def _consolidation(self, now: datetime) -> Plan:
+    def _consolidation(self, now: datetime) -> JobPlan:
         from recollect.maintenance.consolidation import plan
 
         preset, records = self._view.preset, list(self._live.values())
@@ -135,18 +135,20 @@ class _State:
         self._consolidate_at = moved(now, timedelta(hours=preset.maintenance.consolidate_hours))
         return self._held_back(planned)
 
-    def _held_back(self, plan: Plan) -> Plan:
+    def _held_back(self, plan: JobPlan) -> JobPlan:
         rules = self._view.preset.maintenance
         return hold_back(plan, self._live.values(), rules.ask_share, rules.ask_least)
 
-    def _compaction(self, now: datetime, limit: float) -> Plan:
+    def _compaction(self, now: datetime, limit: float) -> JobPlan:
         """Removed when the place is compacted, whenever that is; told, and left."""
         rank, decay = self._view.preset.ranking.score, self._view.decay
         why = f"relevance {{:.3g}} is below {limit:g}: the next `compact` removes it for good"
-        scores = [(one.id, rank(Evidence(one, ""), decay, now).value) for one in self._live.values()]
-        return Plan(held=tuple([Step(ident, "forget", why.format(score)) for ident, score in scores if score < limit]))
+        scores = [(record.id, rank(Evidence(record, ""), decay, now).value) for record in self._live.values()]
+        return JobPlan(
+            held=tuple([Step(ident, "forget", why.format(score)) for ident, score in scores if score < limit])
+        )
 
-    def _apply(self, day: int, now: datetime, job: JobName, plan: Plan) -> None:
+    def _apply(self, day: int, now: datetime, job: JobName, plan: JobPlan) -> None:
         steps = [step for step in plan.steps if step.id in self._live]
         for step in steps:
             self._tell(day, now, job, step)

@@ -33,7 +33,7 @@ class Step(msgspec.Struct, frozen=True):
     """The memory that takes its place."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class JobPlan(msgspec.Struct, frozen=True):
     """What a job would do in one place."""
 
     steps: tuple[Step, ...] = ()
@@ -48,12 +48,12 @@ class Plan(msgspec.Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.steps or self.held or self.count or self.note)
 
-    def only(self, ids: frozenset[str]) -> Plan:
+    def only(self, ids: frozenset[str]) -> JobPlan:
         """No more of it than what concerns these."""
         chosen = tuple([step for step in self.steps if step.id in ids])
         return replace(self, steps=chosen, held=tuple([step for step in self.held if step.id in ids]))
 
-    def forced(self) -> Plan:
+    def forced(self) -> JobPlan:
         return replace(self, steps=(*self.steps, *self.held), held=(), too_much="")
 
 
@@ -63,22 +63,22 @@ def scope(record: Record) -> tuple[str, str | None]:
     return record.tier, getattr(address, record.tier)
 
 
-def hold_back(plan: Plan, records: Iterable[Record], share: float, least: int) -> Plan:
+def hold_back(plan: JobPlan, records: Iterable[Record], share: float, minimum: int) -> JobPlan:
     """The plan, but for scopes that would lose more than a share of what is live there.
 
     Of what has faded there a portion is done that stays below the share, and the next run does the next: after a long
     absence all of it has. The rest is held back.
     """
-    known = {record.id: record for record in records}
-    live = Counter(scope(record) for record in known.values())
-    going = Counter(scope(known[step.id]) for step in plan.steps if step.change != "promote")
-    much = {home for home, number in going.items() if number > max(share * live[home], least)}
+    by_id = {record.id: record for record in records}
+    live = Counter(scope(record) for record in by_id.values())
+    going = Counter(scope(by_id[step.id]) for step in plan.steps if step.change != "promote")
+    much = {home for home, number in going.items() if number > max(share * live[home], minimum)}
     if not much:
         return plan
-    portion = {home: int(max(share * live[home], least)) for home in much}
+    portion = {home: int(max(share * live[home], minimum)) for home in much}
     held: list[Step] = []
     for step in plan.steps:
-        home = scope(known[step.id])
+        home = scope(by_id[step.id])
         if step.change == "promote" or home not in much:
             continue
         if step.change == "archive" and portion[home] > 0:
@@ -121,16 +121,16 @@ def changed(records: Mapping[str, Record], steps: Iterable[Step], now: datetime)
 def apply(view: View, place: Place, steps: Sequence[Step], action: str, message: str) -> tuple[Step, ...]:
     """Do it, inside a transaction of the caller's. Returns the steps that still fitted."""
     named = list(dict.fromkeys(ident for step in steps for ident in (step.id, step.by) if ident is not None))
-    there = {record.id: record for record in view.store.get(place, named)}
+    stored = {record.id: record for record in view.store.get(place, named)}
     now = view.now()
-    after = changed(there, steps, now)
+    after = changed(stored, steps, now)
     done = tuple([step for step in steps if step.id in after])
     if not done:
         return ()
-    before = [there[ident] for ident in after]
+    before = [stored[ident] for ident in after]
     view.store.update(place, list(after.values()))
     check_kept(before, {record.id: record for record in view.store.get(place, named)}, now)
-    view.log(place, action, message.format(_told(done)), before, changed=list(after))
+    view.log(place, action, message.format(_count_changes(done)), before, changed=list(after))
     return done
 
 
@@ -149,7 +149,7 @@ def check_kept(before: Iterable[Record], after: Mapping[str, Record], now: datet
             raise ConflictError(f"memory {record.id} would be lost; nothing was changed")
 
 
-def _told(steps: Sequence[Step]) -> str:
+def _count_changes(steps: Sequence[Step]) -> str:
     words = {"archive": "archived", "promote": "promoted", "merge": "merged", "supersede": "superseded"}
     counts = {word: sum(step.change == change for step in steps) for change, word in words.items()}
     return ", ".join(f"{word} {number:,}" for word, number in counts.items() if number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from recollect.maintenance.steps import Plan, Step
+from recollect.maintenance.steps import JobPlan, Step
 from recollect.text.statements import contradicts, keys, plain
 from recollect.values.record import Record, storing_order
 
@@ -13,7 +13,7 @@ _CROWDED = 12
 """More statements of one form than this are a series, such as readings, and each stands for itself."""
 
 
-def plan(records: Sequence[Record]) -> Plan:
+def plan(records: Sequence[Record]) -> JobPlan:
     """What newer memories of the same address, tier and kind supersede. Turns of a conversation are left alone."""
     groups: dict[tuple[object, ...], list[Record]] = defaultdict(list)
     for record in records:
@@ -32,4 +32,4 @@ def plan(records: Sequence[Record]) -> Plan:
                 if contradicts(old.text, new.text):
                     gone[old.id] = Step(old.id, "supersede", "a newer memory says otherwise of the same", new.id)
     stays = gone.keys()
-    return Plan(tuple([step for step in gone.values() if step.by not in stays]))
+    return JobPlan(tuple([step for step in gone.values() if step.by not in stays]))

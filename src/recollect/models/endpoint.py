@@ -225,30 +225,30 @@ class Endpoint:
         self._sleep(pause)
 
     def _refusal(self, answer: httpx.Response, content: bytes) -> RefusedError | PassingError:
-        status, said = answer.status_code, self._said(content)
+        status, reason = answer.status_code, self._error_text(content)
         key = {401: f"check the key, in {self._service.own} or {self._service.other}"}
         advice = (_ADVICE | key | dict(self._service.advice)).get(status, "")
-        text = f"answered with {status}{said and f' ({said})'}{advice and f'; {advice}'}"
+        text = f"answered with {status}{reason and f' ({reason})'}{advice and f'; {advice}'}"
         if status in _WORTH_ANOTHER_TRY:
             return PassingError(text, wait_asked(answer.headers.get("retry-after"), utc_now()))
-        return RefusedError(f"{self.shown}: {text}", status, said)
+        return RefusedError(f"{self.shown}: {text}", status, reason)
 
     def _check_stream(self, answer: httpx.Response, until: float) -> None:
         """Endpoints that cannot stream, or that have failed without saying so in the status, answer in another way."""
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
-            said = self._said(self._whole(answer, until))
-            raise ValueError(f"it is {kind or 'of no type'}, not a stream of events{said and f' ({said})'}")
+            reason = self._error_text(self._whole(answer, until))
+            raise ValueError(f"it is {kind or 'of no type'}, not a stream of events{reason and f' ({reason})'}")
 
     def _error(self, problem: str) -> ModelError:
         return ModelError(f"{self.shown}: {self._hidden(problem)[:_LONGEST_PROBLEM]}")
 
-    def _said(self, content: bytes) -> str:
+    def _error_text(self, content: bytes) -> str:
         try:
-            said = msgspec.json.decode(content)
+            error = msgspec.json.decode(content)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            said = content.decode("utf-8", "replace")
-        return self._hidden(one_line(said))[:_LONGEST_SAID]
+            error = content.decode("utf-8", "replace")
+        return self._hidden(one_line(error))[:_LONGEST_SAID]
 
     def _hidden(self, text: str) -> str:
         """Without the key, which some repeat when they refuse it. To be cut only afterwards: half a key is one too."""
@@ -268,12 +268,12 @@ def wait_asked(header: str | None, now: datetime) -> float | None:
     return max((when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds(), 0.0)
 
 
-def one_line(said: Any) -> str:
+def one_line(error: Any) -> str:
     """What the other side says is wrong, out of the JSON that it says it in."""
     for name in ("error", "message", "detail"):
-        if isinstance(said, dict):
-            said = said.get(name, said)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    line = "".join(letter if letter.isprintable() else " " for letter in str(said)[:10_000])  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(error, dict):
+            error = error.get(name, error)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    line = "".join(letter if letter.isprintable() else " " for letter in str(error)[:10_000])  # pyright: ignore[reportUnknownArgumentType]
     return " ".join(line.split())
 
 

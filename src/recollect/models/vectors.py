@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from recollect.models.backlog import Backlog
-from recollect.models.bounded import Bounded
+from recollect.models.thread_pool import ThreadPool
 from recollect.runtime import forking
 from recollect.stores.port import Administered, Place, Store
 from recollect.values.errors import AccessError, ModelError, StoreError
@@ -72,7 +72,7 @@ class Embedding:
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store = store
         self.embedder = embedder
-        self._bounded = Bounded()
+        self._bounded = ThreadPool()
         self._problem = ""
         """Why the model is left alone, while it is."""
         self._pause = _SHORTEST_PAUSE
@@ -167,8 +167,8 @@ class Embedding:
 
     def _fail(self, error: BaseException, level: int = logging.INFO) -> str:
         """Leave the model alone for a while. Returns why."""
-        said = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
-        problem = f"{self.embedder.model}: {said}"
+        reason = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        problem = f"{self.embedder.model}: {reason}"
         now = time.monotonic()
         if now >= self._retry_at:  # of many failures at once one counts
             self._retry_at = now + self._pause
@@ -226,7 +226,7 @@ class Embedding:
         ids = self._store.lacking(place, self.embedder.model, dimensions, most + len(without))
         return [ident for ident in ids if ident not in without][:most]
 
-    def finish(self, place: Place, told: Callable[[int], object]) -> int:
+    def finish(self, place: Place, tell: Callable[[int], object]) -> int:
         """Wait until nothing is missing there. How many were made; ModelError if the model fails."""
         missing = first = self.missing(place)
         while missing:
@@ -235,7 +235,7 @@ class Embedding:
             if self._problem:
                 raise ModelError(self._problem)
             missing = self.missing(place)
-            told(max(first - missing, 0))
+            tell(max(first - missing, 0))
         if without := len(self._without.get(place, ())):
             raise ModelError(f"{self.embedder.model}: the model gave NaN or infinity for {without:,} memories")
         return first

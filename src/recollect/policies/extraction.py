@@ -93,12 +93,12 @@ def _named(pattern: str) -> re.Pattern[str]:
 
 def extract(turns: Sequence[Said]) -> list[Extracted]:
     """What is worth keeping, in order; each text once."""
-    found: dict[str, Extracted] = {}
+    facts: dict[str, Extracted] = {}
     for at, turn in enumerate(turns):
         before = turns[at - 1] if at else None
-        for one in _of_turn(turn, before, at):
-            found.setdefault(one.text, one)
-    return list(found.values())
+        for fact in _of_turn(turn, before, at):
+            facts.setdefault(fact.text, fact)
+    return list(facts.values())
 
 
 def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
@@ -113,22 +113,22 @@ def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
     foreign = turn.role == "user" and not _has(ENGLISH, text)
     last = ""
     for sentence in sentences(text):
-        said = sentence.text.strip()
+        spoken = sentence.text.strip()
         if sentence.code:
             continue
         # Dictation has no full stops.
-        for piece in [said] if len(said) <= _LONGEST else _pieces(said):
+        for piece in [spoken] if len(spoken) <= _LONGEST else _pieces(spoken):
             judged = _foreign(piece) if foreign else judge(piece, turn.role)
             if judged is not None:
                 kind, rule = judged
                 # "It" and "she" are nobody without the sentence before.
                 whole = f"{last} {piece}" if last and rule == "of somebody named before" else piece
                 yield _made(whole, kind, turn.role, rule, at)
-        last = said if len(said) <= _LONGEST // 2 and not said.endswith("?") else ""
+        last = spoken if len(spoken) <= _LONGEST // 2 and not spoken.endswith("?") else ""
 
 
-def _pieces(said: str) -> list[str]:
-    pieces = _find(r"[,;] | and (?=i|we|my|the|he|she)| but | because ").split(said)
+def _pieces(sentence: str) -> list[str]:
+    pieces = _find(r"[,;] | and (?=i|we|my|the|he|she)| but | because ").split(sentence)
     return [piece for piece in pieces if len(piece) <= _LONGEST]
 
 
@@ -139,12 +139,12 @@ def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
 
 def _answer(text: str, before: Said | None) -> str:
     """What was asked and what was answered, where the answer alone says nothing."""
-    said = text.strip()
-    if before is None or before.role != "assistant" or not said or len(said.split()) > 6 or said.endswith("?"):
+    reply = text.strip()
+    if before is None or before.role != "assistant" or not reply or len(reply.split()) > 6 or reply.endswith("?"):
         return ""
-    if judge(said, "user") is not None or small_talk(said) or _has(ASSENT, said) or _has(REQUEST, said):
+    if judge(reply, "user") is not None or small_talk(reply) or _has(ASSENT, reply) or _has(REQUEST, reply):
         return ""
-    asked = [one.text.strip() for one in sentences(without(before.text))]
+    asked = [sentence.text.strip() for sentence in sentences(without(before.text))]
     if (
         not asked
         or not _has(ASKS_USER, asked[-1])
@@ -155,54 +155,54 @@ def _answer(text: str, before: Said | None) -> str:
         )
     ):
         return ""
-    return f"{asked[-1]} {said}"
+    return f"{asked[-1]} {reply}"
 
 
-def _foreign(said: str) -> tuple[Kind, str] | None:
-    question = said.rstrip("\"'”’)」』").endswith(("?", "？", "؟"))
+def _foreign(sentence: str) -> tuple[Kind, str] | None:
+    question = sentence.rstrip("\"'”’)」』").endswith(("?", "？", "؟"))
     # Chinese and Japanese say in four signs what takes others a sentence.
-    dense = ord(max(said, default=" ")) > 0x2E80
-    short = len(said) < 4 if dense else len(said) < 12 or len(said.split()) < 3
-    return None if question or short or "=" in said else ("fact", "a statement in another language")
+    dense = ord(max(sentence, default=" ")) > 0x2E80
+    short = len(sentence) < 4 if dense else len(sentence) < 12 or len(sentence.split()) < 3
+    return None if question or short or "=" in sentence else ("fact", "a statement in another language")
 
 
-def judge(said: str, role: str) -> tuple[Kind, str] | None:
+def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
     """What sort of thing a sentence says, and by which rule; None if it is not worth keeping."""
     if role == "assistant":
-        return _of_assistant(said)
-    if _has(REMEMBER, said) and len(said.split()) > 3 and not said.endswith("?"):
-        kind = "task" if _has(r"\b(?:forget|remember) to\b", said) else (_kind(said) or ("fact", ""))[0]
+        return _of_assistant(sentence)
+    if _has(REMEMBER, sentence) and len(sentence.split()) > 3 and not sentence.endswith("?"):
+        kind = "task" if _has(r"\b(?:forget|remember) to\b", sentence) else (_kind(sentence) or ("fact", ""))[0]
         return kind, "asked to be remembered"
     if (
-        _has(OVERRULES, said)
-        and _has(TOLD, said)
-        and (not said.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", said))
+        _has(OVERRULES, sentence)
+        and _has(TOLD, sentence)
+        and (not sentence.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", sentence))
     ):
         return "fact", "matters whatever is around it"
-    if small_talk(said) or _has(QUESTION, said) or len(said.split()) < 3:
+    if small_talk(sentence) or _has(QUESTION, sentence) or len(sentence.split()) < 3:
         return None
-    if _has(r"^(?:please )?remind me\b", said):
+    if _has(r"^(?:please )?remind me\b", sentence):
         return "task", "a reminder"
-    if _has(REQUEST, said) and not _has(INSTRUCTS, said) and _sort(DECISION, said) is None:
+    if _has(REQUEST, sentence) and not _has(INSTRUCTS, sentence) and _sort(DECISION, sentence) is None:
         return None
-    if _has(IDLE, said):
+    if _has(IDLE, sentence):
         # "It is on Friday" is idle talk, unless it corrects something, or goes on to say more.
-        if _has(FACT["a correction"], said):
+        if _has(FACT["a correction"], sentence):
             return "fact", "a correction"
-        rest = _find(GOES_ON).split(said, maxsplit=1)
+        rest = _find(GOES_ON).split(sentence, maxsplit=1)
         return judge(rest[1], role) if len(rest) > 1 and len(rest[1].split()) > 4 else None
-    judged = _kind(said) or _definite(said)
-    passing = _has(PASSING, said) or (_has(TODAY, said) and not _has(FACT["a change"], said))
+    judged = _kind(sentence) or _definite(sentence)
+    passing = _has(PASSING, sentence) or (_has(TODAY, sentence) and not _has(FACT["a change"], sentence))
     return None if judged and judged[0] == "fact" and passing else judged
 
 
-def _definite(said: str) -> tuple[Kind, str] | None:
+def _definite(sentence: str) -> tuple[Kind, str] | None:
     """A statement that names something: a number, or a name inside the sentence."""
-    named = _find(NAMED_INSIDE, any_case=False).search(said) or any(letter.isdigit() for letter in said)
-    return ("fact", "names something") if named and len(said.split()) > 3 and _has(VERB, said) else None
+    named = _find(NAMED_INSIDE, any_case=False).search(sentence) or any(letter.isdigit() for letter in sentence)
+    return ("fact", "names something") if named and len(sentence.split()) > 3 and _has(VERB, sentence) else None
 
 
-def _kind(said: str) -> tuple[Kind, str] | None:
+def _kind(sentence: str) -> tuple[Kind, str] | None:
     sorts: tuple[tuple[Kind, dict[str, str]], ...] = (
         ("decision", DECISION),
         ("preference", PREFERENCE),
@@ -211,19 +211,19 @@ def _kind(said: str) -> tuple[Kind, str] | None:
         ("fact", FACT),
     )
     for kind, rules in sorts:
-        if rule := _sort(rules, said):
+        if rule := _sort(rules, sentence):
             return kind, rule
     return None
 
 
-def _sort(rules: dict[str, str], said: str) -> str | None:
-    return next((name for name, pattern in rules.items() if _named(pattern).search(said)), None)
+def _sort(rules: dict[str, str], sentence: str) -> str | None:
+    return next((name for name, pattern in rules.items() if _named(pattern).search(sentence)), None)
 
 
-def _of_assistant(said: str) -> tuple[Kind, str] | None:
-    if said.endswith("?") or len(said.split()) < 4 or _has(ECHO, said):
+def _of_assistant(sentence: str) -> tuple[Kind, str] | None:
+    if sentence.endswith("?") or len(sentence.split()) < 4 or _has(ECHO, sentence):
         return None
     for name, pattern in RESULT.items():
-        if _has(pattern, said):
+        if _has(pattern, sentence):
             return ("decision" if name == "decided together" else "fact"), name
-    return ("task", "a promise") if _find(PROMISE, any_case=False).search(said) else None
+    return ("task", "a promise") if _find(PROMISE, any_case=False).search(sentence) else None

@@ -80,7 +80,7 @@ def dedupe(items: Iterable[T], text: Callable[[T], str], score: Callable[[T], fl
         key, value = content_hash(text(item)), score(item)
         if key not in best or value > best[key][0]:
             best[key] = (value, place, item)
-    return [item for _, _, item in sorted(best.values(), key=lambda kept: kept[1])]
+    return [item for _, _, item in sorted(best.values(), key=lambda group: group[1])]
 
 
 def words(text: str) -> frozenset[str]:
@@ -97,8 +97,8 @@ def _alphanumerics() -> Callable[[str], list[str]]:
 
 
 def _similarity(e: Evidence) -> float | None:
-    found = e.vector if e.vector is not None else e.text
-    return found if found is None else min(max(found, 0.0), 1.0)
+    score = e.vector if e.vector is not None else e.text
+    return score if score is None else min(max(score, 0.0), 1.0)
 
 
 class WeightedSum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="formula", tag="weighted_sum"):

@@ -44,7 +44,7 @@ def find(text: str, screen: Screen) -> str | None:
         return name
     if "=" in plain and (name := _assigned(plain, "=", plan.off)):
         return name
-    if name := _told(plain, plan.off):
+    if name := _find_spoken_password(plain, plan.off):
         return name
     if _has_run(plain) and (name := _behind(plan.long_gates, plain) or _blob(plain, plan)):
         return name
@@ -223,10 +223,10 @@ class _Plan(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def _plan(screen: Screen) -> _Plan:
-    known = {*RULES, *(rule.name for rule in screen.rules)}
+    names = {*RULES, *(rule.name for rule in screen.rules)}
     for name in screen.allow:
-        if name not in known:
-            raise PresetError("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(known))}")
+        if name not in names:
+            raise PresetError("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(names))}")
     off = frozenset(screen.allow)
     extra = tuple([(rule.name, _searcher(rule)) for rule in screen.rules if rule.name not in off])
     gates = (*_LITERAL, *_DEFAULT, *_NUMBERS) if screen.literal else (*_DEFAULT, *_NUMBERS)
@@ -309,8 +309,8 @@ def _owner(name: str) -> str:
     return path if path.endswith("passwords") or (path.endswith(_NAMES) and last in _OWN_VALUE) else name
 
 
-def _told(text: str, off: frozenset[str]) -> str | None:
-    """`my password is …`, and a password on the line below its name, as JSON lists are shown."""
+def _find_spoken_password(text: str, off: frozenset[str]) -> str | None:
+    """The rule that a sentence breaks, such as `my password is …`, or a password on the line below its name."""
     if "password" in off:
         return None
     for gate, pattern in ((" is", _SENTENCE), ("\n", _BELOW)):
@@ -343,9 +343,9 @@ def _keyed(text: str, at: int, said_before: str, off: frozenset[str]) -> str | N
     if not match or not called:
         return None
     # Only as far as the object goes, or to another value, which has a name of its own.
-    said, label = text[max(at - _NEAR, 0) : at].lower(), called[0]
+    preceding, label = text[max(at - _NEAR, 0) : at].lower(), called[0]
     other = r"[{}]|value" if label == "value" else rf"[{{}}]|\b{label}\b"
-    before = re.split(other, said[: said.rindex(label)])[-1]
+    before = re.split(other, preceding[: preceding.rindex(label)])[-1]
     after = re.split(other, text[at : at + _NEAR].lower())[0]
     names = _compile(_KEYED).findall(before)[-1:] or _compile(_KEYED).findall(after)[:1]
     name = names[0].rstrip() if names else ""

@@ -66,7 +66,7 @@ class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(self.candidates, 2 * (self.limit if limit is None else limit))
 
 
-class Conversations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ConversationRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is kept when a conversation ends."""
 
     tiers: dict[str, Tier] = {}
@@ -92,7 +92,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ranking: Ranking = Calibrated()
     recall: RecallRules = RecallRules()
     context: Injection = Block()
-    conversations: Conversations = Conversations()
+    conversations: ConversationRules = ConversationRules()
     maintenance: Maintenance = Maintenance()
     consolidation: Consolidation = Consolidation()
     tools: tuple[str, ...] = ("recall", "remember", "revise", "list", "forget", "undo")

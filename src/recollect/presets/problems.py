@@ -19,18 +19,18 @@ def explain(message: str, data: dict[str, Any], origin: str) -> PresetError:
     """msgspec's message, told by the path of the key and with the key that was probably meant."""
     problem, _, place = message.replace("at `key` in ", "at ").partition(" - at `$")
     path = _path(place.rstrip("`"), data)
-    known = _known(path, data)
+    names = _known_names(path, data)
     if problem.startswith("Object contains unknown field"):
         key = problem.split("`")[1]
-        hint = closest(key, known) or f"; the keys here are {', '.join(known)}"
+        hint = closest(key, names) or f"; the keys here are {', '.join(names)}"
         return PresetError(".".join([*path, key]), f"unknown key in preset {origin}{hint}")
     if problem.startswith("Object missing required field"):
         key = problem.split("`")[1]
         return PresetError(".".join([*path, key]), f"missing in preset {origin}")
     hint = ""
     if problem.startswith("Invalid"):
-        given = problem.partition("'")[2].rstrip("'")
-        hint = f"{closest(given, known)} (one of {', '.join(known)})" if known else ""
+        value = problem.partition("'")[2].rstrip("'")
+        hint = f"{closest(value, names)} (one of {', '.join(names)})" if names else ""
     return PresetError(".".join(path), f"in preset {origin}: {problem[:1].lower()}{problem[1:]}{hint}")
 
 
@@ -42,8 +42,8 @@ def _path(place: str, data: dict[str, Any]) -> list[str]:
         path.append(step.strip("[]"))
         value = value[int(path[-1])] if step.startswith("[") else value[step]
     if "[...]" in place and isinstance(value, dict):
-        found = table(value)  # pyright: ignore[reportUnknownArgumentType]
-        path.extend([key for key in found if not _fits(data, path, {key: found[key]})][:1])
+        inner = table(value)  # pyright: ignore[reportUnknownArgumentType]
+        path.extend([key for key in inner if not _fits(data, path, {key: inner[key]})][:1])
     return path
 
 
@@ -60,7 +60,7 @@ def _fits(data: dict[str, Any], path: list[str], part: dict[str, Any]) -> bool:
     return True
 
 
-def _known(path: list[str], data: dict[str, Any]) -> tuple[str, ...]:
+def _known_names(path: list[str], data: dict[str, Any]) -> tuple[str, ...]:
     """The keys of the table at the path, or the values that a choice there may have."""
     kinds: list[inspect.Type] = [inspect.type_info(Preset)]
     value: Any = data
@@ -84,10 +84,10 @@ def _known(path: list[str], data: dict[str, Any]) -> tuple[str, ...]:
 def _structs(kinds: list[Any], value: Any) -> list[Any]:
     """The structs among the types; of a tagged union only the one that the table's tag names, if it names one."""
     structs = [kind for kind in kinds if hasattr(kind, "fields")]
-    given = table(value) if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
-    return [kind for kind in structs if kind.tag_field and given.get(kind.tag_field) == kind.tag] or structs
+    fields = table(value) if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
+    return [kind for kind in structs if kind.tag_field and fields.get(kind.tag_field) == kind.tag] or structs
 
 
-def closest(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, 1, 0.5)
+def closest(word: str, candidates: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, candidates, 1, 0.5)
     return f", did you mean `{near[0]}`?" if near else ""

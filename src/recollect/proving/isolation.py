@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from recollect.memory import Memory
 from recollect.proving.postgres.attacks import attacks
-from recollect.proving.postgres.isolation import Attack, Names, Outcome, Siege
+from recollect.proving.postgres.isolation import Attack, AttackResult, Names, Siege
 from recollect.proving.verbs import VERBS, Prey, Verb, furnish, leak
 from recollect.stores import open_store, split
 from recollect.stores.postgres.admin.status import bypasses
@@ -32,7 +32,7 @@ class Proof(NamedTuple):
         login = Attack("the login", "whether row-level security holds for it", by=_bypass)
         return [login, *attacks(self.siege), *self._verbs()]
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[AttackResult]:
         return map(self.siege.suffer, self.attacks())
 
     def _verbs(self) -> Iterator[Attack]:
@@ -86,7 +86,7 @@ def _nothing(tenant: str) -> Names:
 
 def _names(siege: Siege, prey: Prey) -> Names:
     names = siege.victim._replace(id=prey.memory, audit=prey.change, conversation=prey.conversation)
-    found = siege.answer(
+    output = siege.answer(
         [
             """SELECT t.shelf, t.key, m.seq FROM {s}.things t JOIN {s}.memories m USING (tenant, workspace)
             WHERE t.tenant = {tenant} AND strpos(t.key, {conversation}) > 0 AND m.id = {id} LIMIT 1"""
@@ -94,7 +94,7 @@ def _names(siege: Siege, prey: Prey) -> Names:
         names,
         names.tenant,
     )
-    ((shelf, key, seq),) = found.rows
+    ((shelf, key, seq),) = output.rows
     return names._replace(shelf=shelf, key=key, seq=seq)
 
 

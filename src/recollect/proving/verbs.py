@@ -57,7 +57,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     talking = view.at(conversation=talk.id)
     talking.scratchpad.write("owl", {"name": secret})
     view.conversations.say(talk.id, "user", f"Alice: the owl is called {secret}")
-    kept = [
+    records = [
         view.remember(
             f"{animal} called {secret}",
             tags=[f"bird.{secret}"],
@@ -68,7 +68,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
         )
         for animal in ("an owl", "a fox", "a dodo", "a lost bee")
     ]
-    owl, fox, dodo, bee = kept
+    owl, fox, dodo, bee = records
     view.at(account=f"account {secret}").remember(f"an account called {secret}", tier="account")
     view.revise(fox.id, content=f"a newer fox called {secret}")
     view.archive(dodo.id)
@@ -102,10 +102,10 @@ def _memory(prey: Prey) -> tuple[str, ...]:
 
 def _each(call: Callable[[Memory, str], Any]) -> Verb:
     """For every memory in every state; what each is answered, as one text."""
-    return lambda memory, prey: "\n".join(_said(lambda one=one: call(memory, one)) for one in _memory(prey))
+    return lambda memory, prey: "\n".join(_describe_result(lambda one=one: call(memory, one)) for one in _memory(prey))
 
 
-def _said(call: Callable[[], Any]) -> str:
+def _describe_result(call: Callable[[], Any]) -> str:
     try:
         return repr(call())
     except RecollectError as error:
@@ -195,7 +195,7 @@ VERBS: dict[str, Verb] = {
 """By name, of which the first word is that of the verb. `p` is the victim's; nothing of its secret is given away."""
 
 
-class Reply(NamedTuple):
+class VerbReply(NamedTuple):
     """What a caller is told."""
 
     text: str
@@ -204,13 +204,13 @@ class Reply(NamedTuple):
     size: int | None
 
 
-def reply(verb: Verb, memory: Memory, prey: Prey) -> Reply:
+def reply(verb: Verb, memory: Memory, prey: Prey) -> VerbReply:
     try:
-        found = verb(memory, prey)
+        result = verb(memory, prey)
     except RecollectError as error:
-        return Reply(f"{type(error).__name__}: {error}", True, None)
-    exact = isinstance(found, str | int)
-    return Reply(repr(found), exact, len(found) if isinstance(found, Sized) and not exact else None)
+        return VerbReply(f"{type(error).__name__}: {error}", True, None)
+    exact = isinstance(result, str | int)
+    return VerbReply(repr(result), exact, len(result) if isinstance(result, Sized) and not exact else None)
 
 
 def leak(verb: Verb, attacker: Memory, prey: Prey, phantom: Prey, secret: str) -> str:

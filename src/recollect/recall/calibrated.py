@@ -71,7 +71,7 @@ class Scores(NamedTuple):
 
 def lendings(columns: Neighbours, weights: Weights, visible: Flags | None = None) -> tuple[Lending, ...]:
     """Who may lend to whom. Depends on no question: keep it while the columns and what is visible stay the same."""
-    found: list[Lending] = []
+    loans: list[Lending] = []
     for step in (columns.before, columns.after):
         step = _skipping(step, visible)
         length = np.append(columns.length, np.float32(0.0))  # position -1 is nobody, of no length
@@ -81,8 +81,8 @@ def lendings(columns: Neighbours, weights: Weights, visible: Flags | None = None
             at = step[at]
             longest = np.maximum(longest, length[at])
             gate = np.minimum(1.0, weights.short / np.maximum(longest, 1.0)) ** _STEEP
-            found.append(Lending(at[:-1], np.where(at >= 0, share * gate, 0.0).astype(np.float32)[:-1]))
-    return tuple(found)
+            loans.append(Lending(at[:-1], np.where(at >= 0, share * gate, 0.0).astype(np.float32)[:-1]))
+    return tuple(loans)
 
 
 def _skipping(step: Integers, visible: Flags | None) -> Integers:
@@ -165,10 +165,10 @@ def _presume(meaning: Floats, text: Floats, lacking: Flags, compared: Flags) -> 
     wanted = lacking & (text > 0.0)
     if not wanted.any() or not matched.any():
         return
-    known = text[matched].astype(np.float64)
-    values, spread = meaning[matched].astype(np.float64), known.var()
-    slope = max(float(((known - known.mean()) * (values - values.mean())).mean()) / spread, 0.0) if spread else 0.0
-    meaning[wanted] = values.mean() + slope * (text[wanted] - known.mean())
+    matches = text[matched].astype(np.float64)
+    values, spread = meaning[matched].astype(np.float64), matches.var()
+    slope = max(float(((matches - matches.mean()) * (values - values.mean())).mean()) / spread, 0.0) if spread else 0.0
+    meaning[wanted] = values.mean() + slope * (text[wanted] - matches.mean())
 
 
 def _hit(hit: Floats | Flags | None, candidate: Flags, weight: float) -> Floats:

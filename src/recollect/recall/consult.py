@@ -21,7 +21,7 @@ from recollect.recall.recall import recall
 from recollect.recall.sources import Bound, Found, Source
 from recollect.runtime import forking
 from recollect.stores.audit import Entry
-from recollect.text.reading import read
+from recollect.text.query_parser import parse_query
 from recollect.values import validation
 from recollect.values.errors import InputError, NotFoundError
 from recollect.values.record import EPOCH, Record
@@ -90,16 +90,16 @@ class Consulted(msgspec.Struct, frozen=True):
         return len(self.results)
 
     def __str__(self) -> str:
-        lines = [f"{one.score:.3f}  {one.source}: {one.text}" for one in self.results]
-        return "\n".join([*lines, *(f"{one.source} gave no answer: {one.reason}" for one in self.failures)])
+        lines = [f"{result.score:.3f}  {result.source}: {result.text}" for result in self.results]
+        return "\n".join([*lines, *(f"{failure.source} gave no answer: {failure.reason}" for failure in self.failures)])
 
 
 def consult(
     view: View, query: str, *, limit: int = 5, sources: Iterable[str] | None = None, deadline: float = DEADLINE
 ) -> Consulted:
     limit = validation.count(limit, "limit", high=1000)
-    found, failures = gather(view, query, limit=limit, sources=sources, deadline=deadline)
-    best = merged(view, query, found)[:limit]
+    answers, failures = gather(view, query, limit=limit, sources=sources, deadline=deadline)
+    best = merged(view, query, answers)[:limit]
     touch(view, best)
     return Consulted(tuple(best), tuple(failures))
 
@@ -122,7 +122,7 @@ def gather(
     sources: Iterable[str] | None = None,
     deadline: float = DEADLINE,
 ) -> tuple[dict[str, list[Found]], list[Failure]]:
-    """What each source found, and which failed. Nothing is written, so whoever comes too late has done no harm."""
+    """What each source found, and which failed. A source that answers too late is ignored, and nothing is written."""
     query = validation.query(query)
     _check_deadline(deadline)
     asked = {source.name: source for source in _chosen(view, sources)}
@@ -133,7 +133,7 @@ def gather(
     def ask(name: str, source: Source) -> None:
         try:
             answer = _answer(source, query, most.get(name, max(limit, 10)))
-        except BaseException as error:  # whatever it is, it must not be missing without a word
+        except BaseException as error:  # report every failure: a source must not be missing silently
             answer = _reason(error)
         finally:
             _waiting.leave(source)
@@ -144,20 +144,20 @@ def gather(
             answers.put((name, f"busy: {_PATIENCE} earlier questions are not answered yet"))
             continue
         try:
-            # Not of a pool: Python waits for the threads of a pool before it exits.
+            # Not a ThreadPoolExecutor: Python waits for the threads of one before it exits.
             threading.Thread(target=ask, args=(name, source), name=f"recollect-{name}", daemon=True).start()
         except RuntimeError as error:  # there are too many
             _waiting.leave(source)
             answers.put((name, _reason(error)))
-    given = _collected(answers, len(asked), time.monotonic() + deadline)
+    collected = _collected(answers, len(asked), time.monotonic() + deadline)
     late = f"no answer within {deadline:g} s"
-    said = {name: given.get(name, late) for name in asked}
-    found = {name: one for name, one in said.items() if not isinstance(one, str)}
-    return found, [Failure(name, one) for name, one in said.items() if isinstance(one, str)]
+    by_source = {name: collected.get(name, late) for name in asked}
+    results = {name: outcome for name, outcome in by_source.items() if not isinstance(outcome, str)}
+    return results, [Failure(name, outcome) for name, outcome in by_source.items() if isinstance(outcome, str)]
 
 
 class _Waiting:
-    """How many threads are at each source, so that one which hangs does not hold ever more of them."""
+    """Counts the threads that wait for each source, so that a source that hangs cannot hold ever more of them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -195,26 +195,26 @@ def _key(source: Source) -> int:
 def _collected(
     answers: SimpleQueue[tuple[str, list[Found] | str]], number: int, until: float
 ) -> dict[str, list[Found] | str]:
-    given: dict[str, list[Found] | str] = {}
-    while len(given) < number:
+    collected: dict[str, list[Found] | str] = {}
+    while len(collected) < number:
         try:
             name, answer = answers.get(timeout=max(until - time.monotonic(), 0.0))
         except Empty:
             break
-        given[name] = answer
-    return given
+        collected[name] = answer
+    return collected
 
 
 def _chosen(view: View, names: Iterable[str] | None) -> list[Source]:
     own: list[Source] = [_Memories(view), _Audit(view)]
-    known = {source.name: source for source in [*own, *map(_bound(view), view.sources)]}
+    available = {source.name: source for source in [*own, *map(_bound(view), view.sources)]}
     if names is None:
-        return list(known.values())
+        return list(available.values())
     wanted = dict.fromkeys(validation.label(name, "sources") for name in validation.sequence(names, "sources"))
     for name in wanted:
-        if name not in known:
-            raise NotFoundError(f"there is no source {name}; known: {', '.join(known)}")
-    return [known[name] for name in wanted]
+        if name not in available:
+            raise NotFoundError(f"there is no source {name}; known: {', '.join(available)}")
+    return [available[name] for name in wanted]
 
 
 class _Delayed(msgspec.Struct, frozen=True):
@@ -236,11 +236,11 @@ def _bound(view: View) -> Callable[[Source], Source]:
 
 
 def _answer(source: Source, query: str, limit: int) -> list[Found]:
-    found = list(source.search(query, limit))[:limit]
-    for one in found:
-        if not isinstance(one, Found):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError("search", f"must return Found, not {type(one).__name__}")
-    return found
+    items = list(source.search(query, limit))[:limit]
+    for item in items:
+        if not isinstance(item, Found):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError("search", f"must return Found, not {type(item).__name__}")
+    return items
 
 
 def _check_deadline(deadline: float) -> None:
@@ -251,10 +251,10 @@ def _check_deadline(deadline: float) -> None:
 
 def _reason(error: BaseException) -> str:
     """Others' messages may quote a password, whatever the preset screens, or be a page of HTML."""
-    said = str(error)
-    if find(said, Screen()):
-        said = ""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in said[:2000]).split())
+    text = str(error)
+    if find(text, Screen()):
+        text = ""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[:2000]).split())
     if len(line) > _LONGEST_REASON:
         line = line[: _LONGEST_REASON - 1] + "…"
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
@@ -268,24 +268,24 @@ def formula(preset: Preset) -> WeightedSum:
     return preset.ranking if isinstance(preset.ranking, WeightedSum) else WeightedSum()
 
 
-def merged(view: View, query: str, found: dict[str, list[Found]]) -> list[Result]:
+def merged(view: View, query: str, answers: dict[str, list[Found]]) -> list[Result]:
     """All that was found, each text once, best first."""
     rank, decay, now = formula(view.preset), view.decay, view.now()
 
-    def result(source: str, one: Found) -> Result:
-        record = one.record if isinstance(one, _Remembered) else None
-        evidence = Evidence(record or _stand_in(view, one), query, vector=float(one.similarity), source=source)
-        return Result(source, one.text, rank.score(evidence, decay, now), one.at, one.id, one.meta, record)
+    def result(source: str, item: Found) -> Result:
+        record = item.record if isinstance(item, _Remembered) else None
+        evidence = Evidence(record or _stand_in(view, item), query, vector=float(item.similarity), source=source)
+        return Result(source, item.text, rank.score(evidence, decay, now), item.at, item.id, item.meta, record)
 
-    results = [result(source, one) for source, those in found.items() for one in those]
-    once = dedupe(results, lambda one: one.text, lambda one: one.score)
-    return sorted(once, key=lambda one: -one.score)
+    results = [result(source, item) for source, those in answers.items() for item in those]
+    once = dedupe(results, lambda entry: entry.text, lambda entry: entry.score)
+    return sorted(once, key=lambda entry: -entry.score)
 
 
-def _stand_in(view: View, one: Found) -> Record:
+def _stand_in(view: View, item: Found) -> Record:
     """What is no memory is ranked as one would be."""
-    at = one.at or EPOCH
-    return Record(one.id or "", view.address, "workspace", "found", one.text, float(one.importance), at, at)
+    at = item.at or EPOCH
+    return Record(item.id or "", view.address, "workspace", "found", item.text, float(item.importance), at, at)
 
 
 # What there is to ask in every memory
@@ -346,8 +346,8 @@ def noted(view: View, query: str, limit: int) -> list[tuple[Entry, float]]:
 
     What the engine notes itself ("forgot 2 memories") would match too many questions.
     """
-    asked = read(query)
-    words = tuple(dict.fromkeys(one.casefold() for one in (*asked.phrases, *asked.words)))[:_MOST_WORDS]
+    asked = parse_query(query)
+    words = tuple(dict.fromkeys(word.casefold() for word in (*asked.phrases, *asked.words)))[:_MOST_WORDS]
     log = AuditLog(view)
     entries = {entry.id: entry for entry in log.matching(words, limit=10 * limit * len(words))} if words else {}
     shares = {ident: _share(entry, words) for ident, entry in entries.items() if "details" in entry.meta}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.policies.ranking import Calibrated, Part, Score
 from recollect.recall.hits import Hit
-from recollect.text.times import Asked
+from recollect.text.times import QuestionTime
 from recollect.values.record import TIERS, Record, storing_order
 
 if TYPE_CHECKING:
@@ -24,20 +24,20 @@ _STEP = 1e-4
 
 def summed(names: Sequence[str], shares: Sequence[float], weights: Calibrated) -> Score:
     """The parts that had a say, each with its weight where it has one of its own."""
-    given = (weights.text, weights.meaning, 1.0, weights.speaker, weights.time, 1.0)
+    factors = (weights.text, weights.meaning, 1.0, weights.speaker, weights.time, 1.0)
     parts = tuple(
         Part(name, share / weight, weight, share)
-        for name, share, weight in zip(names, shares, given, strict=True)
+        for name, share, weight in zip(names, shares, factors, strict=True)
         if share and weight
     )
     return Score(sum(part.share for part in parts), "sum", parts)
 
 
-def part_name(part: str, what: Asked | set[str] | None) -> str:
+def part_name(part: str, what: QuestionTime | set[str] | None) -> str:
     """The name of a part, with what in the question it comes from."""
     if not what:
         return part
-    return f"{part} ({what.words if isinstance(what, Asked) else ', '.join(sorted(what))})"
+    return f"{part} ({what.words if isinstance(what, QuestionTime) else ', '.join(sorted(what))})"
 
 
 def by_score(hit: Hit) -> tuple[float, int, tuple[int, str]]:
@@ -49,10 +49,10 @@ def tier_order(hit: Hit) -> int:
     return -TIERS.index(hit.memory.tier)
 
 
-def only_above(values: Floats, least: float, pool: Pool) -> Floats:
+def only_above(values: Floats, threshold: float, pool: Pool) -> Floats:
     import numpy as np
 
-    return np.where(pool.shown & (values > least), values, -np.inf).astype(np.float32)
+    return np.where(pool.shown & (values > threshold), values, -np.inf).astype(np.float32)
 
 
 def ranks(values: Floats, count: int) -> dict[int, int]:
@@ -81,28 +81,28 @@ def best_positions(values: Floats, count: int) -> list[int]:
     return some[np.argsort(-values[some], kind="stable")].tolist()[:count]
 
 
-def freshened(query: str, found: list[Hit], positions: dict[str, int], model: str | None) -> list[Hit]:
+def freshened(query: str, hits: list[Hit], positions: dict[str, int], model: str | None) -> list[Hit]:
     """Newer facts before older ones that they replace. The score says so, and stays the order."""
     from recollect.recall.freshness import freshen
 
-    ranked = list(range(len(found)))
+    ranked = list(range(len(hits)))
     order, moved = freshen(
         query,
         ranked,
-        [hit.score for hit in found],
-        [hit.memory.text for hit in found],
-        [(hit.memory.created_at, positions[hit.memory.id]) for hit in found],
-        [_direction(hit.memory, model) for hit in found],
+        [hit.score for hit in hits],
+        [hit.memory.text for hit in hits],
+        [(hit.memory.created_at, positions[hit.memory.id]) for hit in hits],
+        [_direction(hit.memory, model) for hit in hits],
     )
     if not moved:
-        return found
+        return hits
     again: list[Hit] = []
     for at in reversed(order):
-        hit = found[at]
+        hit = hits[at]
         floor = again[-1].score if again else hit.score
         if at in moved and hit.score <= floor:
             gain = floor - hit.score + _STEP
-            fresh = Part(f"newer than {found[moved[at]].memory.id[:8]}", gain, 1.0, gain)
+            fresh = Part(f"newer than {hits[moved[at]].memory.id[:8]}", gain, 1.0, gain)
             hit = Hit(hit.memory, Score(hit.score + gain, "sum", (*hit.scored.parts, fresh)), hit.relevance)
         again.append(hit)
     return again[::-1]

@@ -16,7 +16,7 @@ from recollect.stores.port import Place
 from recollect.stores.shortlist import Positions, Shortlist
 from recollect.text.query import TextQuery
 from recollect.text.terms import MOST_TERMS, index_entries
-from recollect.text.times import Asked, closeness
+from recollect.text.times import QuestionTime, closeness
 
 Floats = NDArray[np.float32]
 Texts = Callable[[Sequence[int]], Mapping[int, str]]
@@ -129,19 +129,19 @@ class Pool:
         """How many memories of each place have no vector, up to the number that was asked for."""
         return {shortlist.place: shortlist.whole.lacking for shortlist in self._shortlists if shortlist.whole.lacking}
 
-    def said_by(self, named: set[str]) -> NDArray[np.bool_] | None:
+    def spoken_by(self, named: set[str]) -> NDArray[np.bool_] | None:
         if not named:
             return None
 
         def spoken(shortlist: Shortlist) -> NDArray[np.bool_]:
             block = shortlist.block
-            known = list(block.speakers)
-            table = np.fromiter((name in named for name in known), np.bool_, len(known))
+            speakers = list(block.speakers)
+            table = np.fromiter((name in named for name in speakers), np.bool_, len(speakers))
             return table[block.speaker]
 
         return self._join(spoken, np.bool_)
 
-    def close_to(self, asked: Asked | None) -> Floats | None:
+    def close_to(self, asked: QuestionTime | None) -> Floats | None:
         if asked is None:
             return None
         return closeness(asked, self._join(lambda shortlist: shortlist.block.created, np.int64) / 1e6)

@@ -13,7 +13,7 @@ import msgspec
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
-from recollect.recall.recall import Asking, Question
+from recollect.recall.recall import Question, RecallRun
 from recollect.stores.integrity import intact
 from recollect.stores.port import After, Order, Place, by_place
 from recollect.text.times import point, span
@@ -55,7 +55,7 @@ def listed(
 ) -> list[Record]:
     """By creation time; nothing is read beyond the last that is wanted, nor before the one to go on behind."""
     order: Order = "newest" if newest_first else "oldest"
-    behind = None if after is None else After.of(view.one(after, "after"))
+    behind = None if after is None else After.of(view.find_one(after, "after"))
     if contains is None:
         return list(view.scan(where, order=order, after=behind, limit=limit))
     wanted = validation.query(contains, "contains").casefold()
@@ -63,26 +63,26 @@ def listed(
     return list(islice((record for record in records if wanted in record.text.casefold()), limit))
 
 
-def query_from(given: Query | Mapping[str, Any]) -> Query:
-    if isinstance(given, Query):
-        return given
-    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError("query", f"must be a Query or a dict, not {type(given).__name__}")
-    known = Query.__struct_fields__
-    for name in given:
-        if name not in known:
-            raise InputError(str(name)[:48], f"is not part of a query; known: {', '.join(known)}")
-    return Query(**given)
+def query_from(value: Query | Mapping[str, Any]) -> Query:
+    if isinstance(value, Query):
+        return value
+    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("query", f"must be a Query or a dict, not {type(value).__name__}")
+    fields = Query.__struct_fields__
+    for name in value:
+        if name not in fields:
+            raise InputError(str(name)[:48], f"is not part of a query; known: {', '.join(fields)}")
+    return Query(**value)
 
 
-def query(views: Sequence[View], wish: Query) -> Hits:
+def query(views: Sequence[View], request: Query) -> Hits:
     """What the views see that meets the conditions, in the order asked for."""
-    limit = _ALL if wish.limit is None else validation.count(wish.limit, "limit", high=_ALL)
-    order: SortBy = validation.choice(wish.sort_by, "sort_by", SortBy)
-    wheres = [_filter(view, wish) for view in views]
-    related = _related(views, wish) if wish.references else None
-    if wish.text is not None and validation.query(wish.text, "text").strip():
-        hits = _by_text(views, wish.text, wheres, related, limit if order == "relevance" else _ALL)
+    limit = _ALL if request.limit is None else validation.count(request.limit, "limit", high=_ALL)
+    order: SortBy = validation.choice(request.sort_by, "sort_by", SortBy)
+    wheres = [_filter(view, request) for view in views]
+    related = _related(views, request) if request.references else None
+    if request.text is not None and validation.query(request.text, "text").strip():
+        hits = _by_text(views, request.text, wheres, related, limit if order == "relevance" else _ALL)
         if order in ("newest", "oldest"):
             hits = _as_stored(hits, views, wheres, order)
     else:
@@ -102,26 +102,26 @@ _KEYS: dict[SortBy, Callable[[Hit], Any]] = {
 }
 
 
-def _filter(view: View, wish: Query) -> Filter:
-    given: dict[str, Any] = {
-        "kinds": tuple(validation.kind(kind, "types") for kind in validation.sequence(wish.types, "types")),
-        "tags": view.tags(wish.tags),
-        "any_tags": view.tags(wish.any_tags),
-        "without_tags": view.tags(wish.without_tags),
+def _filter(view: View, request: Query) -> Filter:
+    conditions: dict[str, Any] = {
+        "kinds": tuple(validation.kind(kind, "types") for kind in validation.sequence(request.types, "types")),
+        "tags": view.tags(request.tags),
+        "any_tags": view.tags(request.any_tags),
+        "without_tags": view.tags(request.without_tags),
     }
-    where = view.where(**given)
-    since, until = _range(wish.time_range, where.now)
-    least = wish.min_importance
-    importance = None if least is None else validation.importance(least, "min_importance")
+    where = view.where(**conditions)
+    since, until = _range(request.time_range, where.now)
+    min_importance = request.min_importance
+    importance = None if min_importance is None else validation.importance(min_importance, "min_importance")
     return msgspec.structs.replace(where, since=since, until=until, min_importance=importance)
 
 
-def _range(given: Any, now: datetime) -> tuple[datetime | None, datetime | None]:
-    if given is None:
+def _range(value: Any, now: datetime) -> tuple[datetime | None, datetime | None]:
+    if value is None:
         return None, None
-    if isinstance(given, str):
-        return span(given, now)
-    if isinstance(given, Mapping) or len(ends := list(validation.sequence(given, "time_range"))) != 2:
+    if isinstance(value, str):
+        return span(value, now)
+    if isinstance(value, Mapping) or len(ends := list(validation.sequence(value, "time_range"))) != 2:
         raise InputError("time_range", "must be two times, or words such as 'last 3 days'")
     since, until = (None if end is None else point(end, "time_range", now) for end in ends)
     if since is not None and until is not None and since > until:
@@ -137,7 +137,7 @@ def _by_text(
     decay = None if len(views) == 1 else cast("Decay", _Decays(views))
     # Whoever gives conditions wants all that meets them, however little it says.
     question = Question(validation.query(text, "text"), wheres, fetch, doubles=True, decay=decay, min_relevance=0.0)
-    hits = Asking(view, question).hits()
+    hits = RecallRun(view, question).hits()
     return [hit for hit in hits if related is None or hit.memory.id in related]
 
 
@@ -189,10 +189,10 @@ def _bare_key(order: SortBy, view: View, now: datetime) -> Callable[[Record], An
     return lambda record: _KEYS[order](Hit(record, placeholder))
 
 
-def _related(views: Sequence[View], wish: Query) -> set[str]:
+def _related(views: Sequence[View], request: Query) -> set[str]:
     """Ids within so many references, in either direction. Each is visited once, so a circle ends."""
-    start = validation.memory_ids(wish.references)
-    depth = validation.count(wish.max_depth, "max_depth", high=_DEEPEST)
+    start = validation.memory_ids(request.references)
+    depth = validation.count(request.max_depth, "max_depth", high=_DEEPEST)
     links: dict[str, set[str]] = {}
     for record in _all(views):
         for other in record.references:

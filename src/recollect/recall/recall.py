@@ -29,8 +29,8 @@ from recollect.recall.speakers import Speakers
 from recollect.runtime import imports
 from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
 from recollect.stores.port import Place
-from recollect.text.asked import asked, without_names
-from recollect.text.reading import read
+from recollect.text.mentions import mentioned_speakers, without_names
+from recollect.text.query_parser import parse_query
 from recollect.text.times import asked_time, point
 from recollect.values import validation
 from recollect.values.errors import ModelError
@@ -96,7 +96,7 @@ _LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct
 """What needs numpy."""
 
 
-class Asking:
+class RecallRun:
     """One question of a view. `hits` answers it; `absence` says what kept a memory out."""
 
     def __init__(self, view: View, question: Question) -> None:
@@ -107,7 +107,7 @@ class Asking:
         self._decay = question.decay or view.decay
         self._question = question
         self._embedding = view.embedding
-        self._query = read(question.text)
+        self._query = parse_query(question.text)
         self._read_records: dict[tuple[Place, str], Record] = {}
         """Memories that were read for this question."""
         self._model = None if view.embedding is None else view.embedding.model
@@ -156,12 +156,12 @@ class Asking:
         return self._rules.min_relevance if asked is None else asked
 
     def _relevant(self, hits: list[Hit]) -> list[Hit]:
-        known = [hit.relevance for hit in hits if hit.relevance is not None]
-        if not known or len(known) < len(hits):
+        relevances = [hit.relevance for hit in hits if hit.relevance is not None]
+        if not relevances or len(relevances) < len(hits):
             return hits
-        if max(known) < self._min_relevance:
+        if max(relevances) < self._min_relevance:
             self._notes.append(
-                f"nothing relevant: the best has a relevance of {max(known):.3f}, below {self._min_relevance:g}"
+                f"nothing relevant: the best has a relevance of {max(relevances):.3f}, below {self._min_relevance:g}"
             )
             return []
         if self._question.min_relevance is None:
@@ -179,10 +179,12 @@ class Asking:
         """
         text, speakers = self._question.text, Speakers(self._view, self._question.wheres)
         calibrated = isinstance(self._ranking, Calibrated)
-        supposed = asked(text, speakers.last()) if calibrated and self._embedding is not None else set[str]()
+        supposed = (
+            mentioned_speakers(text, speakers.last()) if calibrated and self._embedding is not None else set[str]()
+        )
         vector = self._vector(supposed)
         pool = self._pool(vector)
-        named = asked(text, speakers.keep(pool.speakers())) if calibrated else set[str]()
+        named = mentioned_speakers(text, speakers.keep(pool.speakers())) if calibrated else set[str]()
         if vector is None:
             return pool, None, named
         again = self._caught_up(pool)
@@ -277,7 +279,7 @@ class Asking:
 
         question = self._question
         when = asked_time(question.text, question.now, question.zone)
-        speaker, time = pool.said_by(named), pool.close_to(when)
+        speaker, time = pool.spoken_by(named), pool.close_to(when)
         scores = score(
             text,
             cosine,
@@ -322,8 +324,8 @@ class Asking:
         by_text = ranks(only_above(text, 0.0, pool), wanted)
         by_meaning: dict[int, int] = {}
         if similar is not None:
-            least = -1.0 if rules.threshold is None else rules.threshold
-            by_meaning = ranks(only_above(similar, least, pool), wanted)
+            threshold = -1.0 if rules.threshold is None else rules.threshold
+            by_meaning = ranks(only_above(similar, threshold, pool), wanted)
             if rules.threshold is not None:
                 by_text = {at: rank for at, rank in by_text.items() if not similar[at] < rules.threshold}
         coverage = pool.coverage(self._query)
@@ -348,14 +350,14 @@ class Asking:
         return records if then is None else self._as_of(records, then)
 
     def _read(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
-        owners, known = [pool.owner(at) for at in order], self._read_records
+        owners, records = [pool.owner(at) for at in order], self._read_records
         wanted: dict[Place, list[str]] = {}
         for owner in owners:
-            if owner not in known:
+            if owner not in records:
                 wanted.setdefault(owner[0], []).append(owner[1])
         for place, ids in wanted.items():
-            known.update(((place, record.id), record) for record in self._store.get(place, ids))
-        return [known.get(owner) for owner in owners]
+            records.update(((place, record.id), record) for record in self._store.get(place, ids))
+        return [records.get(owner) for owner in owners]
 
     def _as_of(self, records: Sequence[Record | None], then: datetime) -> list[Record | None]:
         """Those that could be recalled at that time."""
@@ -369,13 +371,13 @@ class Asking:
     def absence(self, ident: str, hits: Hits) -> Absence:
         """Why a memory is not among the hits."""
         where = self._question.wheres[0]
-        known = self._view.get([ident])
-        if not known:
+        records = self._view.get([ident])
+        if not records:
             return Absence(ident, "there is no such memory that this view can see")
         for place, hit in enumerate(hits, 1):
             if hit.memory.id == ident:
                 return Absence(ident, f"it was recalled, as number {place}", place, hit.score)
-        record = known[0]
+        record = records[0]
         state = record.state(where.now)
         if where.state is not None and state != where.state:
             return Absence(ident, f"it is {state}")
@@ -386,7 +388,7 @@ class Asking:
     def _outranked(self, record: Record, hits: Hits) -> Absence:
         # With the settings of the recall that is explained: only the number of hits is another.
         everything = msgspec.structs.replace(self._question, limit=_ALL, wanted=self._question.limit, min_relevance=0.0)
-        ranked = Asking(self._view, everything).hits()
+        ranked = RecallRun(self._view, everything).hits()
         for place, hit in enumerate(ranked, 1):
             if hit.memory.id == record.id:
                 last = f"; the last that was recalled has {hits[-1].score:.3f}" if hits else f"; {hits.report}"
@@ -396,7 +398,7 @@ class Asking:
         for place, hit in enumerate(ranked, 1):
             if saying(hit.memory) == said_before:
                 return Absence(record.id, f"it says the same as {hit.memory.id}", place, hit.score)
-        unlimited = Asking(self._view, msgspec.structs.replace(everything, unlimited=True)).hits()
+        unlimited = RecallRun(self._view, msgspec.structs.replace(everything, unlimited=True)).hits()
         if any(hit.memory.id == record.id for hit in unlimited):
             most = self._rules.fetch(self._question.limit)
             return Absence(record.id, f"it is not among the {most} best by words or by meaning, which are ranked")
@@ -404,26 +406,26 @@ class Asking:
             return Absence(record.id, "it has no word of the question, and there is no model to compare the meaning")
         return Absence(record.id, "it is too far from the question in words and meaning, or has no vector yet")
 
-    def _reranked(self, found: list[Hit]) -> list[Hit]:
+    def _reranked(self, hits: list[Hit]) -> list[Hit]:
         rerank = self._question.rerank
-        if rerank is None or not found:
-            return found
-        scores = rerank(self._question.text, [hit.memory.text for hit in found])
+        if rerank is None or not hits:
+            return hits
+        scores = rerank(self._question.text, [hit.memory.text for hit in hits])
         again = [
             Hit(
                 hit.memory,
                 Score(float(score), "sum", (Part("rerank", float(score), 1.0, float(score)),)),
                 hit.relevance,
             )
-            for hit, score in zip(found, scores, strict=True)
+            for hit, score in zip(hits, scores, strict=True)
         ]
         return sorted(again, key=by_score)
 
-    def _distinct(self, found: list[Hit]) -> list[Hit]:
+    def _distinct(self, hits: list[Hit]) -> list[Hit]:
         """Each text once; and where the preset says so, of memories that mean the same only the best."""
         if self._question.doubles:
-            return found
-        return distinct(found, self._rules.same_above)
+            return hits
+        return distinct(hits, self._rules.same_above)
 
 
 def recall(
@@ -447,11 +449,11 @@ def recall(
     where = view.narrowed("live" if then is None else None, conditions, zone)
     if then is not None:
         where = filter_as_of(where, then)
-    least = None if min_relevance is None else validation.importance(min_relevance, "min_relevance")
+    threshold = None if min_relevance is None else validation.importance(min_relevance, "min_relevance")
     question = Question(
-        validation.query(query), [where], limit, then, zone, rerank, ranking=ranking, min_relevance=least
+        validation.query(query), [where], limit, then, zone, rerank, ranking=ranking, min_relevance=threshold
     )
-    asking = Asking(view, question)
+    asking = RecallRun(view, question)
     hits = asking.hits()
     if why_not is not None:
         hits.absence = asking.absence(validation.memory_id(why_not, "why_not"), hits)
@@ -484,7 +486,7 @@ def _unmet(where: Filter, record: Record) -> str:
     bare = Filter(seen_from=where.seen_from, now=where.now, state=None)
     for name in Filter.__struct_fields__:
         if name not in ("seen_from", "now", "state"):
-            one = msgspec.structs.replace(bare, **{name: getattr(where, name)})
-            if not one.matches(record):
+            single = msgspec.structs.replace(bare, **{name: getattr(where, name)})
+            if not single.matches(record):
                 return name.replace("_", " ")
     return ""

@@ -62,14 +62,14 @@ class Bound(Protocol):
 
 def checked(sources: Iterable[Source], reserved: Iterable[str] = ()) -> tuple[Source, ...]:
     """Each with a name of its own."""
-    known = set(reserved)
-    given = tuple(validation.sequence(sources, "sources"))
-    for number, source in enumerate(given):
+    names = set(reserved)
+    listed = tuple(validation.sequence(sources, "sources"))
+    for number, source in enumerate(listed):
         field = f"sources[{number}]"
         if not isinstance(source, Source):
             raise InputError(field, f"must have a name and a method search, and {type(source).__name__} has not")
         name = validation.label(source.name, f"{field}.name")
-        if name in known:
+        if name in names:
             raise InputError(f"{field}.name", f"{name!r} is the name of another source")
-        known.add(name)
-    return given
+        names.add(name)
+    return listed

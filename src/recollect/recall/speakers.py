@@ -18,7 +18,7 @@ class Speakers:
     """A cache for one question. It may be out of date, so whoever uses it compares it with the answer."""
 
     def __init__(self, view: View, wheres: Sequence[Filter]) -> None:
-        self._cache: dict[Any, Set[str]] = view.memo("speakers")
+        self._cache: dict[Any, Set[str]] = view.cache("speakers")
         # A filter differs from the one before in the time at least.
         self._key = tuple(astuple(replace(where, now=_NEVER)) for where in wheres)
 

@@ -141,8 +141,8 @@ class _Calls:
 
     def import_(self, source: Target, *, progress: Progress | None = None) -> Imported:
         with read_from(source) as stream:
-            told = self._client.upload("/import", self._address(), stream)
-        imported = self._client.read(told, Imported)
+            answer = self._client.upload("/import", self._address(), stream)
+        imported = self._client.read(answer, Imported)
         if progress:
             progress(imported.added + imported.unchanged)
         return imported
@@ -158,20 +158,20 @@ class _Calls:
         """What is not the key's already. A tenant is always named, so that nobody's request goes astray."""
         return {part: getattr(self._view.address, part) for part in (self._view.bound | {"tenant"}) - self._given}
 
-    def _call(self, name: str, given: Mapping[str, Any]) -> Any:
-        told = signature(name, type(self).__mro__[2])
-        for left_out in told.left_out:
-            if given.get(left_out) is not None and left_out != "progress":
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        form = signature(name, type(self).__mro__[2])
+        for left_out in form.left_out:
+            if arguments.get(left_out) is not None and left_out != "progress":
                 raise InputError(left_out, "cannot be sent to a server; leave it out")
-        sent = {key: value for key, value in given.items() if key not in told.left_out}
-        unsaved, result = self._client.call(name, told, self._address(), sent)
+        sent = {key: value for key, value in arguments.items() if key not in form.left_out}
+        unsaved, result = self._client.call(name, form, self._address(), sent)
         return _marked(result) if unsaved else result
 
 
 def _marked(result: Any) -> Any:
     """What was just written, as the disk refused it."""
     if isinstance(result, list):
-        return [_marked(one) for one in result]  # pyright: ignore[reportUnknownVariableType]
+        return [_marked(item) for item in result]  # pyright: ignore[reportUnknownVariableType]
     return UnsavedRecord(*astuple(result)) if isinstance(result, Record) else result
 
 
@@ -192,10 +192,10 @@ def _method(name: str, memory: type) -> Callable[..., Any]:
 
     @functools.wraps(verb)
     def call(self: Any, *positional: Any, **named: Any) -> Any:
-        given = dict(form.bind(self, *positional, **named).arguments)
-        given.pop("self")
-        given |= given.pop(further, {})
-        return self._call(name, given)
+        arguments = dict(form.bind(self, *positional, **named).arguments)
+        arguments.pop("self")
+        arguments |= arguments.pop(further, {})
+        return self._call(name, arguments)
 
     return call
 
@@ -210,8 +210,8 @@ class _Facet:
             raise AttributeError(name)
         return self._memory._view
 
-    def _call(self, name: str, given: Mapping[str, Any]) -> Any:
-        return self._memory._call(name, given)
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        return self._memory._call(name, arguments)
 
 
 class _Files(_Facet):
@@ -219,8 +219,8 @@ class _Files(_Facet):
 
     def add(self, text: str | None = None, *, path: Any = None, source: str | None = None, **more: Any) -> Any:
         if path is None or text is not None:
-            given = {"text": text, "source": source, **more} | ({} if path is None else {"file_name": ""})
-            return self._call("knowledge.add", {name: value for name, value in given.items() if value is not None})
+            arguments = {"text": text, "source": source, **more} | ({} if path is None else {"file_name": ""})
+            return self._call("knowledge.add", {name: value for name, value in arguments.items() if value is not None})
         file = Path(os.path.abspath(path))
         try:
             content = base64.b64encode(file.read_bytes()).decode()

@@ -49,22 +49,24 @@ class Client:
         """Writes that are in the server's memory only, as it said with its last answer."""
 
     def call(
-        self, operation: str, signature: Signature, address: Mapping[str, str], given: Mapping[str, Any]
+        self, operation: str, signature: Signature, address: Mapping[str, str], arguments: Mapping[str, Any]
     ) -> tuple[bool, Any]:
         """Whether the disk refuses what was just written, and what the verb gives; or the error that it raises."""
-        known = OPERATIONS[operation]
-        path, rest = _path(known, given)
+        known_operation = OPERATIONS[operation]
+        path, rest = _path(known_operation, arguments)
         headers = wire.address_headers(address)
         if signature.gives is Record:  # one memory is given whole; in a list, vectors would be most of what is sent
             headers = {**headers, wire.VECTORS: "1"}
-        if known.method == "GET":
-            defaults = {one.name: one.default for one in signature.takes}
-            kinds = {one.name: one.type for one in signature.takes}
+        if known_operation.method == "GET":
+            defaults = {parameter.name: parameter.default for parameter in signature.takes}
+            kinds = {parameter.name: parameter.type for parameter in signature.takes}
             asked = {name: value for name, value in rest.items() if value is not None or defaults.get(name) is not None}
             query = [(name, text) for name, value in asked.items() for text in wire.in_query(name, value, kinds[name])]
             answer = self.send("GET", path, headers, params=query)
         else:
-            answer = self.send(known.method, path, headers, writes=known.writes, content=_body(rest, signature))
+            answer = self.send(
+                known_operation.method, path, headers, writes=known_operation.writes, content=_body(rest, signature)
+            )
         with self._understood():
             waiting = answer.headers.get(wire.WAITING, "")
             self.unsaved = int(waiting) if waiting.isdecimal() else 0
@@ -103,11 +105,11 @@ class Client:
                     raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
                 time.sleep(pause)
                 continue
-            told = answer.headers.get("retry-after", "")
-            if answer.status_code == 409 and told and time.monotonic() < until:
+            retry_after = answer.headers.get("retry-after", "")
+            if answer.status_code == 409 and retry_after and time.monotonic() < until:
                 time.sleep(0.2)  # what was sent before the connection was lost is being worked on
             elif answer.status_code in _BUSY and (pause := next(pauses, None)) is not None:
-                time.sleep(min(float(told), 5.0) if told.isdecimal() else pause)
+                time.sleep(min(float(retry_after), 5.0) if retry_after.isdecimal() else pause)
             else:
                 return self._checked(answer)
 
@@ -190,11 +192,11 @@ def _address(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
 
 
-def _body(given: Mapping[str, Any], signature: Signature) -> bytes:
-    listed = {one.name for one in signature.takes if one.listed}
-    zones = {one.name for one in signature.takes if one.zone}
+def _body(arguments: Mapping[str, Any], signature: Signature) -> bytes:
+    listed = {parameter.name for parameter in signature.takes if parameter.listed}
+    zones = {parameter.name for parameter in signature.takes if parameter.zone}
     parts: list[bytes] = []
-    for name, value in given.items():
+    for name, value in arguments.items():
         is_zone = name in zones and value is not None
         ready = validation.zone(value) if is_zone else wire.sendable(name, value, name in listed)
         try:
@@ -204,9 +206,9 @@ def _body(given: Mapping[str, Any], signature: Signature) -> bytes:
     return b"{" + b",".join(parts) + b"}"
 
 
-def _path(operation: Operation, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _path(operation: Operation, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Where a call goes, and the arguments that are no part of that."""
-    path, rest = operation.path, dict(given)
+    path, rest = operation.path, dict(arguments)
     for name in list(rest):
         if f"{{{name}}}" in path:
             value = rest.pop(name)

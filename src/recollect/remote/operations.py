@@ -200,7 +200,7 @@ class Parameter(NamedTuple):
     @property
     def listed(self) -> bool:
         """Whether it may be several."""
-        return any(get_origin(one) is list for one in (self.type, *get_args(self.type)))
+        return any(get_origin(kind) is list for kind in (self.type, *get_args(self.type)))
 
 
 class Signature(NamedTuple):
@@ -234,8 +234,8 @@ def signature(name: str, memory: type) -> Signature:
         hint = hints[parameter.name]
         if get_origin(hint) is Unpack:
             (fields,) = get_args(hint)
-            known = get_type_hints(fields, include_extras=True)
-            takes += [Parameter(field, wire(kind) | None, None) for field, kind in known.items()]
+            field_hints = get_type_hints(fields, include_extras=True)
+            takes += [Parameter(field, wire(kind) | None, None) for field, kind in field_hints.items()]
         elif _is_data(hint):
             default = msgspec.NODEFAULT if parameter.default is parameter.empty else parameter.default
             zone = _is_zone(hint)
@@ -249,10 +249,10 @@ def signature(name: str, memory: type) -> Signature:
 
 @cache
 def _names() -> dict[str, Any]:
-    found: dict[str, Any] = {"builtins": builtins}
+    names: dict[str, Any] = {"builtins": builtins}
     for module in _NAMED_IN:
-        found |= vars(import_module(module))
-    return found
+        names |= vars(import_module(module))
+    return names
 
 
 def _is_zone(hint: Any) -> bool:
@@ -283,7 +283,7 @@ def wire(hint: Any) -> Any:
     """The type that JSON has in place of a verb's."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        kinds = [wire(one) for one in inner]
+        kinds = [wire(part) for part in inner]
         if str in kinds:  # a time in its text
             kinds = [kind for kind in kinds if kind is not datetime]
         if dict[str, Any] in kinds:  # a struct of ours by its fields
@@ -295,7 +295,7 @@ def wire(hint: Any) -> Any:
         return dict[str, Any]
     if origin in (list, dict):
         several: Any = origin
-        return several[tuple(wire(one) for one in inner)]
+        return several[tuple(wire(part) for part in inner)]
     if hint is tzinfo:
         return str
     return hint

@@ -49,7 +49,7 @@ def _name_in(part: str, text: str) -> str:
         raise InputError(header(part), "must be in UTF-8, and %-encoded where it is not ASCII") from None
 
 
-class Found(msgspec.Struct, frozen=True):
+class RecallResult(msgspec.Struct, frozen=True):
     """Hits as JSON has them."""
 
     hits: tuple[Hit, ...]
@@ -58,7 +58,7 @@ class Found(msgspec.Struct, frozen=True):
     report: str = ""
 
     @classmethod
-    def of(cls, hits: Hits) -> Found:
+    def of(cls, hits: Hits) -> RecallResult:
         return cls(tuple(hits), hits.absence, hits.pending, hits.report)
 
     def back(self) -> Hits:
@@ -69,7 +69,7 @@ class Found(msgspec.Struct, frozen=True):
 
 def given_as(kind: Any) -> Any:
     """The type that JSON has in place of what a verb gives."""
-    return Found if kind is Hits else kind
+    return RecallResult if kind is Hits else kind
 
 
 def sendable(name: str, value: Any, listed: bool) -> Any:
@@ -79,18 +79,18 @@ def sendable(name: str, value: Any, listed: bool) -> Any:
     """
     if listed and isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping):
         several = cast("Iterable[Any]", value)
-        value = [_materialised(one) for one in several] if name == "items" else list(several)
+        value = [_materialised(item) for item in several] if name == "items" else list(several)
     left: list[tuple[str, Any]] = [(name, value)]
     while left:  # not by calling itself: what is stored may be nested deeply
-        field, one = left.pop()
-        if isinstance(one, list | tuple):
-            left += [(field, part) for part in cast("Iterable[Any]", one)]
-        elif isinstance(one, Mapping):
-            pairs = cast("Mapping[Any, Any]", one)
+        field, item = left.pop()
+        if isinstance(item, list | tuple):
+            left += [(field, part) for part in cast("Iterable[Any]", item)]
+        elif isinstance(item, Mapping):
+            pairs = cast("Mapping[Any, Any]", item)
             _check_keys(field, pairs)
             left += [(key if field == "items" else field, part) for key, part in pairs.items()]
         else:
-            _check_plain(field, one)
+            _check_plain(field, item)
     return cast("Any", value)
 
 
@@ -98,10 +98,10 @@ def _materialised(item: Any) -> Any:
     """One of many, with tags and the like as lists, however they were given."""
     if not isinstance(item, Mapping):
         return item
-    given = cast("Mapping[Any, Any]", item)
+    fields = cast("Mapping[Any, Any]", item)
     return {
-        key: list(cast("Iterable[Any]", one)) if isinstance(one, Iterator | set | frozenset) else one
-        for key, one in given.items()
+        key: list(cast("Iterable[Any]", value)) if isinstance(value, Iterator | set | frozenset) else value
+        for key, value in fields.items()
     }
 
 
@@ -125,7 +125,7 @@ def _check_plain(field: str, value: Any) -> None:
 
 
 def encoded(value: Any) -> bytes:
-    return msgspec.json.encode(Found.of(value) if isinstance(value, Hits) else value, enc_hook=_plain)
+    return msgspec.json.encode(RecallResult.of(value) if isinstance(value, Hits) else value, enc_hook=_plain)
 
 
 def _plain(value: Any) -> Any:
@@ -140,7 +140,7 @@ def decoded(content: bytes, signature: Signature) -> Any:
     if signature.gives is type(None):
         return None
     value = msgspec.json.decode(content, type=given_as(signature.gives))
-    return value.back() if isinstance(value, Found) else value
+    return value.back() if isinstance(value, RecallResult) else value
 
 
 def in_query(name: str, value: Any, kind: Any) -> list[str]:
@@ -159,7 +159,7 @@ def in_query(name: str, value: Any, kind: Any) -> list[str]:
     if isinstance(value, tzinfo):
         return [zone_name(value)]
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [str(one) for one in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return [str(item) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return [str(value)]
 
 
@@ -208,11 +208,11 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, error: RecollectError, status: int) -> Problem:
-        known: dict[str, Any] = {
+        extra: dict[str, Any] = {
             name: value for name, value in vars(error).items() if isinstance(value, str | int | float | bool | tuple)
         }
-        field = known.pop("field", None)
-        return cls(type(error).__name__, status, str(error), field=field, extra=known)
+        field = extra.pop("field", None)
+        return cls(type(error).__name__, status, str(error), field=field, extra=extra)
 
     def error(self) -> RecollectError:
         """The error that the server met, as if it had been met here."""
@@ -221,6 +221,6 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
             return StoreError(f"the server says {self.status}: {self.detail}")
         error = kind.__new__(kind, self.detail)
         Exception.__init__(error, self.detail)
-        known = {name: tuple(cast("list[Any]", v)) if isinstance(v, list) else v for name, v in self.extra.items()}
-        vars(error).update(known if self.field is None else {**known, "field": self.field})
+        arguments = {name: tuple(cast("list[Any]", v)) if isinstance(v, list) else v for name, v in self.extra.items()}
+        vars(error).update(arguments if self.field is None else {**arguments, "field": self.field})
         return error

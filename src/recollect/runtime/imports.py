@@ -17,11 +17,11 @@ from recollect.runtime import forking
 def load(*names: str) -> None:
     """Have these modules imported. Whoever asked may be interrupted; the import goes on."""
     for name in names:
-        if not _there(name):
+        if not _is_installed(name):
             _load(name)
 
 
-def _there(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     module = sys.modules.get(name)
     return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
 

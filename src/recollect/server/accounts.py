@@ -9,7 +9,7 @@ import msgspec
 from recollect.remote.wire import address_of, header
 from recollect.server.access.caller import PARTS, Caller, UnknownCallerError
 from recollect.server.access.vault import Key, Person, check_may_make
-from recollect.server.asked import Answer, Asked, as_json
+from recollect.server.requests import Answer, HttpRequest, as_json
 from recollect.server.serving import Serving
 from recollect.values.errors import AccessError, InputError, NotFoundError
 
@@ -42,9 +42,9 @@ class NewPassword(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The one before it, of whoever changes their own."""
 
 
-def body_of(asked: Asked, kind: type[T]) -> T:
+def body_of(request: HttpRequest, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(asked.body or b"{}", type=kind)
+        return msgspec.json.decode(request.body or b"{}", type=kind)
     except msgspec.ValidationError as error:
         from recollect.server.api import explained
 
@@ -61,9 +61,9 @@ def _bound(caller: Caller, given: NewKey | NewPerson) -> dict[str, str | None]:
     return merged
 
 
-def _narrowed(caller: Caller, asked: Asked) -> Caller:
+def _narrowed(caller: Caller, request: HttpRequest) -> Caller:
     """As somebody who sees no more than what the request is about."""
-    parts = address_of(asked.headers)
+    parts = address_of(request.headers)
     for part in parts.keys() - set(PARTS):
         raise InputError(header(part), "keys and people are not bound to one; leave it out")
     if not parts:
@@ -80,8 +80,8 @@ def _key(serving: Serving, caller: Caller, ident: str) -> str:
     return key.id
 
 
-def list_keys(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    caller = _narrowed(caller, asked)
+def list_keys(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
+    caller = _narrowed(caller, request)
     return as_json([key for key in serving.vault.keys(caller.bound.get("tenant")) if _sees(caller, key)])
 
 
@@ -89,51 +89,51 @@ def _sees(caller: Caller, owner: Key | Person) -> bool:
     return all(getattr(owner, part) == value for part, value in caller.bound.items())
 
 
-def create_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    given = body_of(asked, NewKey)
-    bound: dict[str, Any] = _bound(_narrowed(caller, asked), given)
+def create_key(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
+    given = body_of(request, NewKey)
+    bound: dict[str, Any] = _bound(_narrowed(caller, request), given)
 
     def make() -> Answer:
         return as_json(serving.vault.create_key(given.name, given.rank, expires_at=given.expires_at, **bound), 201)
 
-    return serving.answers.once(caller, asked, make, secret=True)  # it is told once, to whoever asked first
+    return serving.answers.once(caller, request, make, secret=True)  # it is told once, to whoever asked first
 
 
-def rotate_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    ident = _key(serving, _narrowed(caller, asked), asked.parts["id"])
-    return serving.answers.once(caller, asked, lambda: as_json(serving.vault.rotate_key(ident)), secret=True)
+def rotate_key(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
+    ident = _key(serving, _narrowed(caller, request), request.parts["id"])
+    return serving.answers.once(caller, request, lambda: as_json(serving.vault.rotate_key(ident)), secret=True)
 
 
-def revoke_key(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    ident = _key(serving, _narrowed(caller, asked), asked.parts["id"])
-    return serving.answers.once(caller, asked, lambda: as_json(serving.vault.revoke_key(ident)))
+def revoke_key(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
+    ident = _key(serving, _narrowed(caller, request), request.parts["id"])
+    return serving.answers.once(caller, request, lambda: as_json(serving.vault.revoke_key(ident)))
 
 
-def list_people(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    caller = _narrowed(caller, asked)
+def list_people(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
+    caller = _narrowed(caller, request)
     return as_json([one for one in serving.vault.people(caller.bound.get("tenant")) if _sees(caller, one)])
 
 
-def add_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
-    given = body_of(asked, NewPerson)
-    bound = _bound(_narrowed(caller, asked), given)
+def add_person(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
+    given = body_of(request, NewPerson)
+    bound = _bound(_narrowed(caller, request), given)
 
     def make() -> Answer:
         return as_json(serving.vault.add_person(given.name, given.password, given.rank, **bound), 201)
 
-    return serving.answers.once(caller, asked, make)
+    return serving.answers.once(caller, request, make)
 
 
-def set_password(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def set_password(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     """Everybody their own; those who manage people, others'."""
-    given = body_of(asked, NewPassword)
-    if caller.how != "person" or caller.name != asked.parts["name"].strip().lower():
+    given = body_of(request, NewPassword)
+    if caller.how != "person" or caller.name != request.parts["name"].strip().lower():
         caller.check("admin", "people.password")
-        person = _one(serving, _narrowed(caller, asked), asked.parts["name"])
+        person = _find_person(serving, _narrowed(caller, request), request.parts["name"])
     else:
         person = serving.vault.person(caller.name, caller.bound["tenant"])
         if person.comes_by == "password":  # an open browser is not enough to take an account over
-            _prove(serving, person, given.current, asked.client)
+            _prove(serving, person, given.current, request.client)
         elif not caller.may("admin"):
             raise AccessError("password: you come by the login of another provider, and have none here")
 
@@ -141,7 +141,7 @@ def set_password(serving: Serving, caller: Caller, asked: Asked) -> Answer:
         serving.vault.set_password(person.name, given.password, person.tenant)
         return as_json(None)
 
-    return serving.answers.once(caller, asked, change)
+    return serving.answers.once(caller, request, change)
 
 
 def _prove(serving: Serving, person: Person, current: str | None, address: str) -> None:
@@ -156,7 +156,7 @@ def _prove(serving: Serving, person: Person, current: str | None, address: str) 
         raise InputError("current", "the name or the password is wrong")
 
 
-def _one(serving: Serving, caller: Caller, name: str) -> Person:
+def _find_person(serving: Serving, caller: Caller, name: str) -> Person:
     """Of those that the caller manages: others are not there for them."""
     person = serving.vault.person(name, caller.bound.get("tenant"))
     if not _sees(caller, person):
@@ -165,11 +165,11 @@ def _one(serving: Serving, caller: Caller, name: str) -> Person:
     return person
 
 
-def remove_person(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def remove_person(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
 
     def remove() -> Answer:
-        person = _one(serving, _narrowed(caller, asked), asked.parts["name"])
+        person = _find_person(serving, _narrowed(caller, request), request.parts["name"])
         serving.vault.remove_person(person.name, person.tenant)
         return as_json(None)
 
-    return serving.answers.once(caller, asked, remove)
+    return serving.answers.once(caller, request, remove)

@@ -22,9 +22,9 @@ from recollect.remote.calls import About
 from recollect.remote.operations import OPERATIONS, Operation, Parameter, Signature, signature
 from recollect.server import recalls
 from recollect.server.access.caller import Caller
-from recollect.server.asked import Answer, Asked, as_json, matching, tag_of
 from recollect.server.problems import StaleError
 from recollect.server.replays import replayed, without_vectors
+from recollect.server.requests import Answer, HttpRequest, as_json, matching, tag_of
 from recollect.server.serving import Serving
 from recollect.stores.port import Place
 from recollect.values.errors import InputError
@@ -86,59 +86,59 @@ def _takes_none(kind: Any) -> bool:
     return type(None) in _kinds(kind)
 
 
-def answer(serving: Serving, caller: Caller, operation: Operation, asked: Asked) -> Answer:
+def answer(serving: Serving, caller: Caller, operation: Operation, request: HttpRequest) -> Answer:
     """Of one verb, to somebody who is known."""
     caller.check(operation.rank, operation.name)
-    memory = caller.view(serving.memory, wire.address_of(asked.headers))
-    with view_of(memory).refusing(operation.name.rpartition(".")[2]):
-        arguments = read(operation, asked)
+    memory = caller.view(serving.memory, wire.address_of(request.headers))
+    with view_of(memory).logging_refusals(operation.name.rpartition(".")[2]):
+        arguments = read(operation, request)
     if not operation.writes:
-        given = asked.headers.get("if-none-match")
-        told = _run(serving, memory, operation, arguments, asked)
+        given = request.headers.get("if-none-match")
+        told = _run(serving, memory, operation, arguments, request)
         return told.tagged(given) if operation.method == "GET" else told
     return serving.answers.once(
         caller,
-        asked,
-        lambda: _written(serving, memory, operation, arguments, asked),
-        lambda ids, entries: replayed(memory, operation, asked, ids, entries),
+        request,
+        lambda: _written(serving, memory, operation, arguments, request),
+        lambda ids, entries: replayed(memory, operation, request, ids, entries),
         tenant=memory.address.tenant,
     )
 
 
 def _written(
-    serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], asked: Asked
+    serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], request: HttpRequest
 ) -> Answer:
-    if "if-match" not in asked.headers:
-        return _run(serving, memory, operation, arguments, asked)
+    if "if-match" not in request.headers:
+        return _run(serving, memory, operation, arguments, request)
     view = view_of(memory)
     place = _IN_PLACE.get(operation.name)
     alone = view.store.transaction(place(view)) if place else contextlib.nullcontext()
-    with serving.one_at_a_time(asked.path), alone:  # nobody else comes between looking and writing
-        _check_match(serving, memory, operation, asked)
-        return _run(serving, memory, operation, arguments, asked)
+    with serving.one_at_a_time(request.path), alone:  # nobody else comes between looking and writing
+        _check_match(serving, memory, operation, request)
+        return _run(serving, memory, operation, arguments, request)
 
 
-def read(operation: Operation, asked: Asked) -> dict[str, Any]:
+def read(operation: Operation, request: HttpRequest) -> dict[str, Any]:
     """The arguments of a call, with no more checked than that they are there: the verb says itself what it takes."""
     known = form(operation.name)
-    if operation.method == "GET" or (operation.method == "DELETE" and not asked.body):
-        given = _from_query(known, asked)
+    if operation.method == "GET" or (operation.method == "DELETE" and not request.body):
+        given = _from_query(known, request)
     else:
-        given = _from_body(asked)
+        given = _from_body(request)
     for name in given.keys() - set(known.body.__struct_fields__):
         raise InputError(name[:48], "is not an argument of this call")
     for name in known.required - given.keys():
         raise InputError(name, "is missing")
-    arguments = given | dict(asked.parts)
+    arguments = given | dict(request.parts)
     for one in known.signature.takes:
         if one.name in arguments:
             arguments[one.name] = _prepared(one, arguments[one.name])
     return arguments
 
 
-def _from_body(asked: Asked) -> dict[str, Any]:
+def _from_body(request: HttpRequest) -> dict[str, Any]:
     try:
-        given: Any = msgspec.json.decode(asked.body or b"{}")
+        given: Any = msgspec.json.decode(request.body or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError("body", "is not JSON") from None
     if not isinstance(given, dict):
@@ -146,10 +146,10 @@ def _from_body(asked: Asked) -> dict[str, Any]:
     return given  # pyright: ignore[reportUnknownVariableType]
 
 
-def _from_query(known: Form, asked: Asked) -> dict[str, Any]:
+def _from_query(known: Form, request: HttpRequest) -> dict[str, Any]:
     found: dict[str, Any] = {}
     kinds = {one.name: one.type for one in known.signature.takes}
-    for name, value in asked.query:
+    for name, value in request.query:
         if name in known.lists:
             found.setdefault(name, []).append(value)
         elif name in found:
@@ -198,7 +198,9 @@ def explained(message: str) -> InputError:
     return InputError(field, problem[:1].lower() + problem[1:].replace("`", ""))
 
 
-def _run(serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], asked: Asked) -> Answer:
+def _run(
+    serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], request: HttpRequest
+) -> Answer:
     above, _, verb = operation.name.rpartition(".")
     target: Any = memory
     for part in filter(None, above.split(".")):
@@ -211,7 +213,7 @@ def _run(serving: Serving, memory: Memory, operation: Operation, arguments: Mapp
     serving.metrics.took(
         "recollect_verb_seconds", "Time of the verb itself.", time.perf_counter() - start, {"verb": operation.name}
     )
-    if isinstance(result, Record | list) and wire.VECTORS not in asked.headers:
+    if isinstance(result, Record | list) and wire.VECTORS not in request.headers:
         result = without_vectors(result)
     headers = {wire.UNSAVED: "true"} if _unsaved(result) else {}
     if waiting := view_of(memory).unsaved:
@@ -264,15 +266,15 @@ def _decoded(text: Any) -> bytes:
         raise InputError("file", "must be the bytes of the file in base64") from None
 
 
-def _check_match(serving: Serving, memory: Memory, operation: Operation, asked: Asked) -> None:
+def _check_match(serving: Serving, memory: Memory, operation: Operation, request: HttpRequest) -> None:
     """`If-Match` is the tag of what was read at the same address."""
-    given = asked.headers.get("if-match")
+    given = request.headers.get("if-match")
     if not given or given.strip() == "*":
         return
     twin = _TWINS.get(operation.path)
     if twin is None:
         raise InputError("if-match", "there is nothing to read at this address that it could be the tag of")
-    there = _run(serving, memory, twin, read(twin, asked._replace(query=(), body=b"")), asked)
+    there = _run(serving, memory, twin, read(twin, request._replace(query=(), body=b"")), request)
     if matching(given, there.tag or tag_of(there.content)) is None:
         raise StaleError("if-match: it has changed since it was read; read it again")
 
@@ -283,33 +285,33 @@ _TWINS = {operation.path: operation for operation in OPERATIONS.values() if oper
 # Besides the verbs
 
 
-def about(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def about(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     """What a client needs to know of the memory behind its key."""
-    parts = wire.address_of(asked.headers)
+    parts = wire.address_of(request.headers)
     # A key for all tenants has to name one in everything but this.
     view = caller.view(serving.memory, parts) if parts or caller.bound else serving.memory
     bound = tuple(sorted(view_of(view).bound))
     return as_json(About(__version__, caller.rank, view.preset, view.address, bound)).tagged(
-        asked.headers.get("if-none-match")
+        request.headers.get("if-none-match")
     )
 
 
-def list_tools(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def list_tools(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     offered = [tool for tool in tools.of(serving.memory) if not tool.writes or caller.may("member")]
-    return as_json(offered).tagged(asked.headers.get("if-none-match"))
+    return as_json(offered).tagged(request.headers.get("if-none-match"))
 
 
-def call_tool(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def call_tool(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     """A refusal is a result here, as for a model. Only who may write may call what writes."""
-    name = asked.parts["name"]
+    name = request.parts["name"]
     tool = next((tool for tool in tools.all() if tool.name == name), None)
     caller.check("member" if tool is None or tool.writes else "reader", f"tool {name}" if tool else "tool")
-    memory = caller.view(serving.memory, wire.address_of(asked.headers))
+    memory = caller.view(serving.memory, wire.address_of(request.headers))
     if name in recalls.TOOLS:
         serving.recalled(memory)
     return serving.answers.once(
         caller,
-        asked,
-        lambda: as_json(tools.call(memory, name, asked.body or None)),
+        request,
+        lambda: as_json(tools.call(memory, name, request.body or None)),
         tenant=memory.address.tenant,
     )

@@ -14,11 +14,11 @@ from litestar.types import ControllerRouterHandler
 
 from recollect.remote import wire
 from recollect.remote.wire import ADDRESS, header
-from recollect.server.asked import JSON, Answer
 from recollect.server.calls import ROOT, Calls
-from recollect.server.carrying import LeftError, asked_of, guarded, refusal, response, send_answer
 from recollect.server.counting import counted, trace_of
+from recollect.server.http import LeftError, guarded, refusal, request_from, response, send_answer
 from recollect.server.problems import CONTENT_TYPE, EncodingError
+from recollect.server.requests import JSON, Answer
 from recollect.server.serving import Serving
 from recollect.values.errors import InputError, RecollectError
 
@@ -67,7 +67,7 @@ def application(
         on_shutdown=[serving.stop],
     )
 
-    async def asked(scope: Any, receive: Any, send: Any) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await site(scope, receive, send)
             return
@@ -94,7 +94,7 @@ def application(
         inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         await counted(serving.metrics, scope, send_safely, answer)
 
-    return asked
+    return app
 
 
 # A page elsewhere may have its own name lead here, to use what a browser keeps.
@@ -159,13 +159,13 @@ def _probes(serving: Serving) -> list[ControllerRouterHandler]:
 
     @get("/metrics", include_in_schema=False)
     async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = asked_of(request.scope)
+        http_request = request_from(request.scope)
 
         def read() -> Answer:
             if not serving.open_metrics:
-                serving.identify(asked).check("admin", "metrics")
+                serving.identify(http_request).check("admin", "metrics")
             return Answer(serving.metrics.text(serving.gauges()).encode(), media_type="text/plain; version=0.0.4")
 
-        return response(await guarded(serving, asked, "metrics", read))
+        return response(await guarded(serving, http_request, "metrics", read))
 
     return [healthz, readyz, metrics]

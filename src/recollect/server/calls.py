@@ -14,18 +14,18 @@ from recollect.memory import Memory
 from recollect.remote import wire
 from recollect.server import openapi
 from recollect.server.access.caller import Caller
-from recollect.server.asked import JSON, Answer, Asked, as_json
-from recollect.server.carrying import (
+from recollect.server.http import (
     LeftError,
-    asked_of,
     body_of,
     guarded,
     length_of,
     part_of,
     refusal,
+    request_from,
     send_answer,
 )
 from recollect.server.problems import TooLargeError, TooSlowError
+from recollect.server.requests import JSON, Answer, HttpRequest, as_json
 from recollect.server.router import EXPORT, IMPORT, MethodError, Route, match
 from recollect.server.serving import Serving
 from recollect.values.errors import RecollectError
@@ -58,27 +58,27 @@ class Calls:
         """None where it has been sent already."""
         serving, path = self._serving, scope["raw_path"].decode("latin-1").removeprefix(ROOT)
         if path == "/openapi.json" and scope["method"] == "GET":
-            asked = asked_of(scope)
-            asked.trace.route = path
-            return await serving.in_thread(lambda: Answer(openapi.document()).packed(asked))
+            request = request_from(scope)
+            request.trace.route = path
+            return await serving.in_thread(lambda: Answer(openapi.document()).packed(request))
         known, parts = match(scope["method"], path)
         if known is EXPORT:
-            return await self._export(asked_of(scope), send)
+            return await self._export(request_from(scope), send)
         if known is IMPORT:
             return await self._import(scope, receive)
-        asked = asked_of(scope)._replace(parts=parts, path=path)
+        request = request_from(scope)._replace(parts=parts, path=path)
         callers: list[Caller] = []
 
         def identified() -> Answer:
-            callers.append(self._caller(asked, known))
+            callers.append(self._caller(request, known))
             return as_json(None)
 
-        if length_of(scope) > _CHUNK or "transfer-encoding" in asked.headers:  # not before it is known whose it is
-            refused = await guarded(serving, asked, known.name, identified, known.path)
+        if length_of(scope) > _CHUNK or "transfer-encoding" in request.headers:  # not before it is known whose it is
+            refused = await guarded(serving, request, known.name, identified, known.path)
             if refused.status != 200:
                 return refused
         body = await body_of(scope, receive, serving.limits.body, serving.limits.seconds)
-        whole = asked._replace(body=body)
+        whole = request._replace(body=body)
 
         def work() -> Answer:
             if not callers:
@@ -87,35 +87,35 @@ class Calls:
 
         return await guarded(serving, whole, known.name, work, known.path)
 
-    def _caller(self, asked: Asked, known: Route) -> Caller:
-        caller = self._serving.identify(asked)
+    def _caller(self, request: HttpRequest, known: Route) -> Caller:
+        caller = self._serving.identify(request)
         caller.check(known.rank, known.name)
         return caller
 
     # What is too long to be held in memory goes by way of a file, so that a refusal is one and no lock waits for a
     # client.
 
-    async def _export(self, asked: Asked, send: Any) -> Answer | None:
+    async def _export(self, request: HttpRequest, send: Any) -> Answer | None:
         with tempfile.TemporaryFile() as file:
 
             def write() -> Answer:
-                view = self._caller(asked, EXPORT).view(self._serving.memory, wire.address_of(asked.headers))
+                view = self._caller(request, EXPORT).view(self._serving.memory, wire.address_of(request.headers))
                 count = view.export(file)  # type: ignore[arg-type]
                 file.seek(0)
                 return as_json({"memories": count})
 
-            answer = await guarded(self._serving, asked, "export", write, EXPORT.path)
+            answer = await guarded(self._serving, request, "export", write, EXPORT.path)
             if answer.status != 200:
                 return answer
-            await self._stream(asked, file, send)
+            await self._stream(request, file, send)
         return None
 
-    async def _stream(self, asked: Asked, file: IO[bytes], send: Any) -> None:
+    async def _stream(self, request: HttpRequest, file: IO[bytes], send: Any) -> None:
         """A document as it is, or what is in its lines alone."""
-        lines = asked.prefers(LINES, JSON)
+        lines = request.prefers(LINES, JSON)
         headers = [(b"content-type", (LINES if lines else JSON).encode()), (b"vary", b"accept, accept-encoding")]
         parts = _lines(file) if lines else iter(lambda: file.read(_CHUNK), b"")
-        if asked.takes_gzip:
+        if request.takes_gzip:
             headers += [(b"content-encoding", b"gzip")]
             parts = _gzipped(parts)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -124,14 +124,14 @@ class Calls:
         await send({"type": "http.response.body", "body": b""})
 
     async def _import(self, scope: Any, receive: Any) -> Answer:
-        serving, asked = self._serving, asked_of(scope)
+        serving, request = self._serving, request_from(scope)
         views: list[Memory] = []
 
         def known() -> Answer:
-            views.append(self._caller(asked, IMPORT).view(serving.memory, wire.address_of(asked.headers)))
+            views.append(self._caller(request, IMPORT).view(serving.memory, wire.address_of(request.headers)))
             return as_json(None)
 
-        told = await guarded(serving, asked, "import", known, IMPORT.path)
+        told = await guarded(serving, request, "import", known, IMPORT.path)
         if told.status != 200:  # nobody's bytes are read before it is known whose they are
             return told
         with tempfile.TemporaryFile() as file:
@@ -139,14 +139,14 @@ class Calls:
 
             def read() -> Answer:
                 file.seek(0)
-                with contextlib.closing(_document(file) if _is_lines(asked) else file) as whole:
+                with contextlib.closing(_document(file) if _is_lines(request) else file) as whole:
                     return as_json(views[0].import_(whole))  # type: ignore[arg-type]
 
-            return await guarded(serving, asked, "import", read, IMPORT.path)
+            return await guarded(serving, request, "import", read, IMPORT.path)
 
 
-def _is_lines(asked: Asked) -> bool:
-    return asked.headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
+def _is_lines(request: HttpRequest) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
 
 
 def _document(file: IO[bytes]) -> IO[bytes]:

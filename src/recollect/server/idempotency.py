@@ -15,8 +15,8 @@ import msgspec
 from recollect.remote.wire import address_of
 from recollect.server.access.caller import Caller
 from recollect.server.access.vault import PLACE
-from recollect.server.asked import Answer, Asked
 from recollect.server.problems import DoneError, UnderWayError
+from recollect.server.requests import Answer, HttpRequest
 from recollect.stores.audit import Entry, on_request
 from recollect.stores.port import Place, Store
 from recollect.stores.shelves import Thing
@@ -78,7 +78,7 @@ class Answers:
     def once(
         self,
         caller: Caller,
-        asked: Asked,
+        request: HttpRequest,
         run: Callable[[], Answer],
         again: Again = _nothing_again,
         *,
@@ -86,23 +86,23 @@ class Answers:
         secret: bool = False,
     ) -> Answer:
         """Run it, unless it was run before. `tenant` is whose audit logs tell of it. A `secret` answer is not kept."""
-        given = asked.headers.get(HEADER, "")
+        given = request.headers.get(HEADER, "")
         if not given:
             return run()
         if len(given) > _LONGEST:
             raise InputError(HEADER, f"must have at most {_LONGEST} characters")
         key = hashlib.sha256(f"{caller.id}\0{given}".encode()).hexdigest()
-        where = msgspec.json.encode([asked.method, asked.path, list(asked.query), address_of(asked.headers)])
-        request = hashlib.sha256(where + b"\0" + asked.body).hexdigest()
-        if (answer := self._replayed(key, request, again, tenant)) is not None:
+        where = msgspec.json.encode([request.method, request.path, list(request.query), address_of(request.headers)])
+        fingerprint = hashlib.sha256(where + b"\0" + request.body).hexdigest()
+        if (answer := self._replayed(key, fingerprint, again, tenant)) is not None:
             return answer
-        ident = self._claim(key, request)
+        ident = self._claim(key, fingerprint)
         self._here.add(key)
         try:
             with on_request(ident):
                 answer = run()
             with contextlib.suppress(RecollectError):  # it was done, and whoever asked shall hear so
-                self._keep(key, request, answer, ident, tenant, secret)
+                self._keep(key, fingerprint, answer, ident, tenant, secret)
         except _NOTHING_DONE:  # so it may be tried again; of anything else it is not known
             with contextlib.suppress(RecollectError):
                 self._store.remove(PLACE, _SHELF, [key])
@@ -111,8 +111,8 @@ class Answers:
             self._here.discard(key)
         return answer
 
-    def _keep(self, key: str, request: str, answer: Answer, ident: str, tenant: str, secret: bool) -> None:
-        body = {"request": request, "status": answer.status, "ids": list(answer.ids)}
+    def _keep(self, key: str, fingerprint: str, answer: Answer, ident: str, tenant: str, secret: bool) -> None:
+        body = {"request": fingerprint, "status": answer.status, "ids": list(answer.ids)}
         self._store.keep(PLACE, Thing(_SHELF, key, body, created_at=self._clock(), changed_at=self._clock()))
         if not answer.ids and not secret:
             written = tuple((place, self._store.written(place)) for place in self._store.places(tenant))
@@ -130,13 +130,13 @@ class Answers:
         if (gone := self._kept.pop(key, None)) is not None:
             self._size -= len(gone.answer.content) + _LONGEST
 
-    def _replayed(self, key: str, request: str, again: Again, tenant: str) -> Answer | None:
+    def _replayed(self, key: str, fingerprint: str, again: Again, tenant: str) -> Answer | None:
         """The answer of the first time; None if there was none."""
         stored = self._store.find(PLACE, _SHELF, [key])
         if not stored:
             return None
         body = stored[0].body
-        if body["request"] != request:
+        if body["request"] != fingerprint:
             raise ConflictError(f"{HEADER}: was used for another request before; use a new one")
         if "status" not in body:
             if key not in self._here and self._was_taken_back(body.get("ident", ""), tenant):
@@ -217,10 +217,10 @@ class Answers:
         ]
         return sorted(entries, key=lambda entry: entry.id)
 
-    def _claim(self, key: str, request: str) -> str:
+    def _claim(self, key: str, fingerprint: str) -> str:
         """The id under which audit entries name the request. A key may be used for another one after a day."""
         ident = new_id()
-        body = {"request": request, "since": self._clock().isoformat(), "ident": ident}
+        body = {"request": fingerprint, "since": self._clock().isoformat(), "ident": ident}
         try:
             self._store.keep(PLACE, Thing(_SHELF, key, body, created_at=self._clock()), expect=0)
         except ConflictError:

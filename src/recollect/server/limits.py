@@ -49,7 +49,7 @@ class Buckets:
             raise TooManyError((1.0 - left) / limits.per_second)
 
 
-class Turns:
+class ConcurrencyLimit:
     """How many may be at something at once, in all and from one address. Who is too many is refused at once."""
 
     def __init__(self, most: int, of_one: int) -> None:

@@ -47,7 +47,7 @@ _PROMPT = types.Prompt(
 )
 
 
-class Seen(NamedTuple):
+class ServedMemory(NamedTuple):
     """What is served to whoever asks."""
 
     memory: Memory
@@ -58,10 +58,10 @@ class Seen(NamedTuple):
 def serve(memory: Memory, *, read_only: bool = False) -> Server[Any]:
     """A server of this view and nothing outside it. With `read_only` the tools that change something are left out."""
     tools.of(memory)  # a preset that names a tool that is not there is refused now
-    return serve_each(lambda: Seen(memory, read_only))
+    return serve_each(lambda: ServedMemory(memory, read_only))
 
 
-def serve_each(whose: Callable[[], Seen], called: Callable[[str, Memory], None] | None = None) -> Server[Any]:
+def serve_each(whose: Callable[[], ServedMemory], called: Callable[[str, Memory], None] | None = None) -> Server[Any]:
     """A server of the view that this gives for the request at hand, and of nothing outside it.
 
     `called` is told of each call of a tool.
@@ -85,7 +85,7 @@ def serve_each(whose: Callable[[], Seen], called: Callable[[str, Memory], None] 
 
 
 class _Served:
-    def __init__(self, whose: Callable[[], Seen], called: Callable[[str, Memory], None] | None) -> None:
+    def __init__(self, whose: Callable[[], ServedMemory], called: Callable[[str, Memory], None] | None) -> None:
         self._whose, self._called = whose, called
 
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
@@ -142,7 +142,7 @@ class _Served:
         return types.GetPromptResult(description=_PROMPT.description, messages=[message])
 
 
-def _offered(seen: Seen) -> tuple[types.Tool, ...]:
+def _offered(seen: ServedMemory) -> tuple[types.Tool, ...]:
     return _tools(seen.memory.preset.tools, seen.read_only)
 
 

@@ -17,17 +17,17 @@ from litestar.types import ControllerRouterHandler
 
 from recollect.memory import Memory
 from recollect.remote import wire
-from recollect.server.asked import Asked
-from recollect.server.carrying import asked_of, refusal, send_answer
+from recollect.server.http import refusal, request_from, send_answer
 from recollect.server.recalls import TOOLS
+from recollect.server.requests import HttpRequest
 from recollect.server.serving import Serving
 from recollect.values.errors import RecollectError
 
 if TYPE_CHECKING:
-    from recollect.server.mcp import Seen
+    from recollect.server.mcp import ServedMemory
 
 PATH = "/mcp"
-_seen: ContextVar[Seen] = ContextVar("seen")
+_seen: ContextVar[ServedMemory] = ContextVar("seen")
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 
@@ -87,12 +87,12 @@ def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
 
     @asgi(PATH, is_mount=False, copy_scope=True)
     async def handler(scope: Any, receive: Any, send: Any) -> None:
-        asked = asked_of(scope)
+        request = request_from(scope)
         try:
-            seen = await serving.in_thread(lambda: _view(serving, asked))
+            seen = await serving.in_thread(lambda: _view(serving, request))
         except RecollectError as error:
             answer = refusal(error)
-            await serving.in_thread(partial(serving.refused, asked, "mcp", error, answer.status))
+            await serving.in_thread(partial(serving.refused, request, "mcp", error, answer.status))
             await send_answer(send, answer)
             return
         _seen.set(seen)
@@ -116,9 +116,9 @@ def mcp_route(serving: Serving) -> tuple[ControllerRouterHandler, Lifespan]:
     return handler, inner.running
 
 
-def _view(serving: Serving, asked: Asked) -> Seen:
+def _view(serving: Serving, request: HttpRequest) -> ServedMemory:
     """By a key only: no page of a browser calls tools."""
-    caller = serving.identify(asked._replace(cookies={}))
-    from recollect.server.mcp import Seen
+    caller = serving.identify(request._replace(cookies={}))
+    from recollect.server.mcp import ServedMemory
 
-    return Seen(caller.view(serving.memory, wire.address_of(asked.headers)), not caller.may("member"))
+    return ServedMemory(caller.view(serving.memory, wire.address_of(request.headers)), not caller.may("member"))

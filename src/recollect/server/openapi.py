@@ -1,9 +1,10 @@
-"""What the server takes and gives, as OpenAPI says it. Made from the same list as the routes."""
+"""The OpenAPI document, made from the same list as the routes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -23,6 +24,8 @@ from recollect.verbs.import_ import Imported
 _NAME = {"type": "string", "minLength": 1, "maxLength": 192, "pattern": "^[A-Za-z0-9._~%-]+$"}
 """A name in a header: percent-encoded."""
 _REF = "#/components/schemas/{name}"
+_PUBLISHED = {"ConversationRules": "Conversations", "RecallResult": "Found"}
+"""Components that keep the name they had before their class was renamed: clients are generated from the document."""
 _OTHERS: dict[str, tuple[Any, Any, str]] = {
     "about": (None, About, "What a client needs to know of the memory behind its key."),
     "tools": (None, list[Tool], "The tools that the preset offers to a model."),
@@ -45,9 +48,9 @@ def document() -> bytes:
     routes = (*ROUTES, EXPORT, IMPORT)
     kinds: list[Any] = [wire.Problem, Address]
     for route in routes:
-        body, gives, _ = _told(route)
+        body, gives, _ = _describe(route)
         kinds += [kind for kind in (body, gives) if kind is not None and kind is not type(None)]
-    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    schemas, components = _published(msgspec.json.schema_components(kinds, ref_template=_REF))
     by_kind = {_id(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
     paths: dict[str, Any] = {}
     for route in routes:
@@ -71,12 +74,24 @@ def document() -> bytes:
     return msgspec.json.encode(made)
 
 
+def _published(schema: Any) -> Any:
+    """A schema with the published names of its components: as keys, titles and references."""
+    if isinstance(schema, dict):
+        return {_PUBLISHED.get(key, key): _published(value) for key, value in cast("dict[str, Any]", schema).items()}
+    if isinstance(schema, list | tuple):
+        return [_published(part) for part in cast("Sequence[Any]", schema)]
+    if isinstance(schema, str):
+        start, _, name = schema.rpartition("/")
+        return f"{start}/{_PUBLISHED[name]}" if start and name in _PUBLISHED else _PUBLISHED.get(schema, schema)
+    return schema
+
+
 def _id(kind: Any) -> str:
     return repr(kind)
 
 
-def _told(route: Route) -> tuple[Any, Any, str]:
-    """What the body is read into, what comes back, and what it is about."""
+def _describe(route: Route) -> tuple[Any, Any, str]:
+    """The types of a route's body and answer, and its description."""
     if route.name in OPERATIONS:
         known = form(route.name)
         return known.body, wire.given_as(known.signature.gives), known.signature.doc
@@ -84,7 +99,7 @@ def _told(route: Route) -> tuple[Any, Any, str]:
 
 
 def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    body, gives, doc = _told(route)
+    body, gives, doc = _describe(route)
     names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in names
@@ -130,7 +145,7 @@ def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_null(part: dict[str, Any]) -> dict[str, Any]:
-    """A query has no null: what is not there is not given."""
+    """The schema of a query parameter: a query has no null, an absent parameter is left out."""
     kinds = [one for one in part.get("anyOf", []) if one != {"type": "null"}]
     rest = {key: value for key, value in part.items() if key != "anyOf" and (key, value) != ("default", None)}
     return {**kinds[0], **rest} if len(kinds) == 1 else ({**rest, "anyOf": kinds} if kinds else rest)

@@ -14,7 +14,7 @@ from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hit
 from recollect.remote import wire
 from recollect.remote.operations import OPERATIONS, Operation, signature
-from recollect.server.asked import Answer, Asked
+from recollect.server.requests import Answer, HttpRequest
 from recollect.stores.audit import Entry
 from recollect.stores.shelves import names
 from recollect.values.errors import RecollectError
@@ -23,7 +23,7 @@ from recollect.verbs.forget import Receipt
 
 
 def replayed(
-    memory: Memory, operation: Operation, asked: Asked, ids: Sequence[str], entries: Sequence[Entry]
+    memory: Memory, operation: Operation, request: HttpRequest, ids: Sequence[str], entries: Sequence[Entry]
 ) -> Answer | None:
     """The answer of a write that was done, from the memories in it or its audit entries; None if they do not tell."""
     gives = signature(operation.name, Memory).gives
@@ -32,7 +32,7 @@ def replayed(
         if not ids or any(ident not in records for ident in ids):
             return None
         several: Any = [records[ident] for ident in ids]
-        if wire.VECTORS not in asked.headers:
+        if wire.VECTORS not in request.headers:
             several = without_vectors(several)
         return _answer(operation, several[0] if gives is Record else several)
     if not entries:
@@ -48,7 +48,7 @@ def replayed(
     if operation.method == "DELETE":  # they tell how many, or whether
         count = len(_named(entries, "deleted")) or len(_named(entries, "things_changed"))
         return _answer(operation, bool(count) if gives is bool else count)
-    return _read(memory, operation, asked, entries, gives)
+    return _read(memory, operation, request, entries, gives)
 
 
 def _named(entries: Sequence[Entry], detail: str) -> list[str]:
@@ -68,7 +68,9 @@ def _receipt(entries: Sequence[Entry]) -> Receipt:
     return Receipt(entries[0].at, len(ids), ids, None, False, told, note if erased else None)
 
 
-def _read(memory: Memory, operation: Operation, asked: Asked, entries: Sequence[Entry], gives: Any) -> Answer | None:
+def _read(
+    memory: Memory, operation: Operation, request: HttpRequest, entries: Sequence[Entry], gives: Any
+) -> Answer | None:
     """What is there now under the address that the write was about, or that it has made."""
     details = {name: value for entry in entries for name, value in entry.meta.items() if isinstance(value, str)}
     made = list(dict.fromkeys([*details.values(), *_addresses(memory, entries)]))
@@ -79,7 +81,7 @@ def _read(memory: Memory, operation: Operation, asked: Asked, entries: Sequence[
         names_in_path = [part[1:-1] for part in reader.path.split("/") if part.startswith("{")]
         arguments: list[dict[str, str]] = []
         if known == gives and reader.path in (operation.path, operation.path.rpartition("/")[0]):
-            arguments = [dict(asked.parts)]
+            arguments = [dict(request.parts)]
         elif known == gives and above == operation.path:
             arguments = [{names_in_path[0]: ident} for ident in made]
         elif known == list[gives] and set(names_in_path) <= details.keys():

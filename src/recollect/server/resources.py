@@ -31,7 +31,7 @@ def read(memory: Memory, uri: str) -> bytes:
 
 
 def _memories(memory: Memory, _: str) -> Any:
-    return {"memories": _told(memory.list(limit=LATEST))}
+    return {"memories": _documents(memory.list(limit=LATEST))}
 
 
 def _memory(memory: Memory, ident: str) -> Any:
@@ -50,11 +50,11 @@ def _session(memory: Memory, ident: str) -> Any:
     if _kept_sessions(memory) is not None:
         about = memory.sessions.load(ident)
         entries = memory.at(workspace=ident).list(limit=LATEST)
-        return {"session": about, "memories": _told(entries)}
+        return {"session": about, "memories": _documents(entries)}
     entries = memory.list(conversation=ident, limit=LATEST)
     if not entries:
         raise NotFoundError(f"there is no conversation {ident} that this view can see")
-    return {"session": {"session_id": ident}, "memories": _told(entries)}
+    return {"session": {"session_id": ident}, "memories": _documents(entries)}
 
 
 _ALL = {"memories": _memories, "sessions": _sessions}
@@ -69,7 +69,7 @@ def _kept_sessions(memory: Memory) -> Any:
         return None
 
 
-def _told(records: list[Record]) -> list[dict[str, Any]]:
+def _documents(records: list[Record]) -> list[dict[str, Any]]:
     now = utc_now()
     return [_document(record, now) for record in records]
 

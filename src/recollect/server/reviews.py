@@ -44,7 +44,7 @@ class Reviews:
     def reject(self, suggestions: Iterable[tuple[str, str]]) -> Entry | None:
         """Not again, each a key and words. Returns the audit entry by which that is taken back."""
         view = self._view
-        with view.refusing("reviews"):
+        with view.logging_refusals("reviews"):
             view.screen_address()
             wanted = {validation.label(key, "key", _LONGEST_KEY): told[:_LONGEST] for key, told in suggestions}
             if not wanted:
@@ -61,7 +61,7 @@ class Reviews:
 
     def accept_again(self, key: str) -> Entry | None:
         """Show it again."""
-        with self._view.refusing("reviews"):
+        with self._view.logging_refusals("reviews"):
             key = validation.label(key, "key", _LONGEST_KEY)
         with self._shelf.transaction():
             return self._shelf.remove("shows 1 suggestion again", self._shelf.stored(key))

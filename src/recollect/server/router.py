@@ -9,11 +9,11 @@ from urllib.parse import unquote
 from recollect.remote.operations import OPERATIONS, Rank
 from recollect.server import accounts, api
 from recollect.server.access.caller import Caller
-from recollect.server.asked import Answer, Asked
+from recollect.server.requests import Answer, HttpRequest
 from recollect.server.serving import Serving
 from recollect.values.errors import NotFoundError
 
-Work = Callable[[Serving, Caller, Asked], Answer]
+Work = Callable[[Serving, Caller, HttpRequest], Answer]
 
 
 class Route(NamedTuple):
@@ -31,8 +31,8 @@ class Route(NamedTuple):
 def _verbs() -> Iterator[Route]:
     for operation in OPERATIONS.values():
 
-        def work(serving: Serving, caller: Caller, asked: Asked, operation: Any = operation) -> Answer:
-            return api.answer(serving, caller, operation, asked)
+        def work(serving: Serving, caller: Caller, request: HttpRequest, operation: Any = operation) -> Answer:
+            return api.answer(serving, caller, operation, request)
 
         yield Route(operation.method, operation.path, operation.rank, work, operation.name, operation.status)
 
@@ -54,7 +54,7 @@ ROUTES: tuple[Route, ...] = (
 """Whoever is of the rank may call it, and nobody else. What is streamed is beside it: export and import."""
 
 
-def _streamed(serving: Serving, caller: Caller, asked: Asked) -> Answer:
+def _streamed(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     raise AssertionError("export and import are answered by the application itself")
 
 

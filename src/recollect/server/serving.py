@@ -14,11 +14,11 @@ from typing import TypeVar
 from recollect.memory import Memory, view_of
 from recollect.server.access.caller import Caller, UnknownCallerError, same
 from recollect.server.access.vault import LOGINS_AT_ONCE, Vault
-from recollect.server.asked import Asked
 from recollect.server.idempotency import Answers
-from recollect.server.limits import Buckets, Limits, Turns
+from recollect.server.limits import Buckets, ConcurrencyLimit, Limits
 from recollect.server.metrics import Metrics, Timed
 from recollect.server.recalls import Recalls
+from recollect.server.requests import HttpRequest
 from recollect.values.errors import AccessError, InputError, RecollectError
 from recollect.values.record import utc_now
 
@@ -66,7 +66,7 @@ class Serving:
         self._threads = ThreadPoolExecutor(_THREADS, "recollect-server")
         # A password takes long to check. A flood of logins must not take the threads of those who have a key.
         self._logins = ThreadPoolExecutor(LOGINS_AT_ONCE, "recollect-login")
-        self.login_turns = Turns(_LOGINS_WAITING, _LOGINS_OF_ONE)
+        self.login_turns = ConcurrencyLimit(_LOGINS_WAITING, _LOGINS_OF_ONE)
         self._started = time.monotonic()
         self._logged: dict[tuple[str, str, int], float] = {}
         self._lock = threading.Lock()
@@ -121,11 +121,11 @@ class Serving:
         # By the document's names, as Prometheus writes them.
         return found | {name.replace(".", "_"): (f"{name} of the ledger.", value) for name, value in told.items()}
 
-    def refused(self, asked: Asked, name: str, error: RecollectError, status: int) -> None:
+    def refused(self, request: HttpRequest, name: str, error: RecollectError, status: int) -> None:
         """Into the audit log, once a minute for the same: nobody shall fill a disk by being refused."""
         if status not in (401, 403, 429, 502):
             return
-        key, now = (asked.client, name, status), time.monotonic()
+        key, now = (request.client, name, status), time.monotonic()
         with self._lock:
             if now - self._logged.get(key, -_QUIET) < _QUIET:
                 return
@@ -133,7 +133,7 @@ class Serving:
                 self._logged.clear()
             self._logged[key] = now
         with contextlib.suppress(RecollectError):
-            self.vault.log("refuse", f"{status} {asked.method} {name}", whence=asked.client)
+            self.vault.log("refuse", f"{status} {request.method} {name}", whence=request.client)
 
     def ticket(self) -> str:
         """For one link, once."""
@@ -159,24 +159,24 @@ class Serving:
                 return
         self.vault.log_out(token)
 
-    def identify(self, asked: Asked) -> Caller:
+    def identify(self, request: HttpRequest) -> Caller:
         """Whoever sent it, which takes one request of those that they may make."""
-        caller = asked.trace.caller = self._sender(asked)
+        caller = request.trace.caller = self._sender(request)
         self.buckets.take(caller.id)
         return caller
 
-    def _sender(self, asked: Asked) -> Caller:
+    def _sender(self, request: HttpRequest) -> Caller:
         """A cookie alone changes nothing: a form of ours says a word that only it knows."""
-        given = asked.headers.get("authorization", "")
+        given = request.headers.get("authorization", "")
         if given:
             scheme, _, key = given.partition(" ")
             if scheme.lower() != "bearer" or not key.strip():
                 raise UnknownCallerError("authorization: must be `Bearer` and a key")
             return self.vault.caller_of(key.strip())
-        if not (token := asked.cookies.get(COOKIE, "")):
+        if not (token := request.cookies.get(COOKIE, "")):
             raise UnknownCallerError("a key is needed: send `Authorization: Bearer …`, or log in")
         caller = self._local(token) or self.vault.logged_in(token)
-        if asked.method not in ("GET", "HEAD") and not same(asked.headers.get(FORM, ""), caller.session):
+        if request.method not in ("GET", "HEAD") and not same(request.headers.get(FORM, ""), caller.session):
             raise AccessError("form: this was not sent by a page of ours; load the page again")
         return caller
 

@@ -39,23 +39,23 @@ class _Letters(NamedTuple):
     """The number of its line."""
 
 
-def unechoed(text: str, given: Iterable[str]) -> str:
+def unechoed(text: str, injected: Iterable[str]) -> str:
     """Text without what echoes one that was given; nothing if too little is left to say something."""
-    sources = [source for source in given if source]
+    sources = [source for source in injected if source]
     letters = _letters(text)
     echoed = _echoed(text, letters, sources)
     if not any(echoed):
         return text
-    kept, at = "", 0
+    rest, at = "", 0
     for begin, end in _spans(letters, echoed):
         near = max(at, begin - _NEAR)
         between = text[at:near] + _BEFORE.sub("", text[near:begin])
         after = _AFTER.match(text, end)
         at = after.end() if after else end
         gap = _gap(text, begin, at)
-        kept = f"{kept}{between}{gap}"
-        at += not gap and kept.endswith("\n") and text.startswith("\n", at)
-    left = (kept + text[at:]).strip(" …\r\n\t")
+        rest = f"{rest}{between}{gap}"
+        at += not gap and rest.endswith("\n") and text.startswith("\n", at)
+    left = (rest + text[at:]).strip(" …\r\n\t")
     return left if sum(map(str.isalpha, left)) >= _SPEAKS else ""
 
 
@@ -66,20 +66,20 @@ def _gap(text: str, begin: int, end: int) -> str:
 
 
 def _letters(text: str) -> _Letters:
-    found, spans, starts, lines = list[str](), list[tuple[int, int]](), list[bool](), list[int]()
+    letters, spans, starts, lines = list[str](), list[tuple[int, int]](), list[bool](), list[int]()
     inside, line = False, 0
     for token in _TOKEN.finditer(text):
         plain = _plain(token[0])
         line += plain == "\n"
         folded = "".join(filter(str.isalnum, normalize("NFKC", plain).casefold()))
         for letter in folded:
-            found.append(letter)
+            letters.append(letter)
             spans.append(token.span())
             starts.append(not inside)
             lines.append(line)
             inside = True
         inside = bool(folded)
-    return _Letters("".join(found), spans, starts, lines)
+    return _Letters("".join(letters), spans, starts, lines)
 
 
 def _plain(token: str) -> str:
@@ -93,12 +93,12 @@ def _plain(token: str) -> str:
 def _echoed(text: str, letters: _Letters, sources: list[str]) -> list[bool]:
     """Of each letter."""
     folded, echoed = letters.folded, [False] * len(letters.folded)
-    known = {whole[at : at + SHORTEST] for one in sources for whole in [_fold(one)] for at in range(len(whole))}
+    parts = {whole[at : at + SHORTEST] for source in sources for whole in [_fold(source)] for at in range(len(whole))}
     for at in range(len(folded) - SHORTEST + 1):
-        if folded[at : at + SHORTEST] in known:
+        if folded[at : at + SHORTEST] in parts:
             echoed[at : at + SHORTEST] = [True] * SHORTEST
     _keep_whole_words(letters, echoed)
-    entries = {_fold(line) for one in sources for line in one.splitlines() if _ENTRY.match(line)} - {""}
+    entries = {_fold(line) for source in sources for line in source.splitlines() if _ENTRY.match(line)} - {""}
     for entry in entries:
         at = -1
         while (at := folded.find(entry, at + 1)) >= 0:
@@ -106,7 +106,7 @@ def _echoed(text: str, letters: _Letters, sources: list[str]) -> list[bool]:
                 echoed[at : at + len(entry)] = [True] * len(entry)
     if any(echoed):
         _add_fences(text, letters, echoed)
-        _add_cut_lines(letters, echoed, {_fold(line) for one in sources for line in one.splitlines()})
+        _add_cut_lines(letters, echoed, {_fold(line) for source in sources for line in source.splitlines()})
         _add_glue(echoed)
     return echoed
 
@@ -135,7 +135,7 @@ def _add_fences(text: str, letters: _Letters, echoed: list[bool]) -> None:
                 echoed[at] = True
 
 
-def _add_cut_lines(letters: _Letters, echoed: list[bool], given: set[str]) -> None:
+def _add_cut_lines(letters: _Letters, echoed: list[bool], source_lines: set[str]) -> None:
     """A line next to an echo that is the beginning or the end of one that was given, perhaps after a number."""
     ends = [at for at in range(1, len(echoed)) if letters.lines[at] != letters.lines[at - 1]]
     lines = list(zip([0, *ends], [*ends, len(echoed)], strict=True))
@@ -144,7 +144,7 @@ def _add_cut_lines(letters: _Letters, echoed: list[bool], given: set[str]) -> No
         if not any(beside) or all(echoed[begin:end]):
             continue
         parts = [letters.folded[at:end] for at in range(begin, min(begin + _GLUE, end)) if letters.starts[at]]
-        if any(one.startswith(part) or one.endswith(part) for part in parts for one in given):
+        if any(line.startswith(part) or line.endswith(part) for part in parts for line in source_lines):
             echoed[begin:end] = [True] * (end - begin)
 
 
@@ -157,15 +157,15 @@ def _add_glue(echoed: list[bool]) -> None:
 
 def _runs(echoed: list[bool]) -> list[tuple[int, int]]:
     """Where they begin and end."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     begin = None
-    for at, one in enumerate([*echoed, False]):
-        if one and begin is None:
+    for at, is_echo in enumerate([*echoed, False]):
+        if is_echo and begin is None:
             begin = at
-        elif not one and begin is not None:
-            found.append((begin, at))
+        elif not is_echo and begin is not None:
+            runs.append((begin, at))
             begin = None
-    return found
+    return runs
 
 
 def _spans(letters: _Letters, echoed: list[bool]) -> list[tuple[int, int]]:

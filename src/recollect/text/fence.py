@@ -26,7 +26,7 @@ def inside(text: str) -> str:
 
 def harmless(text: str) -> str:
     """Text that cannot end its fence."""
-    return _BRACKET.sub(lambda found: "&lt;" if _tag(text, found.end()) else found[0], text)
+    return _BRACKET.sub(lambda bracket: "&lt;" if _tag(text, bracket.end()) else bracket[0], text)
 
 
 def _tag(text: str, at: int) -> bool:
@@ -44,7 +44,7 @@ def _tag(text: str, at: int) -> bool:
 
 def without(text: str) -> str:
     """Text without what a context had put into it, so that it is never taken for something new."""
-    kept: list[str] = []
+    outside: list[str] = []
     begun = searched = 0
     while (start := text.find(f"{OPEN}\n", searched)) >= 0:
         searched = start + 1
@@ -54,39 +54,39 @@ def without(text: str) -> str:
             break
         # With the empty line that parts it from what was before, or from what is after where it came first.
         before, searched = text[begun:start], close.end()
-        if before or kept:
-            kept.append(before.removesuffix("\n").removesuffix("\n"))
+        if before or outside:
+            outside.append(before.removesuffix("\n").removesuffix("\n"))
         else:
             searched += 2 if text.startswith("\n\n", searched) else text.startswith("\n", searched)
         begun = searched
-    return "".join([*kept, text[begun:]])
+    return "".join([*outside, text[begun:]])
 
 
-def unrepeated(text: str, given: Iterable[str]) -> str:
+def unrepeated(text: str, sources: Iterable[str]) -> str:
     """Text without the lines in which it repeats what was `given`: quoted, indented anew, or cut off at the end.
 
     A repetition begins with a line that only a context has, and goes on for as long as each line was given.
     """
-    known = {bare for one in given for line in one.splitlines() if (bare := _bare(line))}
-    if not known:
+    repeated = {bare for source in sources for line in source.splitlines() if (bare := _bare(line))}
+    if not repeated:
         return text
-    marks = [line for line in known if _MARK.match(line)]
-    lines, kept, blank = text.splitlines(keepends=True), list[str](), list[str]()
+    marks = [line for line in repeated if _MARK.match(line)]
+    lines, new_lines, blank = text.splitlines(keepends=True), list[str](), list[str]()
     repeating = False
     for number, line in enumerate(lines, 1):
         bare = _bare(line)
         if repeating and not bare:
             blank.append(line)
             continue
-        begun = known if repeating else marks
-        cut = number == len(lines) and any(one.startswith(bare) for one in begun)
+        begun = repeated if repeating else marks
+        cut = number == len(lines) and any(line_start.startswith(bare) for line_start in begun)
         if bare and (bare in begun or cut):
             repeating, blank = True, []
             continue
-        kept += blank if kept else []
-        kept.append(line)
+        new_lines += blank if new_lines else []
+        new_lines.append(line)
         repeating, blank = False, []
-    return "".join(kept)
+    return "".join(new_lines)
 
 
 def _bare(line: str) -> str:

@@ -77,14 +77,14 @@ def terms(text: str) -> list[str]:
     text = normalize(text)
     if text.isascii():
         return _WORD.findall(text)
-    found: list[str] = []
+    words: list[str] = []
     at = 0
     for run in _RUN.finditer(text):
-        found += _WORD.findall(text[at : run.start()])
+        words += _WORD.findall(text[at : run.start()])
         letters = _letters(run.group())
-        found += [a + b for a, b in pairwise(letters)] or [letters[0] + "*"]
+        words += [a + b for a, b in pairwise(letters)] or [letters[0] + "*"]
         at = run.end()
-    return found + _WORD.findall(text[at:])
+    return words + _WORD.findall(text[at:])
 
 
 def parts(word: str) -> list[str]:

@@ -40,21 +40,21 @@ class Sentence(NamedTuple):
 
 def spoken(turn: str) -> tuple[str, str]:
     """Who a turn begins with, as it is written there, and what is said. The name is empty if there is none."""
-    found = _SPEAKER.match(turn)
-    if found and (found["name"].lower() in _ROLES or speaker(f"{found['name']}: ")):
-        return found["name"], turn[found.end() :]
+    match = _SPEAKER.match(turn)
+    if match and (match["name"].lower() in _ROLES or speaker(f"{match['name']}: ")):
+        return match["name"], turn[match.end() :]
     return "", turn
 
 
 def sentences(text: str) -> list[Sentence]:
     """In order. A block of code is one; headings and lines that only draw something are none."""
-    found: list[Sentence] = []
+    result: list[Sentence] = []
     at = 0
     for block in _FENCE.finditer(text):
-        found += _prose(text[at : block.start()])
-        found.append(Sentence(block.group().strip("\n"), code=True))
+        result += _prose(text[at : block.start()])
+        result.append(Sentence(block.group().strip("\n"), code=True))
         at = block.end()
-    return [*found, *_prose(text[at:])]
+    return [*result, *_prose(text[at:])]
 
 
 def _prose(text: str) -> list[Sentence]:
@@ -99,8 +99,8 @@ def _ends(line: str, end: re.Match[str]) -> bool:
         return False
     if end["mark"] != ".":
         return True
-    found = _LAST_WORD.search(line, max(0, end.start() - 20), end.start())
-    word = found.group() if found else ""
+    last_word = _LAST_WORD.search(line, max(0, end.start() - 20), end.start())
+    word = last_word.group() if last_word else ""
     low = word.lower()
     if len(word) == 1 and word.isupper() and word != "I":
         return False

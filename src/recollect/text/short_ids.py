@@ -19,13 +19,13 @@ _ALL_ENTRIES = 10_000
 _LISTED = 4
 
 
-def resolve(memory: Memory, given: str) -> str:
+def resolve(memory: Memory, short_id: str) -> str:
     """The id of the one memory that is meant, in whatever state."""
-    return resolve_all(memory, [given])[0]
+    return resolve_all(memory, [short_id])[0]
 
 
-def resolve_all(memory: Memory, given: Sequence[str]) -> list[str]:
-    return [_resolved(memory, _plain(word)) for word in given]
+def resolve_all(memory: Memory, short_ids: Sequence[str]) -> list[str]:
+    return [_resolved(memory, _plain(word)) for word in short_ids]
 
 
 def _resolved(memory: Memory, word: str) -> str:
@@ -42,9 +42,9 @@ def _alike(memory: Memory, word: str) -> list[str]:
         return []  # no id looks like that
 
 
-def resolve_ever(memory: Memory, given: str) -> str:
+def resolve_ever(memory: Memory, short_id: str) -> str:
     """As `resolve`, and memories that only the audit log still knows."""
-    word = _plain(given)
+    word = _plain(short_id)
     if len(word) == FULL:
         return word
     alike = _alike(memory, word)
@@ -54,18 +54,18 @@ def resolve_ever(memory: Memory, given: str) -> str:
     return _only(word, [*alike, *named], "id", "memory")
 
 
-def resolve_change(memory: Memory, given: str) -> str:
+def resolve_change(memory: Memory, short_id: str) -> str:
     """The id of a change in the audit log."""
-    word = _plain(given)
+    word = _plain(short_id)
     if len(word) == FULL:
         return word
     return _only(word, [entry.id for entry in memory.audit.search(limit=_ALL_ENTRIES)], "change", "change")
 
 
-def _plain(given: str) -> str:
+def _plain(short_id: str) -> str:
     """A UUID may be written with hyphens and capitals; some stores have ids of their own, which are left alone."""
-    bare = given.replace("-", "").lower()
-    return bare if len(bare) == FULL else given
+    bare = short_id.replace("-", "").lower()
+    return bare if len(bare) == FULL else short_id
 
 
 def _named(meta: dict[str, Any]) -> Iterable[str]:
@@ -73,20 +73,20 @@ def _named(meta: dict[str, Any]) -> Iterable[str]:
         yield from meta.get(key, [])
 
 
-def _only(word: str, known: Sequence[str], field: str, noun: str) -> str:
-    if word in known:
+def _only(word: str, idents: Sequence[str], field: str, noun: str) -> str:
+    if word in idents:
         return word
     if len(word) < LEAST:
         raise InputError(field, f"there is no {noun} {word!r}; of an id give at least {LEAST} characters")
     low = word.lower()
-    found = list(dict.fromkeys(ident for ident in known if ident.startswith(low) or ident.endswith(low)))
-    if not found:
+    matching = list(dict.fromkeys(ident for ident in idents if ident.startswith(low) or ident.endswith(low)))
+    if not matching:
         raise NotFoundError(f"there is no {noun} {word[:40]!r} that this view can see")
-    if len(found) > 1:
-        listed = ", ".join(found[:_LISTED]) + (", …" if len(found) > _LISTED else "")
-        many = f"{len(found):,} {'memories' if noun == 'memory' else f'{noun}s'}"
+    if len(matching) > 1:
+        listed = ", ".join(matching[:_LISTED]) + (", …" if len(matching) > _LISTED else "")
+        many = f"{len(matching):,} {'memories' if noun == 'memory' else f'{noun}s'}"
         raise InputError(field, f"{word!r} is the beginning or end of {many}: {listed}; give more of it")
-    return found[0]
+    return matching[0]
 
 
 def shortened(idents: Sequence[str], among: int) -> dict[str, str]:
@@ -94,14 +94,14 @@ def shortened(idents: Sequence[str], among: int) -> dict[str, str]:
 
     Another of `among` that are not given has the same in one of ten thousand cases: `resolve` then asks for more.
     """
-    least = LEAST
-    while 16**least < among * _ODDS:
-        least += 1
-    return {ident: _end(ident, idents, least) for ident in idents}
+    length = LEAST
+    while 16**length < among * _ODDS:
+        length += 1
+    return {ident: _end(ident, idents, length) for ident in idents}
 
 
-def _end(ident: str, idents: Sequence[str], least: int) -> str:
-    for size in range(least, FULL if len(ident) == FULL else 0):
+def _end(ident: str, idents: Sequence[str], length: int) -> str:
+    for size in range(length, FULL if len(ident) == FULL else 0):
         end = ident[-size:]
         if not any(other != ident and (other.startswith(end) or other.endswith(end)) for other in idents):
             return end

@@ -14,14 +14,14 @@ HEAD = 80
 
 def prefix(text: str) -> tuple[str, int] | None:
     """The name before a colon, as in `Alice: I moved`, and where what was said begins."""
-    found = _PREFIX.match(text)
+    match = _PREFIX.match(text)
     # Regular expressions do not know capitals of every script, and many scripts have none.
-    if not found or any(word[0].islower() for word in found[1].split(" ")):
+    if not match or any(word[0].islower() for word in match[1].split(" ")):
         return None
-    return found[1], found.end()
+    return match[1], match.end()
 
 
 def speaker(head: str) -> str | None:
     """The name before a colon, in small letters."""
-    found = prefix(head)
-    return found[0].lower() if found else None
+    start = prefix(head)
+    return start[0].lower() if start else None

@@ -45,15 +45,15 @@ _DAYS_AGO = {"today": 0, "tonight": 0, "yesterday": 1, "the day before yesterday
 
 def span(text: str, now: datetime, field: str = "time_range") -> tuple[datetime, datetime | None]:
     """From when, and until when if that is not now: `last hour`, `last 3 days`, `today`, `yesterday`."""
-    said = " ".join(text.split()).lower()
+    words = " ".join(text.split()).lower()
     midnight = _midnight(now)
-    if said == "today":
+    if words == "today":
         return midnight, None
-    if said == "yesterday":
+    if words == "yesterday":
         return midnight - _DAY, midnight
-    if found := _LAST.fullmatch(said):
+    if match := _LAST.fullmatch(words):
         try:
-            return now - int(found[1] or 1) * _UNITS[found[2]], None
+            return now - int(match[1] or 1) * _UNITS[match[2]], None
         except OverflowError:
             raise InputError(field, f"{text[:40]!r} lies before the year 1") from None
     raise InputError(field, f"{text[:40]!r} is not a time such as 'last hour', 'last 3 days', 'today' or 'yesterday'")
@@ -71,25 +71,25 @@ def point(value: datetime | str, field: str, now: datetime, zone: tzinfo | None 
     """
     if not isinstance(value, str):
         return parse_time(value, field)
-    said = " ".join(value.split())
+    words = " ".join(value.split())
     here = now.astimezone(zone or UTC)
     try:
-        when = datetime.fromisoformat(said)
+        when = datetime.fromisoformat(words)
         return parse_time(when if when.tzinfo is not None else when.replace(tzinfo=zone or UTC), field)
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-    if said.lower() == "now":
+    if words.lower() == "now":
         return parse_time(now, field)
     try:
-        if found := _distance().fullmatch(said.lower()):
-            return parse_time(here - _count(found[1]) * _UNITS[found[3] or _SHORT[found[2]]], field)
-        if found := _LAST.fullmatch(said.lower()):
-            return parse_time(here - int(found[1] or 1) * _UNITS[found[2]], field)
+        if match := _distance().fullmatch(words.lower()):
+            return parse_time(here - _count(match[1]) * _UNITS[match[3] or _SHORT[match[2]]], field)
+        if match := _LAST.fullmatch(words.lower()):
+            return parse_time(here - int(match[1] or 1) * _UNITS[match[2]], field)
     except OverflowError:
         raise InputError(field, f"{value[:40]!r} lies before the year 1") from None
-    asked = asked_time(said, here)
-    if asked is None or len(asked.words) != len(said):
+    asked = asked_time(words, here)
+    if asked is None or len(asked.words) != len(words):
         raise InputError(field, f"{value[:40]!r} is not a time (ISO 8601, or as people write it) such as {_FORMS}")
     return parse_time(asked.since, field)
 
@@ -101,7 +101,7 @@ def _distance() -> re.Pattern[str]:
     return re.compile(rf"({number}) ?(?:({letters})|({words})s?)(?: ago)?")
 
 
-class Asked(msgspec.Struct, frozen=True):
+class QuestionTime(msgspec.Struct, frozen=True):
     """The time that a question speaks of."""
 
     since: datetime
@@ -112,26 +112,26 @@ class Asked(msgspec.Struct, frozen=True):
     """What was said, to show why."""
 
 
-def asked_time(query: str, now: datetime, zone: tzinfo | None = None) -> Asked | None:
+def asked_time(query: str, now: datetime, zone: tzinfo | None = None) -> QuestionTime | None:
     """The first time that a question names, the most exact kind first. `now` must know its zone.
 
     Days begin at midnight in `zone`, which is that of `now` unless it is given.
     """
-    said = " ".join(query.split())
-    if not _TIMELY.search(said):
+    words = " ".join(query.split())
+    if not _TIMELY.search(words):
         return None
     for pattern, read in _readers():
-        for found in pattern.finditer(said):
+        for match in pattern.finditer(words):
             try:
                 here = now if zone is None else now.astimezone(zone)
-                since, until, slack = read([(group or "").lower() for group in found.groups()], here)
+                since, until, slack = read([(group or "").lower() for group in match.groups()], here)
             except (ValueError, OverflowError, LookupError):
                 continue  # the 31st of June, the year 0, or Auguſt, which matches without regard to case
-            return Asked(since, until, slack, found[0].strip(" ,"))
+            return QuestionTime(since, until, slack, match[0].strip(" ,"))
     return None
 
 
-def closeness(asked: Asked, created: NDArray[np.float64]) -> NDArray[np.float32]:
+def closeness(asked: QuestionTime, created: NDArray[np.float64]) -> NDArray[np.float32]:
     """1 inside the time that was asked for, falling off around it. `created` is in seconds since 1970."""
     import numpy as np
 
@@ -235,5 +235,5 @@ def _last(g: Sequence[str], now: datetime) -> _Read:
     return now - _CALENDAR[g[1]] * (1 if g[0] == "this" else 2), now, 1.0
 
 
-def _count(said: str) -> int:
-    return _NUMBERS[said] if said in _NUMBERS else int(said)
+def _count(word: str) -> int:
+    return _NUMBERS[word] if word in _NUMBERS else int(word)

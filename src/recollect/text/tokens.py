@@ -32,8 +32,8 @@ _NO_LEAD = bytes(range(0xC0))
 def _classes(**members: str | bytes) -> bytes:
     """A table for `translate`: each byte becomes the first letter of its class's name, or a blank."""
     table = bytearray(b" " * 256)
-    for name, found in members.items():
-        for byte in found.encode() if isinstance(found, str) else found:
+    for name, characters in members.items():
+        for byte in characters.encode() if isinstance(characters, str) else characters:
             table[byte] = ord(name[0])
     return bytes(table)
 
@@ -171,8 +171,8 @@ def _loaded(encoding: str) -> Encoding | None:
     """None where loading it would fetch it."""
     from tiktoken.registry import ENCODINGS, get_encoding
 
-    known = encoding in ENCODINGS or _cached(_SAME_TABLE.get(encoding, encoding))
-    return get_encoding(encoding) if known else None
+    is_available = encoding in ENCODINGS or _cached(_SAME_TABLE.get(encoding, encoding))
+    return get_encoding(encoding) if is_available else None
 
 
 def _cached(encoding: str) -> bool:

@@ -12,7 +12,7 @@ from recollect.memory import Memory
 from recollect.policies.secrets import find
 from recollect.presets import Preset
 from recollect.tools.base import Arguments, Fault, read, schema
-from recollect.tools.changes import Forget, Remember, Revise, Undo
+from recollect.tools.changes import ForgetTool, RememberTool, ReviseTool, UndoTool
 from recollect.tools.conversations import (
     ArchiveConversation,
     GetConversation,
@@ -25,7 +25,7 @@ from recollect.tools.journal import SaveToCore, SaveToJournal
 from recollect.tools.knowledge import SearchAtlasuxKnowledge
 from recollect.tools.notebook import MemoryDelete, MemorySearch, MemoryStore
 from recollect.tools.scratchpad import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
-from recollect.tools.verbs import List, Recall, SearchMyMemories
+from recollect.tools.verbs import ListTool, RecallTool, SearchMyMemories
 from recollect.values.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError, SecretError
 
 __all__ = ["Tool", "all", "anthropic", "call", "mcp", "of", "openai"]
@@ -51,12 +51,12 @@ class Tool(msgspec.Struct, frozen=True):
 _KINDS: dict[str, type[Arguments]] = {
     kind.name: kind
     for kind in (
-        Recall,
-        Remember,
-        Revise,
-        List,
-        Forget,
-        Undo,
+        RecallTool,
+        RememberTool,
+        ReviseTool,
+        ListTool,
+        ForgetTool,
+        UndoTool,
         SearchMyMemories,
         SearchAtlasuxKnowledge,
         MemoryStore,
@@ -159,9 +159,9 @@ def call(memory: Memory, name: str, arguments: Mapping[str, Any] | str | bytes |
 
 
 def _fault(error: RecollectError, arguments: Any, preset: Preset) -> Fault:
-    if isinstance(error, InputError | AccessError | NotFoundError) and (found := _secret(arguments, preset)):
+    if isinstance(error, InputError | AccessError | NotFoundError) and (secret := _secret(arguments, preset)):
         # These quote what they refuse, and a model's error may be logged by whoever runs it.
-        return Fault("SecretError", found[0], "text appears to contain a secret — not stored", found[1])
+        return Fault("SecretError", secret[0], "text appears to contain a secret — not stored", secret[1])
     if isinstance(error, InputError):
         rule = error.rule if isinstance(error, SecretError) else None
         return Fault(type(error).__name__, error.field, error.problem, rule)
@@ -170,16 +170,16 @@ def _fault(error: RecollectError, arguments: Any, preset: Preset) -> Fault:
 
 def _secret(arguments: Any, preset: Preset) -> tuple[str, str] | None:
     """Which argument holds one, if it can be told without repeating it, and which rule it breaks."""
-    given: Any = arguments
+    decoded: Any = arguments
     if isinstance(arguments, str | bytes):
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-            given = msgspec.json.decode(arguments)
-    if isinstance(given, Mapping):
-        for name, value in given.items():  # pyright: ignore[reportUnknownVariableType]
+            decoded = msgspec.json.decode(arguments)
+    if isinstance(decoded, Mapping):
+        for name, value in decoded.items():  # pyright: ignore[reportUnknownVariableType]
             rule = next(filter(None, (find(text, preset.secrets) for text in _texts(value, 100))), None)
             if rule is not None and isinstance(name, str) and name in _FIELDS:
                 return name, rule
-    rules = (find(text, preset.secrets) for text in _texts([arguments, given], 100))
+    rules = (find(text, preset.secrets) for text in _texts([arguments, decoded], 100))
     return next((("arguments", rule) for rule in rules if rule is not None), None)
 
 

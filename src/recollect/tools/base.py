@@ -103,16 +103,16 @@ def schema(kind: type[Arguments]) -> dict[str, Any]:
 
 def _without_null(part: dict[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in part.items() if key != "anyOf" and (key, value) != ("default", None)}
-    (value,) = [one for one in part.get("anyOf", [{}]) if one != {"type": "null"}]
+    (value,) = [option for option in part.get("anyOf", [{}]) if option != {"type": "null"}]
     return {**({"type": "string"} if "enum" in value else {}), **value, **rest}
 
 
-def read(kind: type[Arguments], given: Any) -> Arguments:
+def read(kind: type[Arguments], sent: Any) -> Arguments:
     """InputError that names the argument, and never quotes it."""
-    arguments = _object(given)
-    known = kind.__struct_fields__
-    if any(name not in known for name in arguments):
-        takes = f"takes {', '.join(known)}" if known else "takes none"
+    arguments = _object(sent)
+    names = kind.__struct_fields__
+    if any(name not in names for name in arguments):
+        takes = f"takes {', '.join(names)}" if names else "takes none"
         raise InputError("arguments", f"there is one that this tool does not have; {kind.name} {takes}")
     try:
         return msgspec.convert(arguments, kind)
@@ -120,19 +120,19 @@ def read(kind: type[Arguments], given: Any) -> Arguments:
         raise _explained(str(error), kind) from None
 
 
-def _object(given: Any) -> dict[str, Any]:
-    if isinstance(given, str | bytes):
-        if len(given) > validation.MAX_CONTENT_BYTES:
+def _object(arguments: Any) -> dict[str, Any]:
+    if isinstance(arguments, str | bytes):
+        if len(arguments) > validation.MAX_CONTENT_BYTES:
             raise InputError("arguments", f"is over the limit of {validation.MAX_CONTENT_BYTES:,} bytes")
-        if not given.strip():
+        if not arguments.strip():
             return {}
         try:
-            given = msgspec.json.decode(given)
+            arguments = msgspec.json.decode(arguments)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise InputError("arguments", "is not JSON") from None
-    if given is not None and not isinstance(given, Mapping):
+    if arguments is not None and not isinstance(arguments, Mapping):
         raise InputError("arguments", "must be a JSON object")
-    return validation.metadata(given, "arguments", validation.MAX_CONTENT_BYTES)
+    return validation.metadata(arguments, "arguments", validation.MAX_CONTENT_BYTES)
 
 
 def _explained(message: str, kind: type[Arguments]) -> InputError:

@@ -24,7 +24,7 @@ from recollect.tools.base import (
     perhaps,
     returns,
 )
-from recollect.tools.verbs import told_kind
+from recollect.tools.verbs import listing_kinds
 from recollect.values.errors import InputError
 
 _Content = Annotated[str, Meta(min_length=1, max_length=10_000, description="What to remember: one fact.")]
@@ -39,7 +39,7 @@ _Importance = Annotated[
 _STORED = returns(id=TEXT, kind=TEXT, importance=NUMBER, expires_at=perhaps(TIME), known_already=YES)
 
 
-class Remember(Arguments, frozen=True):
+class RememberTool(Arguments, frozen=True):
     name: ClassVar[str] = "remember"
     title: ClassVar[str] = "Remember"
     description: ClassVar[str] = (
@@ -64,7 +64,7 @@ class Remember(Arguments, frozen=True):
     def run(self, memory: Memory) -> Result:
         if self.kind == SHELF:
             raise InputError("kind", f"a {self.kind} is no memory; use write_scratchpad")
-        with told_kind(memory):
+        with listing_kinds(memory):
             stored = memory.remember(
                 self.content,
                 kind=self.kind,
@@ -81,7 +81,7 @@ class Remember(Arguments, frozen=True):
         }
 
 
-class Revise(Arguments, frozen=True):
+class ReviseTool(Arguments, frozen=True):
     name: ClassVar[str] = "revise"
     title: ClassVar[str] = "Revise a memory"
     description: ClassVar[str] = (
@@ -102,12 +102,12 @@ class Revise(Arguments, frozen=True):
 
     def run(self, memory: Memory) -> Result:
         old = short_ids.resolve(memory, self.id)
-        with told_kind(memory):
+        with listing_kinds(memory):
             new = memory.revise(old, content=self.content, kind=self.kind, tags=self.tags, importance=self.importance)
         return {"id": new.id, "kind": new.kind, "importance": round(new.importance, 4), "replaces": old}
 
 
-class Forget(Arguments, frozen=True):
+class ForgetTool(Arguments, frozen=True):
     name: ClassVar[str] = "forget"
     title: ClassVar[str] = "Forget a memory"
     description: ClassVar[str] = (
@@ -129,7 +129,7 @@ class Forget(Arguments, frozen=True):
         return {"count": receipt.count, "ids": receipt.ids}
 
 
-class Undo(Arguments, frozen=True):
+class UndoTool(Arguments, frozen=True):
     name: ClassVar[str] = "undo"
     title: ClassVar[str] = "Undo a change"
     description: ClassVar[str] = (

@@ -38,8 +38,8 @@ _SHAPE: dict[str, dict[str, Any]] = {
 _RETURNED = returns((), **_SHAPE)
 
 
-def _told(known: Conversation) -> dict[str, Any]:
-    return {name: getattr(known, name) for name in _SHAPE}
+def _fields(conversation: Conversation) -> dict[str, Any]:
+    return {name: getattr(conversation, name) for name in _SHAPE}
 
 
 class StartConversation(Arguments, frozen=True):
@@ -53,7 +53,7 @@ class StartConversation(Arguments, frozen=True):
     channel: Annotated[str | None, Meta(description="The name of the channel; the default one if left out.")] = None
 
     def run(self, memory: Memory) -> Result:
-        return _told(memory.conversations.start(self.subject, channel=self.channel))
+        return _fields(memory.conversations.start(self.subject, channel=self.channel))
 
 
 class ListConversations(Arguments, frozen=True):
@@ -68,10 +68,10 @@ class ListConversations(Arguments, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=100, description="At most so many.")] = 20
 
     def run(self, memory: Memory) -> Result:
-        known = memory.conversations.list(
+        conversations = memory.conversations.list(
             status=self.status, channel=self.channel, contains=self.contains, limit=self.limit
         )
-        return {"count": len(known), "conversations": [_told(one) for one in known]}
+        return {"count": len(conversations), "conversations": [_fields(conversation) for conversation in conversations]}
 
 
 class GetConversation(Arguments, frozen=True):
@@ -83,7 +83,7 @@ class GetConversation(Arguments, frozen=True):
     id: _Id
 
     def run(self, memory: Memory) -> Result:
-        return _told(memory.conversations.get(self.id))
+        return _fields(memory.conversations.get(self.id))
 
 
 class IdleConversation(Arguments, frozen=True):
@@ -99,7 +99,7 @@ class IdleConversation(Arguments, frozen=True):
     id: _Id
 
     def run(self, memory: Memory) -> Result:
-        return _told(memory.conversations.idle(self.id))
+        return _fields(memory.conversations.idle(self.id))
 
 
 class ArchiveConversation(Arguments, frozen=True):
@@ -115,7 +115,7 @@ class ArchiveConversation(Arguments, frozen=True):
     id: _Id
 
     def run(self, memory: Memory) -> Result:
-        return _told(memory.conversations.archive(self.id))
+        return _fields(memory.conversations.archive(self.id))
 
 
 class Observe(Arguments, frozen=True):
@@ -135,13 +135,13 @@ class Observe(Arguments, frozen=True):
     tags: Annotated[Annotated[list[Tag], Meta(max_length=5)] | None, Meta(description="Words to find it by.")] = None
 
     def run(self, memory: Memory) -> Result:
-        kept = memory.conversations.observe(
+        record = memory.conversations.observe(
             self.content, kind=self.kind, importance=self.importance, tier=self.scope, tags=self.tags
         )
         return {
-            "id": kept.id,
-            "kind": kept.kind,
-            "importance": round(kept.importance, 4),
-            "tier": kept.tier,
-            "known_already": kept.access_count > 0,
+            "id": record.id,
+            "kind": record.kind,
+            "importance": round(record.importance, 4),
+            "tier": record.tier,
+            "known_already": record.access_count > 0,
         }

@@ -52,16 +52,16 @@ class SearchAtlasuxKnowledge(Arguments, frozen=True):
         passages = memory.knowledge.search(self.query, categories=self.categories, limit=self.limit or 5)
         results = [
             {
-                "id": one.id,
-                "document": one.document,
-                "title": one.title,
-                "category": one.category,
-                "source": one.source,
-                "where": one.where,
-                "content": one.text,
-                "score": round(one.score, 4),
-                "timestamp": one.at,
+                "id": passage.id,
+                "document": passage.document,
+                "title": passage.title,
+                "category": passage.category,
+                "source": passage.source,
+                "where": passage.where,
+                "content": passage.text,
+                "score": round(passage.score, 4),
+                "timestamp": passage.at,
             }
-            for one in passages
+            for passage in passages
         ]
         return {"count": len(results), "results": results}

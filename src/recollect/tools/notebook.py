@@ -65,8 +65,10 @@ class MemorySearch(_Noting, frozen=True):
 
     def run(self, memory: Memory) -> Result:
         conditions: dict[str, Any] = {"contains": self.query or None, "tags": [self.tag] if self.tag else None}
-        found = memory.list(limit=_MOST, **conditions)
-        memories = [{"id": one.id, "text": one.text, "tags": one.tags, "ts": one.created_at} for one in found]
+        records = memory.list(limit=_MOST, **conditions)
+        memories = [
+            {"id": record.id, "text": record.text, "tags": record.tags, "ts": record.created_at} for record in records
+        ]
         return {"count": len(memories), "memories": memories}
 
 

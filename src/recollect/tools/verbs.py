@@ -45,7 +45,7 @@ def _shown(text: str) -> Result:
     return {"text": text} if len(text) <= _LONGEST else {"text": text[:_LONGEST], "truncated": True}
 
 
-def _told(record: Record) -> Result:
+def _memory_fields(record: Record) -> Result:
     return {
         "id": record.id,
         **_shown(record.text),
@@ -62,13 +62,13 @@ def _memory(*optional: str, **more: Result) -> Result:
 
 
 @contextmanager
-def told_kind(memory: Memory) -> Generator[None]:
-    """A kind that cannot be one is refused with those that there are."""
+def listing_kinds(memory: Memory) -> Generator[None]:
+    """Adds the kinds in use to the error of an invalid kind."""
     try:
         yield
     except InputError as error:
-        if error.field == "kind" and type(error) is InputError and (known := _kinds(memory)):
-            raise InputError("kind", f"{error.problem}; in use: {', '.join(known)}") from None
+        if error.field == "kind" and type(error) is InputError and (kinds := _kinds(memory)):
+            raise InputError("kind", f"{error.problem}; in use: {', '.join(kinds)}") from None
         raise
 
 
@@ -76,14 +76,14 @@ def _kinds(memory: Memory) -> list[str]:
     return sorted(kind for kind, number in memory.stats().kinds.items() if number)
 
 
-def _kinds_if_none(memory: Memory, kind: str | None, found: Sequence[Result]) -> Result:
+def _kinds_if_none(memory: Memory, kind: str | None, memories: Sequence[Result]) -> Result:
     """Where nothing was found for a kind that nobody uses: those that there are."""
-    if kind is None or found or kind in (known := _kinds(memory)):
+    if kind is None or memories or kind in (kinds := _kinds(memory)):
         return {}
-    return {"kinds": known}
+    return {"kinds": kinds}
 
 
-class Recall(Arguments, frozen=True):
+class RecallTool(Arguments, frozen=True):
     name: ClassVar[str] = "recall"
     title: ClassVar[str] = "Recall"
     output: ClassVar[Result] = returns(
@@ -113,7 +113,7 @@ class Recall(Arguments, frozen=True):
     ] = None
 
     def run(self, memory: Memory) -> Result:
-        with told_kind(memory):
+        with listing_kinds(memory):
             hits = memory.recall(
                 self.query,
                 limit=self.limit,
@@ -125,7 +125,7 @@ class Recall(Arguments, frozen=True):
             )
         memories = [
             {
-                **_told(hit.memory),
+                **_memory_fields(hit.memory),
                 "score": round(hit.score, 4),
                 **({} if hit.relevance is None else {"relevance": round(hit.relevance, 3)}),
             }
@@ -135,7 +135,7 @@ class Recall(Arguments, frozen=True):
         return {"count": len(memories), "memories": memories, **note, **_kinds_if_none(memory, self.kind, memories)}
 
 
-class List(Arguments, frozen=True):
+class ListTool(Arguments, frozen=True):
     name: ClassVar[str] = "list"
     title: ClassVar[str] = "List memories"
     description: ClassVar[str] = (
@@ -155,11 +155,11 @@ class List(Arguments, frozen=True):
     until: Annotated[str | None, Meta(description=f"Only what was stored before this time. {_WHEN}")] = None
 
     def run(self, memory: Memory) -> Result:
-        with told_kind(memory):
-            found = memory.list(
+        with listing_kinds(memory):
+            records = memory.list(
                 limit=self.limit or 20, kind=self.kind, tags=self.tags, since=self.since, until=self.until
             )
-        memories = [_told(record) for record in found]
+        memories = [_memory_fields(record) for record in records]
         return {"count": len(memories), "memories": memories, **_kinds_if_none(memory, self.kind, memories)}
 
 
@@ -193,19 +193,19 @@ class SearchMyMemories(Arguments, frozen=True):
     ] = None
 
     def run(self, memory: Memory) -> Result:
-        found = memory.consult(self.query, limit=self.limit or 5)
+        consulted = memory.consult(self.query, limit=self.limit or 5)
         results: list[dict[str, Any]] = []
-        for one in found.results:
-            shown = _shown(one.text)
+        for result in consulted.results:
+            shown = _shown(result.text)
             results.append(
                 {
-                    "source": one.source,
+                    "source": result.source,
                     "content": shown.pop("text"),
                     **shown,
-                    "score": round(one.score, 4),
-                    "timestamp": one.at,
-                    "id": one.id,
+                    "score": round(result.score, 4),
+                    "timestamp": result.at,
+                    "id": result.id,
                 }
             )
-        failed = [{"source": one.source, "reason": one.reason} for one in found.failures]
+        failed = [{"source": failure.source, "reason": failure.reason} for failure in consulted.failures]
         return {"results": results, "failed": failed}

@@ -56,8 +56,8 @@ class Filter(msgspec.Struct, frozen=True):
 
     def comparisons(self) -> list[Comparison]:
         """What the fields of a memory are compared with. What a view sees, and tags, come besides."""
-        given = ((condition, getattr(self, condition.name)) for condition in CONDITIONS)
-        compared = [Comparison(c.field, c.operator, value) for c, value in given if value is not None and value != ()]
+        pairs = ((condition, getattr(self, condition.name)) for condition in CONDITIONS)
+        compared = [Comparison(c.field, c.operator, value) for c, value in pairs if value is not None and value != ()]
         return compared if self.state is None else [*compared, *state_comparisons(self.state, self.now)]
 
     def matches(self, record: Record) -> bool:
@@ -188,12 +188,12 @@ V = TypeVar("V", bound=Hashable)
 
 def _cached(ask: Callable[[V], bool]) -> Callable[[V], bool]:
     """Many records have the same: each value is asked about once."""
-    known: dict[V, bool] = {}
+    results: dict[V, bool] = {}
 
     def answer(value: V) -> bool:
-        met = known.get(value)
+        met = results.get(value)
         if met is None:
-            met = known[value] = ask(value)
+            met = results[value] = ask(value)
         return met
 
     return answer

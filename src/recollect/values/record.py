@@ -250,8 +250,8 @@ def parse_time(value: datetime | str, field: str) -> datetime:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            said = shown(value, repr(value[:40]))
-            raise InputError(field, f"{said} is not an ISO 8601 time such as 2026-01-10T14:23:45Z") from None
+            excerpt = shown(value, repr(value[:40]))
+            raise InputError(field, f"{excerpt} is not an ISO 8601 time such as 2026-01-10T14:23:45Z") from None
     elif not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(field, f"must be a datetime or ISO 8601 text, not {type(value).__name__}")
     try:

@@ -49,12 +49,12 @@ def change_each(
 
 def reread(view: View, place: Place, records: Sequence[Record]) -> list[Record]:
     """These as they are now that nobody else can write here; without those that someone deleted meanwhile."""
-    there = {record.id: record for record in view.store.get(place, [record.id for record in records])}
-    return [there[record.id] for record in records if record.id in there]
+    current = {record.id: record for record in view.store.get(place, [record.id for record in records])}
+    return [current[record.id] for record in records if record.id in current]
 
 
 def archive_ids(view: View, ids: str | Sequence[str], reason: str | None) -> list[Record]:
-    with view.refusing("archive"):
+    with view.logging_refusals("archive"):
         checked = None if reason is None else checked_reason(view, reason)
         records = view.find(ids)
         for record in records:

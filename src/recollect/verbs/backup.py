@@ -76,10 +76,13 @@ def _free(target: str | os.PathLike[str]) -> Path:
 
 def _verified(copy: Store, partial: str, path: str) -> tuple[Damage, ...]:
     try:
-        found = [damage for place in all_places(copy) for damage in damage_in(copy, place)]
+        damages = [damage for place in all_places(copy) for damage in damage_in(copy, place)]
     finally:
         copy.close()
-    return tuple(Damage(one.where.replace(partial, path), one.problem.replace(partial, path)) for one in found)
+    return tuple(
+        Damage(found_damage.where.replace(partial, path), found_damage.problem.replace(partial, path))
+        for found_damage in damages
+    )
 
 
 def _made_durable(folder: Path) -> int:

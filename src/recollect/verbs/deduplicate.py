@@ -39,7 +39,7 @@ def deduplicate(view: View, *, dry_run: bool, groups: Sequence[Duplicates] | Non
     if groups is None:
         wanted = find(_statements(view), view.preset.remember.max_tags)
     else:
-        with view.refusing("deduplicate"):
+        with view.logging_refusals("deduplicate"):
             wanted = _checked(view, groups)
     if dry_run or not wanted:
         return wanted
@@ -75,8 +75,8 @@ def _merge(view: View, place: Place, groups: Sequence[Duplicates]) -> list[Dupli
         if Place.of(group.keep) != place:
             continue
         # Read and compared anew: one may have been changed since it was shown.
-        there = view.store.get(place, [record.id for record in (group.keep, *group.others)])
-        for again in find([record for record in there if record.state(view.now()) == "live"], None):
+        current = view.store.get(place, [record.id for record in (group.keep, *group.others)])
+        for again in find([record for record in current if record.state(view.now()) == "live"], None):
             before += [again.keep, *again.others]
             after += [
                 joined(again.keep, again.others),
@@ -112,10 +112,10 @@ def find(records: Iterable[Record], max_tags: int | None = None) -> list[Duplica
     """Groups of memories that say the same of the same, at the same address, as far as one can have all their tags."""
     alike: dict[tuple[object, ...], list[Record]] = defaultdict(list)
     for record in records:
-        said = record.content if isinstance(record.content, str) else None
-        words = normal(said) if said is not None else _canonical(record.content)
-        told = record.kind, record.role, record.source, record.expires_at, _canonical(record.metadata)
-        alike[record.address, record.tier, words, told].append(record)
+        text = record.content if isinstance(record.content, str) else None
+        words = normal(text) if text is not None else _canonical(record.content)
+        circumstances = record.kind, record.role, record.source, record.expires_at, _canonical(record.metadata)
+        alike[record.address, record.tier, words, circumstances].append(record)
     groups: list[Duplicates] = []
     for members in alike.values():
         keep, *others = sorted(members, key=lambda record: (record.created_at, storing_order(record.id)), reverse=True)

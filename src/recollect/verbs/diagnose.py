@@ -133,12 +133,12 @@ _DAY = timedelta(days=1)
 
 def _daily(view: View, days: int) -> tuple[Day, ...]:
     tomorrow = moved(view.now().replace(hour=0, minute=0, second=0, microsecond=0), _DAY)
-    found: list[Day] = []
+    daily: list[Day] = []
     for back in range(validation.count(days, "days", low=0, high=_MOST_DAYS), 0, -1):
         start, end = moved(tomorrow, -back * _DAY), moved(tomorrow, (1 - back) * _DAY)
         counts = view.store.count(view.where(state=None, since=start, until=end), ("state",))
-        found.append(Day(start.date(), {state: number for (state,), number in counts.items()}))
-    return tuple(found)
+        daily.append(Day(start.date(), {state: number for (state,), number in counts.items()}))
+    return tuple(daily)
 
 
 def stats(view: View, days: int = 0) -> StoreStats:
@@ -216,15 +216,15 @@ def verify(view: View) -> list[Damage]:
     """What is not as it was written."""
     if not view.whole:
         raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
-    return [_named(view, place, one) for place in view.checked_places() for one in damaged(view.store, place)]
+    return [_named(view, place, damage) for place in view.checked_places() for damage in damaged(view.store, place)]
 
 
 def _missing(view: View) -> Iterator[Damage]:
     """What a store finds by itself, and of memories outside the view, which doctor does not read, their checksums."""
     if isinstance(view.store, Checked):
         for place in view.checked_places():
-            found = view.store.damage(place) if place in view.places else damaged(view.store, place)
-            yield from (_named(view, place, damage) for damage in found)
+            damages = view.store.damage(place) if place in view.places else damaged(view.store, place)
+            yield from (_named(view, place, damage) for damage in damages)
 
 
 def _named(view: View, place: Place, damage: Damage) -> Damage:
@@ -234,41 +234,41 @@ def _named(view: View, place: Place, damage: Damage) -> Damage:
 
 def doctor(view: View) -> Health:
     """Look at everything this view can see; what concerns the files only if it sees the whole workspace."""
-    found: dict[str, list[str]] = {problem: [] for problem in _ADVICE}
+    problems: dict[str, list[str]] = {problem: [] for problem in _ADVICE}
     now, retention, decay = view.now(), view.preset.retention, view.decay
     statements: list[Record] = []
     count = 0
-    for record in _readable(view, found["corrupt"]):
+    for record in _readable(view, problems["corrupt"]):
         count += 1
         if view.on_disk is None and not is_intact(record):
-            found["corrupt"].append(f"{record.id}: {CHANGED}")
+            problems["corrupt"].append(f"{record.id}: {CHANGED}")
         if any(find(text, view.preset.secrets) for text in texts_of(record)):
-            found["secrets"].append(record.id)
+            problems["secrets"].append(record.id)
         state = record.state(now)
         if state == "expired":
-            found["expired"].append(record.id)
+            problems["expired"].append(record.id)
         if state != "live":
             continue
         if record.address.conversation is None:
             statements.append(record)
         if decayed(retention, record, decay, now):
-            found["decayed"].append(record.id)
+            problems["decayed"].append(record.id)
         if early(retention, record):
-            found["unimportant"].append(record.id)
+            problems["unimportant"].append(record.id)
         if not record.access_count and (now - record.created_at).days >= 30:
-            found["never recalled"].append(record.id)
-    found["duplicates"] = [
+            problems["never recalled"].append(record.id)
+    problems["duplicates"] = [
         other.id for group in deduplicate.find(statements, view.preset.remember.max_tags) for other in group.others
     ]
     if view.whole:
-        lost = [f"{one.where}: {one.problem}" for one in _missing(view)]
-        found["corrupt"] = lost if view.on_disk is not None else found["corrupt"] + lost
-        found["audit log broken"] = _breaks(view)
-        found["set-up"] = view.store.remarks() if isinstance(view.store, Advised) else []
-    found["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved
+        lost = [f"{damage.where}: {damage.problem}" for damage in _missing(view)]
+        problems["corrupt"] = lost if view.on_disk is not None else problems["corrupt"] + lost
+        problems["audit log broken"] = _breaks(view)
+        problems["set-up"] = view.store.remarks() if isinstance(view.store, Advised) else []
+    problems["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved
     findings = (
-        Finding(problem, severity, len(found[problem]), advice, tuple(found[problem][:5]))
+        Finding(problem, severity, len(problems[problem]), advice, tuple(problems[problem][:5]))
         for problem, (severity, advice) in _ADVICE.items()
-        if found[problem]
+        if problems[problem]
     )
     return Health(count, tuple(findings))

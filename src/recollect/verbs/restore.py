@@ -14,7 +14,7 @@ from recollect.view import View
 
 
 def restore(view: View, ids: str | Sequence[str]) -> list[Record]:
-    with view.refusing("restore"):
+    with view.logging_refusals("restore"):
         records = view.find(ids)
         for record in records:
             if record.archived_at is None:

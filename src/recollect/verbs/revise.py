@@ -23,18 +23,18 @@ _TOGETHER = 500
 
 def revise(view: View, ident: str, changes: Mapping[str, Any]) -> Record:
     """A new record in place of an old one, which stays as its history."""
-    with view.refusing("revise"):
+    with view.logging_refusals("revise"):
         view.screen_address()
-        place = Place.of(view.one(ident))
+        place = Place.of(view.find_one(ident))
         with view.store.transaction(place):
             new = _superseded(view, place, ident, changes)
     view.new_in(place)
-    return view.told([new])[0]
+    return view.mark_unsaved([new])[0]
 
 
 def _superseded(view: View, place: Place, ident: str, changes: Mapping[str, Any]) -> Record:
     """As it is now that nobody else can write there."""
-    (old,) = view.store.get(place, [ident]) or [view.one(ident)]
+    (old,) = view.store.get(place, [ident]) or [view.find_one(ident)]
     if old.superseded_by is not None:
         raise ConflictError(f"memory {old.id} was superseded by {old.superseded_by}; revise that one")
     successor = _successor(view, old, changes)
@@ -67,12 +67,12 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         inherited |= {"created_at": old.created_at, "expires_at": old.expires_at}
     elif old.expires_at is not None:
         inherited["expires_at"] = _as_long(old.created_at, old.expires_at, now)
-    given = {field: value for field, value in changes.items() if value is not None}
-    if not given:
+    values = {field: value for field, value in changes.items() if value is not None}
+    if not values:
         raise InputError("content", "or another field must be given: there is nothing to revise")
-    if "content" not in given and "embedding" not in given:
+    if "content" not in values and "embedding" not in values:
         inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
-    new = draft_record(inherited | given, old.address, view.preset, now)
+    new = draft_record(inherited | values, old.address, view.preset, now)
     return signed(replace(new, address=old.address), view.address.agent)
 
 
@@ -85,7 +85,7 @@ def _as_long(created: datetime, expires: datetime, now: datetime) -> datetime:
 
 def history(view: View, ident: str) -> list[Record]:
     """Every version of a memory, oldest first."""
-    record = view.one(ident)
+    record = view.find_one(ident)
     return [*ancestors(view, [record])[::-1], record, *successors(view, record)]
 
 

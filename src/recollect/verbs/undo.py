@@ -24,7 +24,7 @@ Change = tuple[Place, Entry]
 
 def undo(view: View, change: str | None) -> Entry:
     """Revert one change, given by the id of its audit entry, or the last one that this view made."""
-    with view.refusing("undo"):
+    with view.logging_refusals("undo"):
         wanted = None if change is None else validation.memory_id(change, "change")
     for _ in range(_TRIES):
         places = _written(view)
@@ -183,9 +183,9 @@ def _may_undo(view: View, place: Place, entry: Entry) -> bool:
         return False
     if not view.sees_private and not _is_public(view, place, entry):
         return False
-    if "workspace" in view.bound and entry.meta.get("from") not in (None, view.workspace_mark(entry.id)):
+    if "workspace" in view.bound and entry.meta.get("from") not in (None, view.workspace_fingerprint(entry.id)):
         return False  # what accounts share was changed from another workspace
-    return not view.bound & INSIDE or view.mark(entry.id) in entry.meta.get("by", ())
+    return not view.bound & INSIDE or view.actor_fingerprint(entry.id) in entry.meta.get("by", ())
 
 
 def _is_public(view: View, place: Place, entry: Entry) -> bool:

@@ -191,7 +191,9 @@ def filling(path: str, theirs: Theirs) -> dict[str, Any]:
 def test_every_page_and_form_has_a_rule_here() -> None:
     assert {page.path: page.rank for page in site.PAGES} == SEEN
     assert {action.path: action.rank for action in site.ACTIONS} == DONE
-    assert not [action.path for action in site.ACTIONS if action.again and not site.found(site.PAGES, action.again)]
+    assert not [
+        action.path for action in site.ACTIONS if action.again and not site.match_path(site.PAGES, action.again)
+    ]
 
 
 @pytest.mark.parametrize("path", SEEN)
@@ -240,7 +242,7 @@ def test_a_form_is_for_its_rank_and_above(scene: Scene, path: str) -> None:
         answer = scene.post(address(path, scene.mine), rank, filling(path, scene.mine))
         assert answer.status_code == 403, rank
         again = next(action.again for action in site.ACTIONS if action.path == path)
-        if again and RANKS.index(rank) < RANKS.index(site.found(site.PAGES, again)[0].rank):
+        if again and RANKS.index(rank) < RANKS.index(site.match_path(site.PAGES, again)[0].rank):
             assert not _tells(answer.text, "boats"), "a refusal shows the page that has the form"
     assert scene.state("mine") == before
 

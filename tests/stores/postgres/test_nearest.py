@@ -16,7 +16,7 @@ from recollect.stores.port import Place, Store
 from recollect.stores.postgres.admin.nearest import Change, Indexer
 from recollect.stores.postgres.connections import Location
 from recollect.stores.shortlist import Ask, Shortlist
-from recollect.text.reading import read
+from recollect.text.query_parser import parse_query
 from recollect.values.filters import Filter
 from recollect.values.record import Address
 
@@ -66,7 +66,7 @@ def url(server: Server, vectors: np.ndarray) -> str:
 
 def ask(store: Store, place: Place, vector: np.ndarray, **conditions: object) -> Shortlist:
     where = Filter(seen_from=Address(place.tenant, place.workspace), now=NOW, **conditions)  # type: ignore[arg-type]
-    (found,) = store.search(Ask(where, read("group3"), vector.tobytes(), "test", each=100))
+    (found,) = store.search(Ask(where, parse_query("group3"), vector.tobytes(), "test", each=100))
     return found
 
 

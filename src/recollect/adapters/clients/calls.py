@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 import msgspec
 
-from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, given, last_of, plain, turns
+from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, argument, last_of, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
 from recollect.facets.conversations.persist import keep
@@ -149,19 +149,19 @@ class Wrapping:
         """Keep for `flush`: nothing may be written while objects are being collected."""
         self._left.append((call, reply))
 
-    def claim(self, found: Iterable[Turn]) -> list[Turn]:
+    def claim(self, turns: Iterable[Turn]) -> list[Turn]:
         """Those that nobody has stored or is about to store."""
-        mine: list[Turn] = []
+        claimed: list[Turn] = []
         with self._lock:
-            for turn in found:
+            for turn in turns:
                 if turn.key in self._stored:
                     self._stored.move_to_end(turn.key)
                 else:
                     self._stored[turn.key] = None
-                    mine.append(turn)
+                    claimed.append(turn)
             while len(self._stored) > _REMEMBERED:
                 self._stored.popitem(last=False)
-        return mine
+        return claimed
 
     def release(self, claimed: Iterable[Turn]) -> None:
         """They were not stored after all; a later call may try again."""
@@ -188,7 +188,7 @@ class Call:
     def _asked(self) -> Any:
         """A copy: a caller may add the answer to the list while it still comes."""
         name = self.shape.messages
-        asked = given(self._arguments, name)
+        asked = argument(self._arguments, name)
         if isinstance(asked, str) and self.shape.text:
             return [{"role": "user", "content": asked}]
         if asked is not None and not isinstance(asked, Sequence):
@@ -222,7 +222,7 @@ class Call:
     def _injected(self) -> dict[str, Any]:
         shape, chosen = self.shape, self._options
         # An empty prompt says that the form is not OpenAI's.
-        prompt = None if shape.system is None else plain(given(self._arguments, shape.system)) or ""
+        prompt = None if shape.system is None else plain(argument(self._arguments, shape.system)) or ""
         made = chosen.memory.context(
             self._messages,
             system=prompt,
@@ -299,12 +299,12 @@ class Call:
         new = {turn.role: turn.text for turn in claimed if turn.role == "user" or reply.over}
         refused = [role for role, text in new.items() if find(text, view.preset.secrets)]
         for role in refused:  # as a whole: a piece of a credential may not look like one
-            view.refused("remember", SecretError("content", find(new.pop(role), view.preset.secrets) or ""))
+            view.log_refusal("remember", SecretError("content", find(new.pop(role), view.preset.secrets) or ""))
         asked = last_of(self._messages, "assistant") if "user" in new else ""
-        said = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
+        spoken = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
         # What was cut out of an answer, because it repeats what it was given, may have turned its meaning.
-        found = [one for one in extract(said) if one.turn and not (one.role == "assistant" and "…" in one.text)]
-        keep(view, found, view.address.conversation, [{"source": self.shape.source}] * len(found))
+        facts = [fact for fact in extract(spoken) if fact.turn and not (fact.role == "assistant" and "…" in fact.text)]
+        keep(view, facts, view.address.conversation, [{"source": self.shape.source}] * len(facts))
 
     def _store_each(self, claimed: Sequence[Turn], items: Sequence[dict[str, Any]]) -> None:
         refused: list[InputError] = []
@@ -320,7 +320,7 @@ class Call:
             raise refused[0]
 
     def _item(self, turn: Turn, partial: bool) -> dict[str, Any]:
-        model = given(self._arguments, "model")
+        model = argument(self._arguments, "model")
         metadata = {"model": str(model)} if model is not None else {}
         return {
             "content": turn.text,
@@ -332,7 +332,7 @@ class Call:
         }
 
     def _history(self) -> list[str]:
-        return [str(given(self._arguments, name)) for name in self.shape.history]
+        return [str(argument(self._arguments, name)) for name in self.shape.history]
 
     def _failed(self, what: str, error: Exception, quietly: bool = False) -> None:
         if self._options.on_error == "raise" and not quietly:

@@ -36,12 +36,12 @@ class _Stream(ABC):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_inner" not in self.__dict__:
             raise AttributeError(name)
-        found = getattr(self._inner, name)
+        value = getattr(self._inner, name)
         if name == "text_stream":
             return self._texts()
         if name == "until_done":
             return self._until_done
-        return self._after_all(found) if name.startswith("get_final_") else found
+        return self._after_all(value) if name.startswith("get_final_") else value
 
     def __repr__(self) -> str:
         return f"<recollect.wrap of {self._inner!r}>"

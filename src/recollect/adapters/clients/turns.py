@@ -73,29 +73,29 @@ def turns(
 
     `place` is where it would be stored.
     """
-    found: list[Turn] = []
-    at = _said_last(messages)
-    if at is not None and (text := _new(text_of(messages[at]), _given(messages[:at], injected))):
-        found.append(Turn("user", text, _key(place, messages[: at + 1])))
+    new_turns: list[Turn] = []
+    at = _last_user_index(messages)
+    if at is not None and (text := _new(text_of(messages[at]), _injected_texts(messages[:at], injected))):
+        new_turns.append(Turn("user", text, _key(place, messages[: at + 1])))
     begun = text_of(messages[-1]) if shape.prefilled and messages and messages[-1].get("role") == "assistant" else ""
-    known = _given(messages, injected)
-    if reply.text.strip() and (text := _new(unechoed(without(begun + reply.text), known), known)):
-        found.append(Turn("assistant", text, _key(place, [*messages, {"role": "assistant", "content": text}])))
-    return found
+    injected_texts = _injected_texts(messages, injected)
+    if reply.text.strip() and (text := _new(unechoed(without(begun + reply.text), injected_texts), injected_texts)):
+        new_turns.append(Turn("assistant", text, _key(place, [*messages, {"role": "assistant", "content": text}])))
+    return new_turns
 
 
-def _given(before: Sequence[Message], injected: str) -> list[str]:
-    """What contexts have put in by then."""
-    earlier = (block for message in before if OPEN in (said := text_of(message)) for block in blocks(said))
+def _injected_texts(before: Sequence[Message], injected: str) -> list[str]:
+    """The texts that recollect has put into these messages."""
+    earlier = (block for message in before if OPEN in (text := text_of(message)) for block in blocks(text))
     return [injected, *earlier]
 
 
-def _new(text: str, given: Sequence[str]) -> str:
-    return unrepeated(without(text), given).strip()
+def _new(text: str, injected: Sequence[str]) -> str:
+    return unrepeated(without(text), injected).strip()
 
 
-def _said_last(messages: Sequence[Message]) -> int | None:
-    """Where the user's last message is, unless a tool has answered since or it has no words."""
+def _last_user_index(messages: Sequence[Message]) -> int | None:
+    """The index of the user's last message; None if a tool has answered since, or it has no words."""
     for at in reversed(range(len(messages))):
         message = messages[at]
         role, kind = message.get("role"), message.get("type")
@@ -108,19 +108,19 @@ def _said_last(messages: Sequence[Message]) -> int | None:
 
 def last_of(messages: Sequence[Message], role: str) -> str:
     """The words of the last message of a role, before the user's last one."""
-    at = _said_last(messages)
+    at = _last_user_index(messages)
     before = messages if at is None else messages[:at]
     return next((text_of(message) for message in reversed(before) if message.get("role") == role), "")
 
 
 def _key(place: Sequence[object], messages: Sequence[Message]) -> bytes:
-    """Prompts are no part of it: many hold the time of day."""
-    said = [
+    """A hash of the messages without system prompts, because many of these hold the time of day."""
+    spoken = [
         (message.get("role"), text_of(message), result_of(message))
         for message in messages
         if message.get("role") not in SYSTEM
     ]
-    return hashlib.blake2b(msgspec.json.encode((place, said), enc_hook=str), digest_size=16).digest()
+    return hashlib.blake2b(msgspec.json.encode((place, spoken), enc_hook=str), digest_size=16).digest()
 
 
 def plain(value: Any) -> Any:
@@ -137,7 +137,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def given(arguments: Mapping[str, Any], name: str | None) -> Any:
-    """An argument; None also where it is one of the clients' marks for one that is not given."""
+def argument(arguments: Mapping[str, Any], name: str | None) -> Any:
+    """An argument; None also for the clients' own markers of an argument that is not given."""
     value = arguments.get(name) if name is not None else None
     return None if type(value).__name__ in ("NotGiven", "Omit") else value

@@ -110,14 +110,14 @@ class _Part:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in _Part.__slots__:  # asked of an object that is still being made
             raise AttributeError(name)
-        found = getattr(self._inner, name)
+        value = getattr(self._inner, name)
         path = f"{self._path}{name}"
         if shape := self._methods.get(path):
-            return self._bind(found, shape, self._wrapping)
+            return self._bind(value, shape, self._wrapping)
         inside = f"{path}."
         if any(method.startswith(inside) for method in self._methods):
-            return _Part(found, self._methods, self._wrapping, self._bind, inside)
-        return found
+            return _Part(value, self._methods, self._wrapping, self._bind, inside)
+        return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _Part.__slots__:
@@ -180,14 +180,14 @@ class _Client(_Part):
         return self._wrapping
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
+        value = super().__getattr__(name)
         if name not in _COPIES:
-            return found
+            return value
 
-        @wraps(found)
+        @wraps(value)
         def copy(*args: Any, **kwargs: Any) -> Any:
             """It remembers with the same memory, and knows what is stored already."""
-            return type(self)(found(*args, **kwargs), self._methods, self._wrapping, self._bind)
+            return type(self)(value(*args, **kwargs), self._methods, self._wrapping, self._bind)
 
         return copy
 

@@ -30,13 +30,13 @@ def draft(request: Request, style: Block) -> Drafted:
     head = _HEAD.format("id and day" if request.ids else "day")
     room = style.tokens - count(f"{head}\n{CLOSE}")
     short = _short(request, hits)
-    said = {content_hash(text) for text in request.talk.said}
+    turn_hashes = {content_hash(text) for text in request.talk.texts}
     items: list[Item] = []
     left: list[LeftOut] = [] if hits or not hits.report else [LeftOut("memories", hits.report, 0)]
-    kept: list[Record] = []
+    records: list[Record] = []
     for hit in hits:
         record = hit.memory
-        if content_hash(record.text) in said:
+        if content_hash(record.text) in turn_hashes:
             left.append(LeftOut("memories", "it is in the conversation already", 0, record.id))
             continue
         text = _entry(record, short.get(record.id), int(_LARGEST * style.tokens), request)
@@ -46,8 +46,8 @@ def draft(request: Request, style: Block) -> Drafted:
             continue
         room -= size
         items.append(Item(text, record.id))
-        kept.append(record)
-    request.touch(kept)
+        records.append(record)
+    request.touch(records)
     return Drafted((Section("memories", tuple(items), head, CLOSE, fewest=0),), tuple(left))
 
 
@@ -74,9 +74,9 @@ def _origin(record: Record, ident: str | None, request: Request) -> str:
     day = local(record.created_at, request.zone).date().isoformat()
     who = record.source if record.role is None else record.role
     # Half the tokens without hyphens, which leaves room for the id.
-    said = (
+    facts = (
         ident,
         day.replace("-", "") if ident else day,
         inside(who).translate(_PLAIN) if who and who != "user" else None,
     )
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, facts))

@@ -51,8 +51,8 @@ def draft(request: Request, style: Notes) -> Drafted:
         chosen = relevant(latest, request.asked, view.now()) or latest[: min(style.recent, limit)]
     else:
         chosen = latest[:limit]
-    kept, left = _fit(chosen, limit, style.max_inject_chars, request)
-    items = tuple(Item(_line(note), note.record.id) for note in kept)
+    notes, left = _fit(chosen, limit, style.max_inject_chars, request)
+    items = tuple(Item(_line(note), note.record.id) for note in notes)
     return Drafted((*guidance, Section("memories", items, HEAD, fewest=0)), tuple(left))
 
 
@@ -64,7 +64,7 @@ def relevant(notes: Sequence[InjectedNote], message: str, now: datetime) -> list
         for note in notes
         if (shared := len(note.words & asked))
     ]
-    scored.sort(key=lambda one: one[0], reverse=True)
+    scored.sort(key=lambda pair: pair[0], reverse=True)
     return [note for _, note in scored]
 
 
@@ -72,19 +72,19 @@ def _fit(
     notes: Sequence[InjectedNote], limit: int, chars: int, request: Request
 ) -> tuple[list[InjectedNote], list[LeftOut]]:
     """One that is too long for what is left makes way for the shorter ones after it."""
-    kept: list[InjectedNote] = []
+    fitting: list[InjectedNote] = []
     left: list[LeftOut] = []
     room = chars
     for place, note in enumerate(notes):
-        if len(kept) == limit:
+        if len(fitting) == limit:
             break
         if len(note.text) <= room:
             room -= len(note.text)
-            kept.append(note)
+            fitting.append(note)
         elif place < limit:
             why = f"the block is full at {chars:,} characters"
             left.append(LeftOut("memories", why, request.count(note.text), note.record.id))
-    return kept, left
+    return fitting, left
 
 
 def _line(note: InjectedNote) -> str:
@@ -99,27 +99,27 @@ def _one_line(text: str) -> str:
 
 def _read(view: View) -> list[InjectedNote]:
     """All that the view sees, oldest first. What has not changed since the last time is not read again."""
-    kept = view.memo("notes")
-    known: dict[tuple[str | None, str], InjectedNote] = kept.get(view.address, {})
-    found: dict[tuple[str | None, str], InjectedNote | None] = {}
+    cache = view.cache("notes")
+    cached: dict[tuple[str | None, str], InjectedNote] = cache.get(view.address, {})
+    injected: dict[tuple[str | None, str], InjectedNote | None] = {}
     unread: dict[tuple[str | None, str], Record] = {}
     for record in view.store.scan(view.narrowed("live", {}), whole=False):
         # A workspace and its account may number their notes alike.
         key = (record.address.workspace, record.id)
-        note = known.get(key)
+        note = cached.get(key)
         if note is not None and _same(note.record, record):
-            found[key] = note
+            injected[key] = note
         else:
-            found[key] = None
+            injected[key] = None
             unread[key] = record
     if unread:
-        found.update(_notes(view, unread))
-    notes = {key: note for key, note in found.items() if note is not None}
-    if unread or len(notes) != len(known):
-        kept.pop(view.address, None)
-        while len(kept) >= _VIEWS:
-            kept.pop(next(iter(kept)), None)
-        kept[view.address] = notes
+        injected.update(_notes(view, unread))
+    notes = {key: note for key, note in injected.items() if note is not None}
+    if unread or len(notes) != len(cached):
+        cache.pop(view.address, None)
+        while len(cache) >= _VIEWS:
+            cache.pop(next(iter(cache)), None)
+        cache[view.address] = notes
     return list(notes.values())
 
 

@@ -21,20 +21,20 @@ _HEAD = f"{OPEN}\nFrom the organisation's documents, most similar first. {DATA}"
 def draft(request: Request, style: Working) -> Drafted:
     view, limit = request.view, request.limit or style.memories
     most = {**MOST, MEMORY: max(limit, MOST[MEMORY]), _KNOWLEDGE: max(style.chunks, MOST[_KNOWLEDGE])}
-    found, failures = federation.gather(view, request.query, most=most)
-    left = [LeftOut("memories", f"the source {one.source} failed: {one.reason}", 0) for one in failures]
-    chunks = {name: those for name, those in found.items() if name == _KNOWLEDGE}
-    others = {name: those for name, those in found.items() if name != _KNOWLEDGE}
-    recalled = _unsaid(request, federation.merged(view, request.query, others), "memories", left)[:limit]
-    known = _unsaid(request, federation.merged(view, request.query, chunks), _KNOWLEDGE, left)
-    known.sort(key=lambda one: -one.similarity)
+    results, failures = federation.gather(view, request.query, most=most)
+    left = [LeftOut("memories", f"the source {failure.source} failed: {failure.reason}", 0) for failure in failures]
+    chunks = {name: those for name, those in results.items() if name == _KNOWLEDGE}
+    others = {name: those for name, those in results.items() if name != _KNOWLEDGE}
+    recalled = _not_in_conversation(request, federation.merged(view, request.query, others), "memories", left)[:limit]
+    passages = _not_in_conversation(request, federation.merged(view, request.query, chunks), _KNOWLEDGE, left)
+    passages.sort(key=lambda passage: -passage.similarity)
     federation.touch(view, recalled)
     agent = view.address.agent
     return Drafted(
         (
             Section("now", (Item(_now(request)),), where="prompt"),
             _memories(request, recalled, style.fewer_memories),
-            _chunks(request, known[: style.chunks], style.fewer_chunks),
+            _chunks(request, passages[: style.chunks], style.fewer_chunks),
         ),
         tuple(left),
         f"You are {agent}." if agent else "",
@@ -46,34 +46,36 @@ def _now(request: Request) -> str:
     return f"Current date and time: {now:%A}, {now.isoformat(sep=' ', timespec='minutes')}"
 
 
-def _unsaid(request: Request, results: Sequence[Result], section: str, left: list[LeftOut]) -> list[Result]:
+def _not_in_conversation(
+    request: Request, results: Sequence[Result], section: str, left: list[LeftOut]
+) -> list[Result]:
     """Without what the conversation has in it already."""
-    said = {content_hash(text) for text in request.talk.said}
-    kept = [one for one in results if content_hash(one.text) not in said]
+    turn_hashes = {content_hash(text) for text in request.talk.texts}
+    unrepeated = [result for result in results if content_hash(result.text) not in turn_hashes]
     left += [
-        LeftOut(section, "it is in the conversation already", 0, one.record.id)
-        for one in results
-        if one.record is not None and one not in kept
+        LeftOut(section, "it is in the conversation already", 0, result.record.id)
+        for result in results
+        if result.record is not None and result not in unrepeated
     ]
-    return kept
+    return unrepeated
 
 
 def _memories(request: Request, results: Sequence[Result], fewest: int) -> Section:
-    items = tuple(Item(_fenced(request, one), one.record and one.record.id) for one in results)
+    items = tuple(Item(_fenced(request, result), result.record and result.record.id) for result in results)
     return Section("memories", items, where="each", fewest=fewest, step=max(len(items) - fewest, 1))
 
 
-def _fenced(request: Request, one: Result) -> str:
-    return f"{OPEN}\nFrom {_origin(request, one)}. {DATA}\n- {inside(one.text)}\n{CLOSE}"
+def _fenced(request: Request, result: Result) -> str:
+    return f"{OPEN}\nFrom {_origin(request, result)}. {DATA}\n- {inside(result.text)}\n{CLOSE}"
 
 
 def _chunks(request: Request, results: Sequence[Result], fewest: int) -> Section:
-    items = tuple(Item(f"- ({_origin(request, one)}) {inside(one.text)}") for one in results)
+    items = tuple(Item(f"- ({_origin(request, result)}) {inside(result.text)}") for result in results)
     return Section(_KNOWLEDGE, items, _HEAD, CLOSE, fewest=fewest, step=max(len(items) - fewest, 1))
 
 
-def _origin(request: Request, one: Result) -> str:
+def _origin(request: Request, result: Result) -> str:
     """Source, title, day and id, as far as there are any."""
-    day = local(one.at, request.zone).date().isoformat() if one.at is not None else None
-    said = (one.source, one.meta.get("title"), day, one.id)
-    return ", ".join(inside(part) for part in said if isinstance(part, str) and part)
+    day = local(result.at, request.zone).date().isoformat() if result.at is not None else None
+    facts = (result.source, result.meta.get("title"), day, result.id)
+    return ", ".join(inside(part) for part in facts if isinstance(part, str) and part)

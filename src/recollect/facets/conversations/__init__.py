@@ -63,7 +63,7 @@ class Conversations:
         Where the view is bound to a conversation, that is the one that is started.
         """
         view, place, address = self._view.as_one_change(), self._view.place, self._view.address
-        with view.refusing("conversations"):
+        with view.logging_refusals("conversations"):
             view.screen_address()
             title = validation.or_empty(validation.label, title, "title", LONGEST_TITLE)
             screen(view.preset.secrets, "title", title)
@@ -107,15 +107,19 @@ class Conversations:
         room = None if channel is None else Channels(self._view).get(channel).id
         folded = validation.query(contains, "contains").casefold()
         behind = None if after is None else self._thing(after).key
-        found: builtins.list[Conversation] = []
+        conversations: builtins.list[Conversation] = []
         for thing in _shelf(self._view).things(newest_first=True, after=behind):
-            known = _conversation(thing)
-            meant = known.status in wanted and room in (None, known.channel_id) and folded in known.title.casefold()
+            conversation = _conversation(thing)
+            meant = (
+                conversation.status in wanted
+                and room in (None, conversation.channel_id)
+                and folded in conversation.title.casefold()
+            )
             if meant and self._sees(thing):
-                found.append(known)
-            if len(found) == limit:
+                conversations.append(conversation)
+            if len(conversations) == limit:
                 break
-        return found
+        return conversations
 
     def idle(self, id: str) -> Conversation:
         """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
@@ -127,14 +131,16 @@ class Conversations:
 
     def say(self, id: str, role: Speaker, text: str) -> Record:
         """Add a turn to one that is active. It is for that conversation only; what matters of it stays at its end."""
-        view, known = self._view, self.get(id)
-        inside = view.at(channel=known.channel, conversation=known.id)
-        with inside.refusing("say"):
-            said = {"content": without(validation.content(text)), "kind": TURN, "tier": "conversation"}
-            said["role"] = validation.choice(role, "role", Speaker)
-        for turn in remember(inside, [said], unless=lambda: self.get(known.id).status != "active"):
+        view, conversation = self._view, self.get(id)
+        inside = view.at(channel=conversation.channel, conversation=conversation.id)
+        with inside.logging_refusals("say"):
+            fields = {"content": without(validation.content(text)), "kind": TURN, "tier": "conversation"}
+            fields["role"] = validation.choice(role, "role", Speaker)
+        for turn in remember(inside, [fields], unless=lambda: self.get(conversation.id).status != "active"):
             return turn
-        raise ConflictError(f"conversation {known.id} is {self.get(known.id).status}; nothing can be said in it")
+        raise ConflictError(
+            f"conversation {conversation.id} is {self.get(conversation.id).status}; nothing can be said in it"
+        )
 
     def observe(
         self,
@@ -150,24 +156,24 @@ class Conversations:
         It names the conversation that the view is bound to. What is known already is counted, and not stored again.
         """
         view = self._view
-        with view.refusing("observe"):
+        with view.logging_refusals("observe"):
             kind = validation.kind(kind)
-        given = {"content": content, "kind": kind, "importance": importance, "tags": tags, "tier": tier}
-        outside, items = placed(view, [{**given, "source": "observation"}], view.address.conversation)
+        fields = {"content": content, "kind": kind, "importance": importance, "tags": tags, "tier": tier}
+        outside, items = placed(view, [{**fields, "source": "observation"}], view.address.conversation)
         return remember(outside, items, once=True)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:
         view, thing = self._view.as_one_change(), self._thing(id)
-        known = _conversation(thing)
-        _check(known, status)
+        conversation = _conversation(thing)
+        _check(conversation, status)
         contents: Contents | None = None
-        if known.status == "active":
-            contents = Contents(view, known.id, (known.channel, known.agent, known.account))
+        if conversation.status == "active":
+            contents = Contents(view, conversation.id, (conversation.channel, conversation.agent, conversation.account))
         while True:
             # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
             turns = contents.new_turns() if contents is not None else []
             for speaker, theirs in _by_speaker(turns).items():
-                persist(_in(view, known, *speaker), known.id, theirs)
+                persist(_in(view, conversation, *speaker), conversation.id, theirs)
             with view.store.transaction(*_homes(view)):
                 thing = self._again(thing)  # as it is now that nobody else can write there
                 _check(_conversation(thing), status)
@@ -178,18 +184,18 @@ class Conversations:
                     return _end(view, thing, status, contents.ending())
 
     def _thing(self, id: str) -> Thing:
-        view, given = self._view, validation.name(id, "conversation")
-        refs = view.found(REF_CODES, [given]) if len(given) == _REF_CODE else []
-        things = view.found(SHELF, [refs[0].body["key"]]) if refs else list(view.things(SHELF, parent=given))
+        view, name = self._view, validation.name(id, "conversation")
+        refs = view.things_at(REF_CODES, [name]) if len(name) == _REF_CODE else []
+        things = view.things_at(SHELF, [refs[0].body["key"]]) if refs else list(view.things(SHELF, parent=name))
         own = view.address.account, view.address.agent
         for thing in sorted(things, key=lambda thing: (thing.account, thing.agent) != own):
             if self._sees(thing):
                 return thing
-        raise NotFoundError(_unseen(given))
+        raise NotFoundError(_unseen(name))
 
     def _again(self, thing: Thing) -> Thing:
         """The same as it is stored now. NotFoundError where it was forgotten meanwhile."""
-        for current in self._view.found(SHELF, [thing.key]):
+        for current in self._view.things_at(SHELF, [thing.key]):
             if self._sees(current):
                 return current
         raise NotFoundError(_unseen(thing.parent or thing.key))
@@ -227,11 +233,11 @@ def _end(view: View, thing: Thing, status: Status, over: Sequence[Record]) -> Co
             view.log(home, "conversation", f"cleared {memories_text(len(ids))} of a conversation", records, deleted=ids)
     cleared = groups.get(place, [])
     body = {**thing.body, "status": status, "ended_at": thing.body["ended_at"] or now}
-    kept = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
+    stored = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
     message = f"a conversation is {status}" + (f"; cleared {memories_text(len(over))}" if over else "")
     deleted = [record.id for record in cleared] or None
     view.log(place, "conversation", message, cleared, [thing], deleted=deleted, things_changed=names([thing]))
-    return _conversation(kept)
+    return _conversation(stored)
 
 
 def _reference(conversation: str, key: str, channel: str) -> dict[str, str]:
@@ -247,16 +253,16 @@ def _by_speaker(turns: Iterable[Record]) -> dict[tuple[str | None, str | None], 
     return groups
 
 
-def _in(view: View, known: Conversation, agent: str | None, account: str | None) -> View:
+def _in(view: View, conversation: Conversation, agent: str | None, account: str | None) -> View:
     """Where what stays of a conversation belongs: to whom said it, in its channel."""
-    address = replace(view.address, channel=known.channel, agent=agent, account=account)
+    address = replace(view.address, channel=conversation.channel, agent=agent, account=account)
     bound = view.bound - {"conversation", "agent", "account"}
     return replace(view, address=address, bound=bound, acting=view)
 
 
-def _check(known: Conversation, wanted: Status) -> None:
-    if wanted not in _NEXT[known.status]:
-        raise ConversationTransitionError(known.id, known.status, wanted, _NEXT[known.status])
+def _check(conversation: Conversation, wanted: Status) -> None:
+    if wanted not in _NEXT[conversation.status]:
+        raise ConversationTransitionError(conversation.id, conversation.status, wanted, _NEXT[conversation.status])
 
 
 def _ref_codes() -> Iterator[str]:

@@ -43,24 +43,24 @@ def read(view: View, turns: Sequence[Said]) -> list[Extracted]:
 
 
 def keep(
-    view: View, found: Sequence[Extracted], conversation: str | None, more: Sequence[dict[str, Any]] = ()
+    view: View, facts: Sequence[Extracted], conversation: str | None, more: Sequence[dict[str, Any]] = ()
 ) -> list[Record]:
     """Outside the conversation, so that the same told in two of them is one memory. What is refused is left out.
 
     `more` has further fields for each.
     """
-    if not found:
+    if not facts:
         return []
-    items = [_item(view, one) | (more[at] if more else {}) for at, one in enumerate(found)]
+    items = [_item(view, fact) | (more[at] if more else {}) for at, fact in enumerate(facts)]
     try:
         return remember(*placed(view, items, conversation), once=True)
     except InputError:
         if len(items) == 1:
             return []
-    kept: list[Record] = []
-    for at, one in enumerate(found):
-        kept += keep(view, [one], conversation, more[at : at + 1])
-    return kept
+    records: list[Record] = []
+    for at, fact in enumerate(facts):
+        records += keep(view, [fact], conversation, more[at : at + 1])
+    return records
 
 
 def placed(view: View, items: Sequence[dict[str, Any]], conversation: str | None) -> tuple[View, list[dict[str, Any]]]:
@@ -78,11 +78,11 @@ def _tier(view: View, tier: Tier | None) -> Tier:
     return "workspace" if tier is None or (tier == "channel" and view.address.channel is None) else tier
 
 
-def _item(view: View, one: Extracted) -> dict[str, Any]:
+def _item(view: View, fact: Extracted) -> dict[str, Any]:
     return {
-        "content": one.text,
-        "kind": one.kind,
-        "role": one.role,
-        "importance": max(one.importance, assess(one.text, view.preset.importance).score),
+        "content": fact.text,
+        "kind": fact.kind,
+        "role": fact.role,
+        "importance": max(fact.importance, assess(fact.text, view.preset.importance).score),
         "source": view.preset.conversations.source,
     }

@@ -86,12 +86,12 @@ class Knowledge:
         """
         with self._writing():
             if path is not None and text is None:
-                wish = self._file(Path(os.path.abspath(path)), source, title, category, status)
+                request = self._file(Path(os.path.abspath(path)), source, title, category, status)
             elif text is not None and path is None:
-                wish = self._text(text, format, source, title, category, status)
+                request = self._text(text, format, source, title, category, status)
             else:
                 raise InputError("text", "or path must be given, and not both")
-            return ingest(self._inside, self._place, wish)[0]
+            return ingest(self._inside, self._place, request)[0]
 
     def add_folder(
         self,
@@ -125,8 +125,8 @@ class Knowledge:
             source = str(file) if prefix is None else f"{prefix}/{file.relative_to(above).as_posix()}"
             try:
                 with self._writing():
-                    wish = self._file(file, source, None, category, status)
-                    document, change = ingest(self._inside, self._place, wish)
+                    request = self._file(file, source, None, category, status)
+                    document, change = ingest(self._inside, self._place, request)
                 counts[change] += 1
                 chunks += document.chunks if change != "unchanged" else 0
                 left_out += [Refused(_shown(source), place) for place in document.left_out if change != "unchanged"]
@@ -198,11 +198,11 @@ class Knowledge:
         state = None if status is None else validation.choice(status, "status", Status)
         words = "" if contains is None else validation.query(contains, "contains").casefold()
         return [
-            one
-            for one in self._seen(self._view.store.shelf(self._place, SHELF))
-            if wanted in (None, one.category)
-            and state in (None, one.status)
-            and words in f"{one.title}\n{one.source}".casefold()
+            document
+            for document in self._seen(self._view.store.shelf(self._place, SHELF))
+            if wanted in (None, document.category)
+            and state in (None, document.status)
+            and words in f"{document.title}\n{document.source}".casefold()
         ]
 
     def get(self, id: str) -> Document:
@@ -234,7 +234,7 @@ class Knowledge:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        with self._view.refusing("knowledge"):
+        with self._view.logging_refusals("knowledge"):
             self._view.screen_address("tenant")
             if not self._owner:
                 bound = [part for part in ("agent", "account", "channel", "conversation") if part in self._view.bound]
@@ -267,10 +267,10 @@ class Knowledge:
             raise InputError("text", f"{len(text):,} characters is over the limit of {MAX_BYTES:,}")
         self._checked("" if source is None else source, title, category, status)
         raw = from_text(text, kind, title or source or "text")
-        known = source or title or raw.read().title[:_LONGEST]
-        if not known:
+        name = source or title or raw.read().title[:_LONGEST]
+        if not name:
             raise InputError("title", "must be given, since the text has no heading")
-        return IngestRequest(raw, *self._checked(known, title, category, status))
+        return IngestRequest(raw, *self._checked(name, title, category, status))
 
     def _checked(
         self, source: str, title: str | None, category: str | None, status: Status | None

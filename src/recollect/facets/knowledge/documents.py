@@ -71,9 +71,9 @@ class Passage(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, hit: Hit, document: Document) -> Passage:
-        record, found = hit.memory, hit.memory.metadata
+        record, metadata = hit.memory, hit.memory.metadata
         named = document.id, document.title, document.category, document.source
-        where = tuple(found["trail"]), found["where"]
+        where = tuple(metadata["trail"]), metadata["where"]
         return cls(record.id, *named, *where, record.text, record.created_at, hit.scored)
 
     @property
@@ -122,7 +122,7 @@ def thing_of(view: View, place: Place, ident: str) -> Thing:
 
 def passages_of(view: View, place: Place, thing: Thing | None) -> list[str]:
     """The ids of a document's passages, as far as they are there."""
-    return [] if thing is None else [one.id for one in view.store.get(place, thing.body["chunks"])]
+    return [] if thing is None else [passage.id for passage in view.store.get(place, thing.body["chunks"])]
 
 
 def passages_text(number: int) -> str:

@@ -55,23 +55,23 @@ class IngestRequest(NamedTuple):
         )
 
 
-def ingest(view: View, place: Place, wish: IngestRequest) -> tuple[Document, Change]:
+def ingest(view: View, place: Place, request: IngestRequest) -> tuple[Document, Change]:
     """A reader sees the document as it was or as it is, never both and never neither.
 
     Reading it, cutting and screening take long, and are done before anything is locked.
     """
-    known = next(iter(view.store.find(place, SHELF, [wish.id])), None)
-    if wish.met_by(known):
-        return set_status(view, place, wish.id, wish.status), "unchanged"
-    read = _read(view, wish, known)
+    thing = next(iter(view.store.find(place, SHELF, [request.id])), None)
+    if request.met_by(thing):
+        return set_status(view, place, request.id, request.status), "unchanged"
+    read = _read(view, request, thing)
     with view.store.transaction(place):
-        before = next(iter(view.store.find(place, SHELF, [wish.id])), None)
-        if wish.met_by(before):  # somebody else was quicker
-            return set_status(view, place, wish.id, wish.status), "unchanged"
-        kept = _replace(view, place, wish, read, before)
+        before = next(iter(view.store.find(place, SHELF, [request.id])), None)
+        if request.met_by(before):  # somebody else was quicker
+            return set_status(view, place, request.id, request.status), "unchanged"
+        stored = _replace(view, place, request, read, before)
     view.new_in(place)
     relieve(view, [place])
-    return Document.of(kept), "added" if before is None else "changed"
+    return Document.of(stored), "added" if before is None else "changed"
 
 
 def set_status(view: View, place: Place, ident: str, status: Status | None) -> Document:
@@ -83,15 +83,15 @@ def set_status(view: View, place: Place, ident: str, status: Status | None) -> D
         thing = thing_of(view, place, ident)
         passages = view.store.get(place, thing.body["chunks"])
         archived = now if status == "draft" else None
-        view.store.update(place, [replace(one, archived_at=archived) for one in passages])
+        view.store.update(place, [replace(passage, archived_at=archived) for passage in passages])
         changed = replace(thing, body={**thing.body, "status": status}, changed_at=now)
-        kept = view.store.keep(place, changed, expect=thing.version)
+        stored = view.store.keep(place, changed, expect=thing.version)
         done = "published" if status == "published" else "withdrew"
-        ids, changed_things = [one.id for one in passages], names([thing])
+        ids, changed_things = [passage.id for passage in passages], names([thing])
         message = f"{done} a document"
         meta: dict[str, Any] = {"document": ident, "changed": ids, "things_changed": changed_things}
         view.log(place, "knowledge", message, passages, [thing], **meta)
-    return Document.of(kept)
+    return Document.of(stored)
 
 
 class _Read(NamedTuple):
@@ -100,17 +100,17 @@ class _Read(NamedTuple):
     left_out: list[str]
 
 
-def _read(view: View, wish: IngestRequest, known: Thing | None) -> _Read:
+def _read(view: View, request: IngestRequest, thing: Thing | None) -> _Read:
     from recollect.documents.chunks import cut
 
-    read, rules = wish.raw.read(), view.preset.secrets
-    masked = mask(read.blocks, rules, wish.raw.format in ("md", "txt"))
+    read, rules = request.raw.read(), view.preset.secrets
+    masked = mask(read.blocks, rules, request.raw.format in ("md", "txt"))
     if masked.rule and not masked.rest:
         place = masked.left_out[0].partition(": ")[0]
-        raise SecretError(f"{wish.raw.name}, {place}" if place else wish.raw.name, masked.rule)
-    given = wish.title or (known.body["title"] if known is not None and known.body["titled"] else None)
+        raise SecretError(f"{request.raw.name}, {place}" if place else request.raw.name, masked.rule)
+    chosen = request.title or (thing.body["title"] if thing is not None and thing.body["titled"] else None)
     own = "" if find(read.title, rules) else read.title[:200]
-    title = given or own or wish.raw.name
+    title = chosen or own or request.raw.name
     chunks: list[Chunk] = []
     left_out = masked.left_out
     for chunk in cut(title, masked.blocks):
@@ -119,16 +119,16 @@ def _read(view: View, wish: IngestRequest, known: Thing | None) -> _Read:
         else:
             chunks.append(chunk)
     if not chunks and left_out:
-        raise SecretError(wish.raw.name, left_out[0].rpartition(": ")[2])
+        raise SecretError(request.raw.name, left_out[0].rpartition(": ")[2])
     return _Read(title, chunks, left_out)
 
 
-def _replace(view: View, place: Place, wish: IngestRequest, read: _Read, before: Thing | None) -> Thing:
+def _replace(view: View, place: Place, request: IngestRequest, read: _Read, before: Thing | None) -> Thing:
     """In a transaction."""
     now, old = view.now(), {} if before is None else before.body
-    status = wish.status or old.get("status", "draft")
-    category = wish.category or old.get("category", GENERAL)
-    address = Address(*place, conversation=wish.id)  # passages of one document stand beside each other
+    status = request.status or old.get("status", "draft")
+    category = request.category or old.get("category", GENERAL)
+    address = Address(*place, conversation=request.id)  # passages of one document stand beside each other
     records = [_record(view, address, chunk, category, status) for chunk in read.chunks]
     replaced = view.store.get(place, before.body["chunks"]) if before is not None else []
     gone = [passage.id for passage in replaced]
@@ -137,22 +137,22 @@ def _replace(view: View, place: Place, wish: IngestRequest, read: _Read, before:
     stored = view.store.put(place, records)
     body = {
         "title": read.title,
-        "titled": wish.title is not None or old.get("titled", False),
-        "source": wish.source,
+        "titled": request.title is not None or old.get("titled", False),
+        "source": request.source,
         "category": category,
         "status": status,
-        "hash": wish.raw.hash,
+        "hash": request.raw.hash,
         "chunks": [record.id for record in stored],
         "left_out": read.left_out,
     }
-    thing = Thing(SHELF, wish.id, body, created_at=now, changed_at=now)
+    thing = Thing(SHELF, request.id, body, created_at=now, changed_at=now)
     done = "added a document" if before is None else "replaced a document"
     message = f"{done} of {passages_text(len(stored))}"
     meta: dict[str, Any] = {
         "created": body["chunks"],
         "deleted": gone or None,
         "things_changed": names([thing]),
-        "document": wish.id,
+        "document": request.id,
     }
     view.log(place, "knowledge", message, replaced, [before or thing], **meta)
     return view.store.keep(place, thing, expect=0 if before is None else before.version)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from recollect.policies.secrets import Screen, find
 
 if TYPE_CHECKING:
-    from recollect.documents.blocks import Block
+    from recollect.documents.blocks import TextBlock
 
 MASK = "[left out: it looks like a secret]"
 _KEY_BEGINS, _KEY_ENDS = ("-----BEGIN ", "PRIVATE KEY"), "-----END "
 
 
 class Masked(NamedTuple):
-    blocks: list[Block]
+    blocks: list[TextBlock]
     left_out: list[str]
     """Where each was and which rule it broke: `line 7: password`. Nothing of what was there."""
     rule: str
@@ -24,15 +24,15 @@ class Masked(NamedTuple):
     """Whether anything is left of the document."""
 
 
-def mask(blocks: Sequence[Block], rules: Screen, by_line: bool) -> Masked:
+def mask(blocks: Sequence[TextBlock], rules: Screen, by_line: bool) -> Masked:
     """The document without its secrets. `by_line` where a block's place is the number of its first line."""
-    kept: list[Block] = []
+    masked: list[TextBlock] = []
     left_out: list[str] = []
     first_rule, rest, in_key = "", False, False
     for block in blocks:
         rule = find(block.text, rules) or ("private-key" if in_key else None)
         if rule is None:
-            kept.append(block)
+            masked.append(block)
             rest = rest or (bool(block.text.strip()) and block.level == 0)
             continue
         first_rule = first_rule or rule
@@ -40,8 +40,8 @@ def mask(blocks: Sequence[Block], rules: Screen, by_line: bool) -> Masked:
         in_key = _goes_on(block.text, in_key)
         rest = rest or bool(text.replace(MASK, "").strip())
         left_out += places
-        kept.append(block._replace(text=text))
-    return Masked(kept, left_out, first_rule, rest)
+        masked.append(block._replace(text=text))
+    return Masked(masked, left_out, first_rule, rest)
 
 
 def _goes_on(text: str, in_key: bool) -> bool:
@@ -52,7 +52,7 @@ def _goes_on(text: str, in_key: bool) -> bool:
     return in_key and _KEY_ENDS not in text
 
 
-def _masked_lines(block: Block, rules: Screen, by_line: bool, in_key: bool) -> tuple[str, list[str]]:
+def _masked_lines(block: TextBlock, rules: Screen, by_line: bool, in_key: bool) -> tuple[str, list[str]]:
     lines = block.text.split("\n")
     broken = {number: rule for number, line in enumerate(lines) if (rule := find(line, rules))}
     whole = in_key or any(rule.endswith("private-key") for rule in broken.values())
@@ -64,5 +64,5 @@ def _masked_lines(block: Block, rules: Screen, by_line: bool, in_key: bool) -> t
     return text, [f"{_place(block, number, by_line)}: {rule}" for number, rule in broken.items()]
 
 
-def _place(block: Block, line: int, by_line: bool) -> str:
+def _place(block: TextBlock, line: int, by_line: bool) -> str:
     return f"line {int(block.at.removeprefix('line ')) + line}" if by_line else block.at

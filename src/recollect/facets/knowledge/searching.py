@@ -9,7 +9,7 @@ from recollect.policies.decay import NoDecay
 from recollect.policies.ranking import Ranking
 from recollect.recall.consult import formula
 from recollect.recall.hits import Hit
-from recollect.recall.recall import Asking, Question
+from recollect.recall.recall import Question, RecallRun
 from recollect.recall.sources import Found
 from recollect.values import validation
 from recollect.view import View
@@ -37,22 +37,27 @@ def ranked(
     rank = ranking or formula(view.preset)
     hits = _steady(here, Question(query, [where], limit, doubles=True, ranking=rank, decay=NoDecay()))
     keys = dict.fromkeys(hit.memory.address.conversation or "" for hit in hits)
-    known = {thing.key: Document.of(thing) for thing in view.store.find(place, SHELF, list(keys))}
-    named = [(hit, known.get(hit.memory.address.conversation or "")) for hit in hits]
+    documents = {thing.key: Document.of(thing) for thing in view.store.find(place, SHELF, list(keys))}
+    named = [(hit, documents.get(hit.memory.address.conversation or "")) for hit in hits]
     return [Passage.of(hit, document) for hit, document in named if document is not None]
 
 
-def found(view: View, query: str, limit: int) -> list[Found]:
+def search_knowledge(view: View, query: str, limit: int) -> list[Found]:
     """For `consult`."""
     return [
         Found(
-            text=one.text,
-            similarity=next(part.value for part in one.scored.parts if part.name == "similarity"),
-            at=one.at,
-            id=one.id,
-            meta={"title": one.title, "category": one.category, "document": one.document, "where": one.where},
+            text=passage.text,
+            similarity=next(part.value for part in passage.scored.parts if part.name == "similarity"),
+            at=passage.at,
+            id=passage.id,
+            meta={
+                "title": passage.title,
+                "category": passage.category,
+                "document": passage.document,
+                "where": passage.where,
+            },
         )
-        for one in ranked(view, query, None, None, limit)
+        for passage in ranked(view, query, None, None, limit)
     ]
 
 
@@ -70,7 +75,7 @@ def _steady(view: View, question: Question) -> Sequence[Hit]:
     tries: list[Sequence[Hit]] = []
     while len(tries) < _AGAIN:
         before = view.store.written(view.place)
-        tries.append(Asking(view, question).hits())
+        tries.append(RecallRun(view, question).hits())
         if view.store.written(view.place) == before:
             return tries[-1]
     return max(tries, key=len)  # somebody writes all the time: the one from which nothing is missing

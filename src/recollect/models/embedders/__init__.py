@@ -40,5 +40,5 @@ def available(model: str = manifest.DEFAULT) -> Path | None:
     """The folder of a model that can be used at once, or None: without loading it, in a fraction of a millisecond."""
     from importlib.util import find_spec
 
-    found = manifest.find(model)
-    return found.folder if found.complete() and find_spec("onnxruntime") is not None else None
+    model_files = manifest.find(model)
+    return model_files.folder if model_files.complete() and find_spec("onnxruntime") is not None else None

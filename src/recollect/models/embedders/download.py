@@ -94,9 +94,9 @@ def _read(answer: HTTPResponse) -> bytes:
 
 def _extent(answer: HTTPResponse) -> tuple[int, int | None]:
     """Where in the file the answer begins, and how long the file is."""
-    found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-    if answer.status == _PARTIAL and found:
-        return int(found[1]), int(found[2])
+    match = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+    if answer.status == _PARTIAL and match:
+        return int(match[1]), int(match[2])
     length = answer.headers.get("Content-Length", "")
     return 0, int(length) if length.isdecimal() else None
 

@@ -106,10 +106,10 @@ class LocalEmbedder:
         imports.load("numpy")
         import numpy as np
 
-        given = listed(texts)
-        rows: Floats = np.empty((len(given), self.dimensions), np.float32)
-        for start in range(0, len(given), _SORTED_TOGETHER):
-            self._embed(given[start : start + _SORTED_TOGETHER], rows[start : start + _SORTED_TOGETHER])
+        documents = listed(texts)
+        rows: Floats = np.empty((len(documents), self.dimensions), np.float32)
+        for start in range(0, len(documents), _SORTED_TOGETHER):
+            self._embed(documents[start : start + _SORTED_TOGETHER], rows[start : start + _SORTED_TOGETHER])
         return rows
 
     def _embed(self, texts: Sequence[str], rows: Floats) -> None:
@@ -125,9 +125,9 @@ class LocalEmbedder:
         self._encoder = None
 
     def _loaded(self) -> _Encoder:
-        found = self._encoder
-        if found is not None:
-            return found
+        encoder = self._encoder
+        if encoder is not None:
+            return encoder
         with self._lock:
             if self._encoder is None:
                 self._encoder = self._load()
@@ -136,9 +136,9 @@ class LocalEmbedder:
     def _load(self) -> _Encoder:
         with native:
             encoder = _Encoder(self._folder, self._pooling, self._max_tokens, self._threads)
-            found = encoder.dimensions()
-        if self._dimensions not in (None, found):
-            raise ModelError(f"{self._folder}: the model has {found} dimensions, not {self._dimensions}")
+            dimensions = encoder.dimensions()
+        if self._dimensions not in (None, dimensions):
+            raise ModelError(f"{self._folder}: the model has {dimensions} dimensions, not {self._dimensions}")
         return encoder
 
     def after_fork(self) -> None:
@@ -158,7 +158,7 @@ class _Encoder:
         self.tokenizer = load_tokenizer(folder / _TOKENIZER, max_tokens)
         self._session = _session(folder / _MODEL, threads)
         self._mean = pooling == "mean"
-        self._inputs = [given.name for given in self._session.get_inputs()]
+        self._inputs = [tensor.name for tensor in self._session.get_inputs()]
         self._output = self._session.get_outputs()[0]
         strange = [name for name in self._inputs if name not in ("input_ids", "attention_mask", "token_type_ids")]
         if strange:
@@ -191,9 +191,9 @@ def padded(tokens: Sequence[Sequence[int]], pad_id: int) -> dict[str, NDArray[np
 
     ids = np.full((len(tokens), max(map(len, tokens))), pad_id, np.int64)
     mask = np.zeros_like(ids)
-    for row, found in enumerate(tokens):
-        ids[row, : len(found)] = found
-        mask[row, : len(found)] = 1
+    for row, token_ids in enumerate(tokens):
+        ids[row, : len(token_ids)] = token_ids
+        mask[row, : len(token_ids)] = 1
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
 
 

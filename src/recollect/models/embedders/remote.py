@@ -95,10 +95,10 @@ class RemoteEmbedder:
         imports.load("numpy")
         import numpy as np
 
-        given = [self._document_prefix + self._cut(text) for text in listed(texts)]
-        if not given:
+        inputs = [self._document_prefix + self._cut(text) for text in listed(texts)]
+        if not inputs:
             return np.empty((0, self.dimensions), np.float32)
-        return np.concatenate([self._ask(batch) for batch in self._batches(given)])
+        return np.concatenate([self._ask(batch) for batch in self._batches(inputs)])
 
     def embed_query(self, text: str) -> Floats:
         return self._ask([self._query_prefix + self._cut(text)])[0]

@@ -56,8 +56,8 @@ class WordPiece:
                 continue
             for match in self._word.finditer(part):
                 word = match.group()
-                known = words.get(word)
-                ids += self._learn(word) if known is None else known
+                token_ids = words.get(word)
+                ids += self._learn(word) if token_ids is None else token_ids
                 if len(ids) >= most:
                     break
             if len(ids) >= most:
@@ -94,9 +94,9 @@ class WordPiece:
         start, prefix = 0, ""
         while start < len(piece):
             for end in range(min(len(piece), start + self._longest), start, -1):
-                found = self._vocabulary.get(prefix + piece[start:end])
-                if found is not None:
-                    ids.append(found)
+                token_id = self._vocabulary.get(prefix + piece[start:end])
+                if token_id is not None:
+                    ids.append(token_id)
                     start, prefix = end, self._prefix
                     break
             else:
@@ -141,8 +141,8 @@ def _ends(processor: dict[str, Any]) -> tuple[list[int], list[int]]:
 def _classes() -> dict[str, str]:
     """The insides of regular expressions' brackets, by name."""
     document = Path(__file__).with_name("characters.json").read_bytes()
-    found = msgspec.json.decode(document, type=dict[str, list[str]])
-    return {name: "".join(map(_range, " ".join(lines).split())) for name, lines in found.items()}
+    names = msgspec.json.decode(document, type=dict[str, list[str]])
+    return {name: "".join(map(_range, " ".join(lines).split())) for name, lines in names.items()}
 
 
 def _range(text: str) -> str:

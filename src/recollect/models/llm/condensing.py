@@ -79,13 +79,13 @@ def _fitted(text: str, budget: int, count: Callable[[str], int]) -> str:
     """As many of the first sentences as there is room for."""
     if count(text) <= budget:
         return text
-    kept = ""
+    fitting = ""
     for sentence in sentences(text):
-        longer = f"{kept}\n{sentence.text}" if sentence.code else f"{kept} {sentence.text}".strip()
+        longer = f"{fitting}\n{sentence.text}" if sentence.code else f"{fitting} {sentence.text}".strip()
         if count(longer) > budget:
             break
-        kept = longer
-    return kept
+        fitting = longer
+    return fitting
 
 
 def _fence(data: str) -> str:

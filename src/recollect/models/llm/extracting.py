@@ -9,9 +9,9 @@ from typing import get_args
 
 import msgspec
 
-from recollect.models.bounded import Bounded
 from recollect.models.endpoint import within
 from recollect.models.llm.base import Llm, Message
+from recollect.models.thread_pool import ThreadPool
 from recollect.policies.extraction import WORTH, Extracted, Kind, Said, extract
 from recollect.text.words import stems
 from recollect.values.errors import ModelError
@@ -20,7 +20,7 @@ log = logging.getLogger("recollect.llm")
 
 SECONDS = 10.0
 """For the model to read a conversation at its end. Somebody waits for that, and the rules need no time."""
-_reading = Bounded()
+_reading = ThreadPool()
 _MOST = 50
 _GROUNDED = 0.6
 """The share of a statement's words that must have been said: a model may not add what it thinks it knows."""
@@ -74,12 +74,12 @@ def _by(llm: Llm, turns: Sequence[Said]) -> list[Extracted]:
     start, end = answer.find("["), answer.rfind("]")
     if start < 0 or end < start:
         raise ModelError(f"{llm.name} gave no list")
-    known = {word for turn in turns for word in stems(turn.text)}
-    found: dict[str, Extracted] = {}
+    turn_stems = {word for turn in turns for word in stems(turn.text)}
+    facts: dict[str, Extracted] = {}
     for item in _items(answer[start : end + 1].encode())[:_MOST]:
         words = set(stems(item.text))
-        if words and len(words & known) / len(words) >= _GROUNDED:
+        if words and len(words & turn_stems) / len(words) >= _GROUNDED:
             at = item.turn if 0 <= item.turn < len(turns) else 0
             text = item.text.strip()
-            found[text] = Extracted(text, item.kind, turns[at].role, f"by {llm.name}", WORTH[item.kind], at)
-    return list(found.values())
+            facts[text] = Extracted(text, item.kind, turns[at].role, f"by {llm.name}", WORTH[item.kind], at)
+    return list(facts.values())

@@ -15,14 +15,14 @@ OPENAI = "https://api.openai.com/v1"
 _PASSING = ("server_error", "overloaded", "rate_limit", "timeout")
 
 
-class _Said(msgspec.Struct):
+class _Message(msgspec.Struct):
     content: str | None = None
     refusal: str | None = None
 
 
 class _Choice(msgspec.Struct):
-    message: _Said | None = None
-    delta: _Said | None = None
+    message: _Message | None = None
+    delta: _Message | None = None
     finish_reason: str | None = None
 
 
@@ -54,9 +54,9 @@ class OpenAiLlm(Chat):
         if not answer.choices:
             raise ValueError("it has no choices")
         choice = answer.choices[0]
-        said = choice.message or _Said()
-        _check(said.refusal, choice.finish_reason, bool(said.content and said.content.strip()))
-        return said.content or ""
+        message = choice.message or _Message()
+        _check(message.refusal, choice.finish_reason, bool(message.content and message.content.strip()))
+        return message.content or ""
 
     def _pieces(self, events: Iterator[bytes]) -> Iterator[str]:
         refusal, reason, any_text = "", None, False
@@ -68,11 +68,11 @@ class OpenAiLlm(Chat):
             if answer.error:
                 raise _failure(answer.error)
             for choice in (answer.choices or [])[:1]:
-                said, reason = choice.delta or _Said(), choice.finish_reason or reason
-                refusal += said.refusal or ""
-                if said.content:
-                    any_text = any_text or not said.content.isspace()
-                    yield said.content
+                delta, reason = choice.delta or _Message(), choice.finish_reason or reason
+                refusal += delta.refusal or ""
+                if delta.content:
+                    any_text = any_text or not delta.content.isspace()
+                    yield delta.content
         raise PassingError("the stream ended before it said [DONE]")
 
 

@@ -101,8 +101,8 @@ def summarise(turns: Sequence[str], *, budget: int, count: Callable[[str], int],
     units = _units([str(turn) for turn in validation.sequence(turns, "turns")])
     worth = [_facts(unit) for unit in units]
     # Small talk is left out even where there is room, unless there is nothing else.
-    told = [at for at, value in enumerate(worth) if value >= 0.0] or list(range(len(units)))
-    units, worth = [units[at] for at in told], [max(worth[at], 0.0) for at in told]
+    informative = [at for at, value in enumerate(worth) if value >= 0.0] or list(range(len(units)))
+    units, worth = [units[at] for at in informative], [max(worth[at], 0.0) for at in informative]
     if not units or not budget:
         return ""
     likeness = _likeness([unit.text for unit in units], embed)
@@ -119,24 +119,24 @@ def summarise(turns: Sequence[str], *, budget: int, count: Callable[[str], int],
 
 
 def _units(turns: Sequence[str]) -> list[_Unit]:
-    found: list[_Unit] = []
+    units: list[_Unit] = []
     for number, turn in enumerate(turns):
-        name, said = spoken(turn)
-        for at, sentence in enumerate(sentences(said)):
+        name, words = spoken(turn)
+        for at, sentence in enumerate(sentences(words)):
             between = ":\n" if sentence.code else ": "
             line = f"{name}{between}{sentence.text}" if name else sentence.text
-            found.append(_Unit(line, sentence.text, sentence.code, number, at))
-    return found
+            units.append(_Unit(line, sentence.text, sentence.code, number, at))
+    return units
 
 
 def _facts(unit: _Unit) -> float:
     """How much a sentence states, from 0 to 1; below 0 for small talk."""
     if unit.code:
         return 0.0
-    found = assess(unit.text, _IMPORTANCE)
-    if not _WORD.search(unit.text) or found.score < _IMPORTANCE.base:
+    assessed = assess(unit.text, _IMPORTANCE)
+    if not _WORD.search(unit.text) or assessed.score < _IMPORTANCE.base:
         return -1.0
-    weight = 3.0 * (found.score - _IMPORTANCE.base)
+    weight = 3.0 * (assessed.score - _IMPORTANCE.base)
     for pattern, value in _FACT:
         weight += value * min(sum(1 for _ in pattern.finditer(unit.text)), 2)
     asking = unit.text.rstrip("\"'”’)」』 ").endswith(_ASKING)
@@ -155,13 +155,13 @@ def _pick(
     """The best first, each judged by what those before it have left to say."""
     costs = [count(unit.line) for unit in units]
     left, room = list(range(len(units))), budget
-    said = [0.0] * len(units)
+    covered = [0.0] * len(units)
     picked: list[int] = []
 
     def worth(at: int) -> float:
-        return (scores[at] - _REPEATED * said[at]) / max(costs[at], 1) ** _LENGTH
+        return (scores[at] - _REPEATED * covered[at]) / max(costs[at], 1) ** _LENGTH
 
-    while left := [at for at in left if costs[at] <= room and said[at] < _SAME]:
+    while left := [at for at in left if costs[at] <= room and covered[at] < _SAME]:
         best = max(left, key=worth)
         left.remove(best)
         used = count(_joined(units, [*picked, best]))
@@ -169,7 +169,7 @@ def _pick(
             continue
         picked.append(best)
         room = budget - used
-        said = [max(before, like) for before, like in zip(said, likeness.to(best), strict=True)]
+        covered = [max(before, like) for before, like in zip(covered, likeness.to(best), strict=True)]
     return picked
 
 
@@ -248,8 +248,8 @@ def _rounded(values: NDArray[Any]) -> list[float]:
 
 def _spread(values: Sequence[float]) -> list[float]:
     """From 0 for the least to 1 for the most."""
-    least, most = min(values), max(values)
-    return [(value - least) / (most - least) if most > least else 0.0 for value in values]
+    lowest, highest = min(values), max(values)
+    return [(value - lowest) / (highest - lowest) if highest > lowest else 0.0 for value in values]
 
 
 def _unit_length(vector: dict[str, float]) -> dict[str, float]:
@@ -259,10 +259,10 @@ def _unit_length(vector: dict[str, float]) -> dict[str, float]:
 
 def _words(text: str) -> list[str]:
     """Words in one spelling; of scripts without spaces, pairs of letters."""
-    found: list[str] = []
+    words: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         if _SPACELESS.search(word) and len(word) > 1:
-            found += [a + b for a, b in pairwise(word)]
+            words += [a + b for a, b in pairwise(word)]
         else:
-            found.append(word)
-    return found
+            words.append(word)
+    return words

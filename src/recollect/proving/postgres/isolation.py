@@ -54,7 +54,7 @@ class Names(NamedTuple):
         return text
 
 
-class Answer(NamedTuple):
+class ScriptOutput(NamedTuple):
     """Everything that a script brings to light."""
 
     rows: tuple[Any, ...]
@@ -78,7 +78,7 @@ class Answer(NamedTuple):
         return "\n".join([*map(repr, self.rows), *self.said, self.error])
 
 
-class Outcome(NamedTuple):
+class AttackResult(NamedTuple):
     """What became of an attack."""
 
     name: str
@@ -121,7 +121,7 @@ class Siege:
         self._connection: Any = None
         """The connection of the attack that is being tried."""
 
-    def suffer(self, attack: Attack) -> Outcome:
+    def suffer(self, attack: Attack) -> AttackResult:
         """Try an attack, on a connection of its own. What it changed is taken back."""
         with self.connected() as self._connection:
             try:
@@ -129,18 +129,18 @@ class Siege:
             finally:
                 self._connection = None
 
-    def _suffered(self, attack: Attack) -> Outcome:
+    def _suffered(self, attack: Attack) -> AttackResult:
         before = self.holdings(self.victim)
         problem = attack.by(self) if attack.by is not None else self._try_all(attack)
         if not problem and self.holdings(self.victim) != before:
             problem = "what the victim has was changed"
         if not problem:
-            return Outcome(attack.name, attack.tried, "held", _told(attack))
+            return AttackResult(attack.name, attack.tried, "held", _describe_held(attack))
         if problem == DUD:
-            return Outcome(attack.name, attack.tried, "unproven", problem)
+            return AttackResult(attack.name, attack.tried, "unproven", problem)
         steps_down = attack.login and self.sessions.facts.role is not None
         advice = f"; {self.sessions.facts.user} {_TOO_MUCH}" if steps_down else ""
-        return Outcome(attack.name, attack.tried, "limit" if steps_down else "leaked", problem + advice)
+        return AttackResult(attack.name, attack.tried, "limit" if steps_down else "leaked", problem + advice)
 
     def _try_all(self, attack: Attack) -> str:
         return next(filter(None, (self._try(attack, script) for script in attack.tries)), "")
@@ -165,28 +165,28 @@ class Siege:
             return DUD if blank else f"{shown} was answered as to the victim itself: {real.summary}"
         return ""
 
-    def _dud(self, script: Script, none: Answer) -> bool:
+    def _dud(self, script: Script, none: ScriptOutput) -> bool:
         own = self.answer(script, self.victim, self.victim.tenant)
         return self.victim.of_tenant(own.text) == self.phantom.of_tenant(none.text)
 
-    def answer(self, script: Script, about: Names, tenant: str | None) -> Answer:
+    def answer(self, script: Script, about: Names, tenant: str | None) -> ScriptOutput:
         """What a transaction is told that says it is a tenant's, and is rolled back."""
-        with self._cleared() as connection, _listened(connection) as said:
+        with self._cleared() as connection, _listened(connection) as notices:
             for statement in (*self.beginning(tenant), "SET LOCAL lock_timeout = '1s'"):  # nobody is to wait for this
                 connection.execute(statement)
             rows: tuple[Any, ...] = ()
             try:
                 for statement in script:
                     rows, status = _executed(connection, self.filled(statement, about))
-                    said.append(status)
+                    notices.append(status)
             except driver().Error as error:
-                return Answer((), tuple(said), _whole(error), error.sqlstate or "")
-            return Answer(rows, tuple(said))
+                return ScriptOutput((), tuple(notices), _whole(error), error.sqlstate or "")
+            return ScriptOutput(rows, tuple(notices))
 
     def beginning(self, tenant: str | None) -> list[str]:
         """As the store begins a transaction, and with its role; for nobody without a tenant."""
         begin = self.sessions.prefix(tenant or "")
-        return begin if tenant is not None else [one for one in begin if one != whose("")]
+        return begin if tenant is not None else [statement for statement in begin if statement != whose("")]
 
     @contextmanager
     def connected(self) -> Generator[Any]:
@@ -276,26 +276,32 @@ def _executed(connection: Any, statement: str) -> tuple[tuple[Any, ...], str]:
 @contextmanager
 def _listened(connection: Any) -> Generator[list[str]]:
     """The list that the notices of a connection are added to."""
-    said: list[str] = []
+    notices: list[str] = []
 
     def hear(notice: Any) -> None:
-        said.append(f"{notice.message_primary} {notice.message_detail or ''}")
+        notices.append(f"{notice.message_primary} {notice.message_detail or ''}")
 
     connection.add_notice_handler(hear)
     try:
-        yield said
+        yield notices
     finally:
         connection.remove_notice_handler(hear)
 
 
 def _whole(error: Any) -> str:
     """All that the server says of an error: a detail or a hint gives things away as well as a message does."""
-    told = error.diag
-    parts = (told.message_primary or error, told.message_detail, told.message_hint, told.context)
+    diagnostics = error.diag
+    parts = (
+        diagnostics.message_primary or error,
+        diagnostics.message_detail,
+        diagnostics.message_hint,
+        diagnostics.context,
+    )
     return "\n".join(str(part) for part in parts if part)
 
 
-def _told(attack: Attack) -> str:
+def _describe_held(attack: Attack) -> str:
+    """What to report of an attack that did not succeed."""
     if attack.by is not None:
         return "nothing of the victim's was seen or changed"
     what = {"refused": "refused", "nothing": "nothing was found", "same": "answered as for a tenant that is not there"}

@@ -56,7 +56,7 @@ class Provider(NamedTuple):
     name: str = "Company login"
 
 
-class Told(NamedTuple):
+class Identity(NamedTuple):
     """What the provider vouches for."""
 
     subject: str
@@ -115,7 +115,9 @@ class OpenId:
         )
         return address, self._signed(begun)
 
-    def finish(self, cookie: str, query: Mapping[str, str], back: str, once: Callable[[str], bool]) -> tuple[Told, str]:
+    def finish(
+        self, cookie: str, query: Mapping[str, str], back: str, once: Callable[[str], bool]
+    ) -> tuple[Identity, str]:
         """Who it is, and where to go on. `once` says whether a state is seen for the first time."""
         begun = self._opened(cookie)
         if not hmac.compare_digest(begun.state.encode(), query.get("state", "").encode()):
@@ -128,7 +130,7 @@ class OpenId:
             raise RefusedLoginError("denied", f"{self.name} did not log you in")
         token = self._exchanged(query["code"], begun, back)
         claims = self._verified(token, begun.nonce)
-        return self._told(claims, token), begun.next
+        return self._identity(claims, token), begun.next
 
     # What the browser carries
 
@@ -230,8 +232,8 @@ class OpenId:
         except InvalidKeyIdError:
             return jwt.decode(given, self._key_set(fresh=True), algorithms=_ALGORITHMS)
 
-    def _told(self, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Told:
-        """Some providers tell the e-mail only to whoever asks for it with the token."""
+    def _identity(self, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Identity:
+        """Who has logged in. Some providers give the e-mail at their userinfo endpoint only."""
         subject, access = str(claims["sub"]), token.get("access_token")
         if "email" not in claims and (address := self._known().userinfo_endpoint) and isinstance(access, str):
             more = self._fetching.read(address, dict[str, Any], headers={"authorization": f"Bearer {access}"})
@@ -239,7 +241,7 @@ class OpenId:
                 raise RefusedLoginError("userinfo: sub", f"what {self.name} said of you cannot be believed")
             claims = more
         verified = claims.get("email_verified") in (True, "true")
-        return Told(subject, str(claims.get("email") or "") if verified else "")
+        return Identity(subject, str(claims.get("email") or "") if verified else "")
 
 
 def _check(provider: Provider) -> None:

@@ -12,18 +12,18 @@ from recollect.remote.operations import RANKS
 from recollect.server import accounts
 from recollect.server.access.caller import PARTS, Caller
 from recollect.server.access.vault import Key, Made, Person
-from recollect.server.asked import Answer, Asked
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.server.requests import Answer, HttpRequest
 from recollect.server.serving import Serving
 from recollect.values.errors import InputError
 
-Work = Callable[[Serving, Caller, Asked], Answer]
+Work = Callable[[Serving, Caller, HttpRequest], Answer]
 
 
 def _called(visit: Visit, work: Work, body: Any = None, **parts: str) -> bytes:
     """As if it had come over the API: what a page may do is what the API may."""
-    asked = visit.asked._replace(parts=parts, body=b"" if body is None else msgspec.json.encode(body))
-    return work(visit.serving, visit.caller, asked).content
+    request = visit.request._replace(parts=parts, body=b"" if body is None else msgspec.json.encode(body))
+    return work(visit.serving, visit.caller, request).content
 
 
 @page("/access", "Keys and people", rank="admin", template="access.html", nav="Keys and people", group="Server")

@@ -89,4 +89,4 @@ def delete(visit: Visit) -> Done:
     if record.kind not in ("core", "journal") or record.address.agent != own.address.agent:
         raise NotFoundError(f"there is no memory {record.id} of this agent")
     own.forget(record.id, erase=True)
-    return Done(visit.link(visit.asked.path.partition("/memories/")[0]), DELETED)
+    return Done(visit.link(visit.request.path.partition("/memories/")[0]), DELETED)

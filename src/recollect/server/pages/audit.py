@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from recollect.server.access.caller import Caller
-from recollect.server.asked import Answer
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.server.requests import Answer
 from recollect.stores.audit import Entry
 from recollect.values.errors import AccessError, InputError
 
@@ -45,7 +45,7 @@ def audit(visit: Visit) -> dict[str, Any]:
     except InputError as error:
         return {**data, "problem": str(error)}
     shown = found[(number - 1) * _SIZE : number * _SIZE]
-    data |= {"entries": [_told(visit, entry) for entry in shown], "more": len(found) > number * _SIZE}
+    data |= {"entries": [_entry_row(visit, entry) for entry in shown], "more": len(found) > number * _SIZE}
     if visit.query("verify"):
         visit.caller.check("admin", "audit.verify")
         data["logs"] = [
@@ -61,16 +61,16 @@ def _filters(visit: Visit) -> dict[str, str]:
 
 def _matching(visit: Visit, filters: dict[str, str], limit: int) -> list[Entry]:
     log = visit.memory.audit
-    asked = {name: value for name, value in filters.items() if name != "entry"}
-    log.search(**asked, limit=1)  # which checks what was typed
-    texts = (asked["text"],) if "text" in asked else ()
+    conditions = {name: value for name, value in filters.items() if name != "entry"}
+    log.search(**conditions, limit=1)  # which checks what was typed
+    texts = (conditions["text"],) if "text" in conditions else ()
     if "entry" not in filters:
-        return log.matching(texts, asked.get("about", ""), limit, asked.get("action", ""))
-    entries = log.matching(texts, asked.get("about", ""), _EXPORTED, asked.get("action", ""))
+        return log.matching(texts, conditions.get("about", ""), limit, conditions.get("action", ""))
+    entries = log.matching(texts, conditions.get("about", ""), _EXPORTED, conditions.get("action", ""))
     return [entry for entry in entries if entry.id == filters["entry"]]
 
 
-def _told(visit: Visit, entry: Entry) -> dict[str, Any]:
+def _entry_row(visit: Visit, entry: Entry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "seq": entry.seq,

@@ -19,7 +19,7 @@ _LABELS = {"active": "good", "idle": "", "archived": "archived"}
 """How the badge of each status looks."""
 
 
-def told(one: Conversation) -> dict[str, Any]:
+def conversation_row(one: Conversation) -> dict[str, Any]:
     return {
         "id": one.id,
         "ref_code": one.ref_code,
@@ -60,7 +60,7 @@ def conversations(visit: Visit) -> dict[str, Any]:
     except (InputError, NotFoundError) as error:  # beside the form, which is still there to be corrected
         return {**data, "problem": str(error)}
     following = found[_SIZE - 1].ref_code if len(found) > _SIZE else None
-    return {**data, "conversations": [told(one) for one in found[:_SIZE]], "next": following}
+    return {**data, "conversations": [conversation_row(one) for one in found[:_SIZE]], "next": following}
 
 
 @page("/conversations/{id}", "Conversation", template="conversation.html")
@@ -72,7 +72,7 @@ def conversation(visit: Visit) -> dict[str, Any]:
     shown = records[:_TURNS]
     kept = visit.memory.query({"references": [known.id], "sort_by": "newest", "limit": 50})
     return {
-        "conversation": told(known),
+        "conversation": conversation_row(known),
         "turns": [row(one, now) for one in shown if one.kind == TURN],
         "memories": [row(one, now) for one in shown if one.kind != TURN],
         "more": len(records) > _TURNS,

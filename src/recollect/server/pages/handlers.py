@@ -13,10 +13,10 @@ from litestar import Request, Response, get, route
 from litestar.types import ControllerRouterHandler
 
 from recollect.server.access.caller import BusyError, Caller, UnknownCallerError
-from recollect.server.asked import Answer, Asked
-from recollect.server.carrying import asked_of, body_of, guarded, response
+from recollect.server.http import body_of, guarded, request_from, response
 from recollect.server.pages import all_pages, site
 from recollect.server.pages.oidc import login_page, routes
+from recollect.server.requests import Answer, HttpRequest
 from recollect.server.serving import COOKIE, FORM, Serving
 from recollect.values.errors import InputError, NotFoundError, RecollectError
 
@@ -39,39 +39,43 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
         path = site.FOLDER / "static" / request.path_params["name"]
         if path.suffix not in _TYPES or path.parent != site.FOLDER / "static" or not path.is_file():
             return response(Answer(b"", 404))
-        asked, headers = asked_of(request.scope), {"cache-control": _FOREVER}
-        asked.trace.route = "/static"
+        http_request, headers = request_from(request.scope), {"cache-control": _FOREVER}
+        http_request.trace.route = "/static"
 
         def read() -> Answer:
-            return Answer(path.read_bytes(), 200, _TYPES[path.suffix], headers).packed(asked)
+            return Answer(path.read_bytes(), 200, _TYPES[path.suffix], headers).packed(http_request)
 
         return response(await serving.in_thread(read))
 
     @get("/enter", include_in_schema=False)
     async def enter(request: Request[Any, Any, Any]) -> Response[bytes]:
         """By the link that was printed."""
-        asked = asked_of(request.scope)
+        http_request = request_from(request.scope)
 
         def run() -> Answer:
             try:
-                token = serving.redeem(asked.first("ticket"))
+                token = serving.redeem(http_request.first("ticket"))
             except UnknownCallerError as error:
-                return site.refused(None, asked, error)
+                return site.refused(None, http_request, error)
             return Answer(b"", 303, site.HTML, {"location": "/", "set-cookie": f"{COOKIE}={token}{flags}"})
 
-        return response(await guarded(serving, asked, "enter", run))
+        return response(await guarded(serving, http_request, "enter", run))
 
     @route("/login", http_method=["GET", "POST"], include_in_schema=False, status_code=200)
     async def login(request: Request[Any, Any, Any]) -> Response[bytes]:
         return await _answering(
-            request, serving, lambda asked, form: _login(serving, asked, form, flags, oidc), "login", login=True
+            request,
+            serving,
+            lambda http_request, form: _login(serving, http_request, form, flags, oidc),
+            "login",
+            login=True,
         )
 
     @route("/logout", http_method=["POST"], include_in_schema=False, status_code=200)
     async def logout(request: Request[Any, Any, Any]) -> Response[bytes]:
-        def run(asked: Asked, form: Form) -> Answer:
-            serving.identify(_proven(asked, form))
-            serving.log_out(asked.cookies.get(COOKIE, ""))
+        def run(http_request: HttpRequest, form: Form) -> Answer:
+            serving.identify(_proven(http_request, form))
+            serving.log_out(http_request.cookies.get(COOKIE, ""))
             return Answer(b"", 303, site.HTML, {"location": "/login", "set-cookie": f"{COOKIE}=; Max-Age=0{flags}"})
 
         return await _answering(request, serving, run, "logout")
@@ -80,7 +84,9 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
     async def anything(request: Request[Any, Any, Any]) -> Response[bytes]:
         path = request.scope["path"]
         known = next((one.path for one in site.PAGES if one.path == path), "page")
-        return await _answering(request, serving, lambda asked, form: _answer(serving, asked, form), known)
+        return await _answering(
+            request, serving, lambda http_request, form: _answer(serving, http_request, form), known
+        )
 
     others = routes(serving, oidc) if oidc else []
     return [file, enter, login, logout, *others, anything]
@@ -89,18 +95,18 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
 async def _answering(
     request: Request[Any, Any, Any],
     serving: Serving,
-    work: Callable[[Asked, Form], Answer],
+    work: Callable[[HttpRequest, Form], Answer],
     name: str,
     login: bool = False,
 ) -> Response[bytes]:
     """What was sent is read, and worked on in a thread. A form with a password is a `login`."""
     try:
-        asked, form = await _sent(request, serving)
+        http_request, form = await _sent(request, serving)
     except RecollectError as error:
-        return response(site.refused(None, asked_of(request.scope), error))
-    checks = login and asked.method == "POST"
+        return response(site.refused(None, request_from(request.scope), error))
+    checks = login and http_request.method == "POST"
     try:
-        return response(await guarded(serving, asked, name, lambda: work(asked, form), login=checks))
+        return response(await guarded(serving, http_request, name, lambda: work(http_request, form), login=checks))
     except BusyError as error:
         return response(_busy(str(error)))
 
@@ -114,10 +120,10 @@ def _busy(problem: str) -> Answer:
     return answer._replace(headers={**answer.headers, "retry-after": "1"})
 
 
-async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[Asked, Form]:
+async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[HttpRequest, Form]:
     raw = request.scope["raw_path"].decode("latin-1")
     if request.method != "POST":
-        return asked_of(request.scope)._replace(path=raw), {}
+        return request_from(request.scope)._replace(path=raw), {}
     kind = request.headers.get("content-type", "")
     if kind.startswith("multipart/form-data"):
         length = request.headers.get("content-length", "")
@@ -134,11 +140,13 @@ async def _sent(request: Request[Any, Any, Any], serving: Serving) -> tuple[Aske
                 content = await value.read()
                 value = Upload(value.filename, content)
             form.setdefault(name, []).append(value)
-        return asked_of(request.scope)._replace(path=raw), form
+        return request_from(request.scope)._replace(path=raw), form
     body = await body_of(request.scope, request.receive, serving.limits.body, serving.limits.seconds)
     if body.count(b"&") >= _FIELDS:
         raise InputError("form", f"must have at most {_FIELDS:,} fields")
-    return asked_of(request.scope)._replace(path=raw), parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return request_from(request.scope)._replace(path=raw), parse_qs(
+        body.decode("utf-8", "replace"), keep_blank_values=True
+    )
 
 
 class Upload:
@@ -146,58 +154,58 @@ class Upload:
         self.filename, self.content = filename, content
 
 
-def _proven(asked: Asked, form: Form) -> Asked:
+def _proven(request: HttpRequest, form: Form) -> HttpRequest:
     """A form proves by a field what a program proves by a header."""
-    return asked._replace(headers={**asked.headers, FORM: str(next(iter(form.get("form", ())), ""))})
+    return request._replace(headers={**request.headers, FORM: str(next(iter(form.get("form", ())), ""))})
 
 
-def _answer(serving: Serving, asked: Asked, form: Form) -> Answer:
+def _answer(serving: Serving, request: HttpRequest, form: Form) -> Answer:
     visit: site.Visit | None = None
     known: Any = None
     try:
-        caller = serving.identify(_proven(asked, form) if asked.method == "POST" else asked)
-        entries = site.PAGES if asked.method == "GET" else site.ACTIONS
-        visit = site.Visit(serving, caller, asked, form)
-        known, parts = site.found(entries, asked.path)
-        visit = site.Visit(serving, caller, asked._replace(parts=parts), form)
+        caller = serving.identify(_proven(request, form) if request.method == "POST" else request)
+        entries = site.PAGES if request.method == "GET" else site.ACTIONS
+        visit = site.Visit(serving, caller, request, form)
+        known, parts = site.match_path(entries, request.path)
+        visit = site.Visit(serving, caller, request._replace(parts=parts), form)
         caller.check(known.rank, known.path)
-        return site.shown(visit, known) if asked.method == "GET" else site.told(visit, known.run(visit))
+        return site.shown(visit, known) if request.method == "GET" else site.redirect(visit, known.run(visit))
     except UnknownCallerError:
-        if site.wants_json(asked):
+        if site.wants_json(request):
             raise
-        here = asked.path + (f"?{urlencode(asked.query)}" if asked.query and asked.method == "GET" else "")
+        here = request.path + (f"?{urlencode(request.query)}" if request.query and request.method == "GET" else "")
         return Answer(b"", 303, site.HTML, {"location": f"/login?next={quote(here, safe='/')}"})
     except RecollectError as error:
-        answer = _refused(visit, known, asked, error)
-        serving.refused(asked, "page", error, answer.status)
+        answer = _refused(visit, known, request, error)
+        serving.refused(request, "page", error, answer.status)
         return answer
 
 
-def _refused(visit: site.Visit | None, known: Any, asked: Asked, error: RecollectError) -> Answer:
-    if visit is not None and isinstance(known, site.Action) and known.again and not site.wants_json(asked):
+def _refused(visit: site.Visit | None, known: Any, request: HttpRequest, error: RecollectError) -> Answer:
+    if visit is not None and isinstance(known, site.Action) and known.again and not site.wants_json(request):
         with contextlib.suppress(RecollectError):  # of the page: then there is no form to show it beside
             return site.refused_form(visit, known, error)
-    return site.refused(visit, asked, error)
+    return site.refused(visit, request, error)
 
 
-def _login(serving: Serving, asked: Asked, form: Form, flags: str, oidc: OpenId | None) -> Answer:
-    if asked.method == "GET":
+def _login(serving: Serving, request: HttpRequest, form: Form, flags: str, oidc: OpenId | None) -> Answer:
+    if request.method == "GET":
         with contextlib.suppress(RecollectError):
-            serving.identify(asked)
+            serving.identify(request)
             return Answer(b"", 303, site.HTML, {"location": "/"})
-        return login_page(serving, asked, oidc)
+        return login_page(serving, request, oidc)
     name, password = (str(next(iter(form.get(field, ())), "")) for field in ("name", "password"))
-    origin = urlsplit(asked.headers.get("origin", "")).netloc
-    elsewhere = asked.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
-    if elsewhere or (origin and origin != asked.headers.get("host", "")):
+    origin = urlsplit(request.headers.get("origin", "")).netloc
+    elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+    if elsewhere or (origin and origin != request.headers.get("host", "")):
         raise InputError("origin", "a page of another site cannot log in here")
-    serving.buckets.take(f"login:{asked.client}")
+    serving.buckets.take(f"login:{request.client}")
     target = site.ours(str(next(iter(form.get("next", ())), "/")))
     try:
-        token, _ = serving.vault.log_in(name, password, asked.client)
+        token, _ = serving.vault.log_in(name, password, request.client)
     except UnknownCallerError as error:
-        serving.refused(asked, "login", error, 401)
-        return login_page(serving, asked._replace(query=[("next", target)]), oidc, str(error), 401)
+        serving.refused(request, "login", error, 401)
+        return login_page(serving, request._replace(query=[("next", target)]), oidc, str(error), 401)
     return Answer(b"", 303, site.HTML, {"location": target, "set-cookie": f"{COOKIE}={token}{flags}; Max-Age=43200"})
 
 

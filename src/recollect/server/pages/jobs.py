@@ -38,17 +38,17 @@ def jobs(visit: Visit) -> dict[str, Any]:
     known: list[dict[str, Any]] = []
     for job in sorted(EVERY, key=lambda job: not job.asked(view)):
         mine = [thing.body for thing in shelves if thing.body.get("job") == job.name]
-        asked = job.asked(view)
+        enabled = job.asked(view)
         reports = [report for report in plan.jobs if report.job == job.name]
         known.append(
             {
                 "name": job.name,
                 "what": _WHAT[job.name],
-                "asked": asked,
-                "hours": job.hours(view) if asked else 0.0,
+                "asked": enabled,
+                "hours": job.hours(view) if enabled else 0.0,
                 "last_run": max(filter(None, (_time(body, "last_run") for body in mine)), default=None),
                 "until": max(filter(None, (_time(body, "until") for body in mine)), default=None),
-                "plan": told(reports),
+                "plan": summarize_reports(reports),
                 "held": sum(len(report.held) for report in reports),
                 "notes": [report.note for report in reports if report.note],
             }
@@ -63,7 +63,7 @@ def jobs(visit: Visit) -> dict[str, Any]:
     }
 
 
-def told(reports: list[JobReport]) -> str:
+def summarize_reports(reports: list[JobReport]) -> str:
     """What a job did or would do, in a few words; empty for nothing."""
     changes: dict[str, int] = {}
     for report in reports:
@@ -103,5 +103,5 @@ def run(visit: Visit) -> Done:
     for name in dict.fromkeys(report.job for report in done.jobs):
         mine = [report for report in done.jobs if report.job == name]
         busy = next((report.note for report in mine if report.outcome == "busy"), "")
-        said.append(f"{name}: {busy or told(mine) or 'done'}")
+        said.append(f"{name}: {busy or summarize_reports(mine) or 'done'}")
     return Done(visit.link("/jobs"), "; ".join(said) or "There was nothing to do.")

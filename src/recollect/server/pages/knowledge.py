@@ -21,7 +21,7 @@ _LONGEST_NAME = 200
 WORD = "remove"
 
 
-def told(one: Document) -> dict[str, Any]:
+def document_row(one: Document) -> dict[str, Any]:
     return {
         "id": one.id,
         "title": one.title,
@@ -56,7 +56,7 @@ def knowledge(visit: Visit) -> dict[str, Any]:
     }
     try:
         found = base.list(**filters)  # type: ignore[arg-type]
-        data["documents"] = [told(one) for one in found[-_MOST:][::-1]]
+        data["documents"] = [document_row(one) for one in found[-_MOST:][::-1]]
         if data["q"]:
             wanted = [filters["category"]] if "category" in filters else None
             data["passages"] = [_passage(one) for one in base.search(data["q"], categories=wanted, limit=10)]
@@ -90,7 +90,7 @@ def document(visit: Visit) -> dict[str, Any]:
         if (one := records.get(ident))
     ]
     return {
-        "document": told(known),
+        "document": document_row(known),
         "passages": passages,
         "word": WORD,
         "may_change": visit.caller.may("admin") and view_of(visit.memory).whole,

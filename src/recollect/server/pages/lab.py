@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from recollect import presets
 from recollect.evaluation import cases as evaluating
 from recollect.memory import Memory, view_of
-from recollect.server.asked import Answer
 from recollect.server.pages.rows import explained, row, scale, seen_as
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.server.requests import Answer
 from recollect.values.errors import InputError
 
 _FURTHER = 5
@@ -24,7 +24,7 @@ def judged_by(memory: Memory, name: str) -> Memory:
         return memory
     view, preset = view_of(memory), presets.load(name)
     embedding = view.embedding if preset.recall.embed else None
-    return seen_as(memory, replace(view, preset=preset, embedding=embedding, memos={}, counts=False))
+    return seen_as(memory, replace(view, preset=preset, embedding=embedding, caches={}, counts=False))
 
 
 @page("/lab", "Recall lab", template="lab.html", nav="Recall lab")

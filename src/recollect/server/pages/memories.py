@@ -7,7 +7,7 @@ from typing import Any
 from recollect.facets.scratchpad import seen_notes
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hits
-from recollect.server.pages.rows import hit_row, kept, note_row, row
+from recollect.server.pages.rows import cached, hit_row, note_row, row
 from recollect.server.pages.site import Done, Visit, action, page
 from recollect.values.errors import InputError, NotFoundError
 from recollect.values.record import ROLES, STATES, TIERS
@@ -51,20 +51,20 @@ def _asked(visit: Visit) -> dict[str, Any]:
 
 
 def _found(visit: Visit, data: dict[str, Any]) -> dict[str, Any]:
-    memory, asked = visit.memory, data["q"]
+    memory, query = visit.memory, data["q"]
     now = view_of(memory).now()
     conditions: dict[str, Any] = {name: data["filters"].get(name) for name in _FILTERS}
     conditions["conversation"] = visit.chosen.get("conversation")
     state = data["filters"].get("state", "live")
     found = {"next": None, "report": "", "problem": ""}
-    if asked and state == "live":
-        hits, report = _searched(memory, asked, conditions)
+    if query and state == "live":
+        hits, report = _searched(memory, query, conditions)
         return {**found, "memories": [hit_row(hit, now) for hit in hits], "report": report}
     records = memory.list(
         state=None if state == "all" else state,  # type: ignore[arg-type]
         newest_first="order" not in data["filters"],
         limit=_SIZE + 1,
-        contains=asked[:_WORDS] or None,
+        contains=query[:_WORDS] or None,
         after=data["after"] or None,
         **conditions,  # type: ignore[arg-type]
     )
@@ -72,16 +72,16 @@ def _found(visit: Visit, data: dict[str, Any]) -> dict[str, Any]:
     return {**found, "memories": [row(record, now) for record in records[:_SIZE]], "next": following}
 
 
-def _searched(memory: Memory, asked: str, conditions: dict[str, Any]) -> tuple[Hits, str]:
+def _searched(memory: Memory, query: str, conditions: dict[str, Any]) -> tuple[Hits, str]:
     """By recall. Whoever is still typing means words that begin like the last one."""
-    hits = memory.recall(asked, limit=_SIZE, touch=False, min_relevance=0.0, **conditions)
-    if hits or not asked[-1:].isalnum():
+    hits = memory.recall(query, limit=_SIZE, touch=False, min_relevance=0.0, **conditions)
+    if hits or not query[-1:].isalnum():
         return hits, hits.report
-    begun = memory.recall(f"{asked}*", limit=_SIZE, touch=False, min_relevance=0.0, **conditions)
-    return begun, f"with words that begin like “{asked.split()[-1]}”" if begun else hits.report
+    begun = memory.recall(f"{query}*", limit=_SIZE, touch=False, min_relevance=0.0, **conditions)
+    return begun, f"with words that begin like “{query.split()[-1]}”" if begun else hits.report
 
 
-def _notes(visit: Visit, asked: str, filters: dict[str, str]) -> list[dict[str, Any]]:
+def _notes(visit: Visit, query: str, filters: dict[str, str]) -> list[dict[str, Any]]:
     """Notes of the conversation that was chosen, or of all where its tier is: to be read here, changed by agents only.
 
     A note has no kind, tag or source, so that it meets no other filter.
@@ -91,15 +91,15 @@ def _notes(visit: Visit, asked: str, filters: dict[str, str]) -> list[dict[str, 
     if tier != "conversation" or filters.keys() - {"tier", "order"} or visit.query("after"):
         return []
     notes = [note_row(thing) for thing in seen_notes(view_of(visit.memory), conversation)]
-    meant = [note for note in notes if asked.casefold() in f"{note['key']}\n{note['text']}".casefold()]
+    meant = [note for note in notes if query.casefold() in f"{note['key']}\n{note['text']}".casefold()]
     return meant[:_SIZE]
 
 
 @page("/memories/known", "What can be chosen", template="known.html")
 def known(visit: Visit) -> dict[str, Any]:
     """Suggestions for the filters. Apart, because counting everything takes longer than showing a page of it."""
-    stats, _ = kept(visit.memory, "facets", visit.memory.stats)
-    sources, _ = kept(visit.memory, "sources", lambda: _sources(visit.memory))
+    stats, _ = cached(visit.memory, "facets", visit.memory.stats)
+    sources, _ = cached(visit.memory, "sources", lambda: _sources(visit.memory))
     talks = visit.memory.conversations.list(limit=50)
     return {
         "kinds": sorted(stats.kinds),

@@ -9,10 +9,10 @@ from litestar import Request, Response, get
 from litestar.types import ControllerRouterHandler
 
 from recollect.server.access.caller import RefusedLoginError
-from recollect.server.asked import Answer, Asked
-from recollect.server.carrying import asked_of, guarded, response
+from recollect.server.http import guarded, request_from, response
 from recollect.server.pages import site
 from recollect.server.problems import status_of
+from recollect.server.requests import Answer, HttpRequest
 from recollect.server.serving import COOKIE, Serving
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ BEGUN = "recollect_oidc"
 _LASTS = 600
 
 
-def login_page(serving: Serving, asked: Asked, oidc: OpenId | None, problem: str = "", status: int = 200) -> Answer:
-    target = site.ours(asked.first("next", "/"))
+def login_page(
+    serving: Serving, request: HttpRequest, oidc: OpenId | None, problem: str = "", status: int = 200
+) -> Answer:
+    target = site.ours(request.first("next", "/"))
     data: dict[str, Any] = {"problem": problem, "single": serving.single, "next": target, "other": None}
     if oidc is not None:
         data["other"] = {"name": oidc.name, "address": f"{START}?{urlencode({'next': target})}"}
@@ -36,19 +38,19 @@ def login_page(serving: Serving, asked: Asked, oidc: OpenId | None, problem: str
 def routes(serving: Serving, oidc: OpenId) -> list[ControllerRouterHandler]:
     tls = "; Secure" if serving.secure else ""
 
-    def back(asked: Asked) -> str:
-        return f"{'https' if serving.secure else 'http'}://{asked.headers.get('host', '')}{BACK}"
+    def back(http_request: HttpRequest) -> str:
+        return f"{'https' if serving.secure else 'http'}://{http_request.headers.get('host', '')}{BACK}"
 
-    def begun(asked: Asked) -> Answer:
-        serving.buckets.take(f"login:{asked.client}")
-        address, kept = oidc.begin(back(asked), site.ours(asked.first("next", "/")))
+    def begun(http_request: HttpRequest) -> Answer:
+        serving.buckets.take(f"login:{http_request.client}")
+        address, kept = oidc.begin(back(http_request), site.ours(http_request.first("next", "/")))
         cookie = f"{BEGUN}={kept}; HttpOnly; SameSite=Lax; Path={START}; Max-Age={_LASTS}{tls}"
         return Answer(b"", 303, site.HTML, {"location": address, "set-cookie": cookie})
 
-    def ended(asked: Asked) -> Answer:
-        serving.buckets.take(f"login:{asked.client}")
+    def ended(http_request: HttpRequest) -> Answer:
+        serving.buckets.take(f"login:{http_request.client}")
         told, target = oidc.finish(
-            asked.cookies.get(BEGUN, ""), dict(asked.query), back(asked), serving.vault.first_time
+            http_request.cookies.get(BEGUN, ""), dict(http_request.query), back(http_request), serving.vault.first_time
         )
         token, _ = serving.vault.log_in_by(told.subject, told.email)
         cookie = f"{COOKIE}={token}{serving.cookie_flags}; Max-Age=43200"
@@ -56,22 +58,24 @@ def routes(serving: Serving, oidc: OpenId) -> list[ControllerRouterHandler]:
         answer = site.rendered(None, "entered.html", "Logged in", {"next": site.ours(target)})
         return answer._replace(headers={**answer.headers, "set-cookie": cookie})
 
-    def tried(asked: Asked, name: str, run: Any) -> Answer:
+    def tried(http_request: HttpRequest, name: str, run: Any) -> Answer:
         try:
-            return run(asked)
+            return run(http_request)
         except RefusedLoginError as error:
-            serving.refused(asked, f"{name} ({error.why})", error, status_of(error))
-            return login_page(serving, asked, oidc, str(error), status_of(error))
+            serving.refused(http_request, f"{name} ({error.why})", error, status_of(error))
+            return login_page(serving, http_request, oidc, str(error), status_of(error))
 
     @get(START, include_in_schema=False)
     async def start(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = asked_of(request.scope)
-        return response(await guarded(serving, asked, "oidc", lambda: tried(asked, "oidc", begun)))
+        http_request = request_from(request.scope)
+        return response(await guarded(serving, http_request, "oidc", lambda: tried(http_request, "oidc", begun)))
 
     @get(BACK, include_in_schema=False)
     async def end(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = asked_of(request.scope)
-        made = response(await guarded(serving, asked, "oidc back", lambda: tried(asked, "oidc back", ended)))
+        http_request = request_from(request.scope)
+        made = response(
+            await guarded(serving, http_request, "oidc back", lambda: tried(http_request, "oidc back", ended))
+        )
         made.delete_cookie(BEGUN, path=START)
         return made
 

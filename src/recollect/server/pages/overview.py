@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.memory import view_of
-from recollect.server.pages.rows import kept, row
+from recollect.server.pages.rows import cached, row
 from recollect.server.pages.site import Done, Visit, action, page
 from recollect.values.record import TIERS
 
@@ -16,7 +16,7 @@ _DAYS = 30
 def overview(visit: Visit) -> dict[str, Any]:
     memory = visit.memory
     now = view_of(memory).now()
-    stats, at = kept(memory, "stats", lambda: memory.stats(days=_DAYS))
+    stats, at = cached(memory, "stats", lambda: memory.stats(days=_DAYS))
     recalled = visit.serving.recalls.daily(view_of(memory).place, _DAYS)
     growth: list[dict[str, Any]] = [{"label": f"{day.on:%Y-%m-%d}", "stored": day.total} for day in stats.daily]
     return {
@@ -48,7 +48,7 @@ def overview(visit: Visit) -> dict[str, Any]:
 def health(visit: Visit) -> dict[str, Any]:
     """Apart from the overview, because it reads everything: that comes after what is there at once."""
     memory = visit.memory
-    found, at = kept(memory, "doctor", memory.doctor)
+    found, at = cached(memory, "doctor", memory.doctor)
     findings = [
         {
             "problem": one.problem,

@@ -21,13 +21,13 @@ Type = list[tuple[str, str]]
 
 @page("/api", "API", template="reference.html", nav="API", group="Server")
 def reference(visit: Visit) -> dict[str, Any]:
-    asked = visit.query("q")
-    words = asked.lower().split()
+    query = visit.query("q")
+    words = query.lower().split()
     calls = [one for searched, one in _calls() if all(word in searched for word in words)]
     names = [_FIRST, *sorted({one["group"] for one in calls} - {_FIRST})]
     groups = [{"name": name, "calls": [one for one in calls if one["group"] == name]} for name in names]
     return {
-        "q": asked,
+        "q": query,
         "count": len(calls),
         "all": len(_calls()),
         "groups": [group for group in groups if group["calls"]],

@@ -27,7 +27,7 @@ def seen_as(memory: Memory, view: View) -> Memory:
     return other
 
 
-def there(memory: Memory, ident: str | None) -> Record | None:
+def find_record(memory: Memory, ident: str | None) -> Record | None:
     """A memory that may be gone."""
     try:
         return memory.get(ident) if ident else None
@@ -94,10 +94,10 @@ def scale(explanations: Sequence[dict[str, Any]]) -> tuple[float, float]:
     return min([0.0, *ends]), max([0.0, *ends]) or 1.0
 
 
-def kept(memory: Memory, name: str, make: Callable[[], Any]) -> tuple[Any, datetime]:
+def cached(memory: Memory, name: str, make: Callable[[], Any]) -> tuple[Any, datetime]:
     """What takes long to find out, and when it was: found out anew only after a while that is long beside it."""
     view = view_of(memory)
-    memo = view.memo("pages")
+    memo = view.cache("pages")
     key, now = (name, view.address, view.bound), time.monotonic()
     last = memo.get(key)
     if last is not None and now < last[2]:

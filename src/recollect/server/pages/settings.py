@@ -70,7 +70,7 @@ def tenants(visit: Visit) -> list[str]:
 
 def address_of(visit: Visit) -> str:
     """As whoever looks has reached it; a name that could not be one is not repeated."""
-    headers = visit.asked.headers
+    headers = visit.request.headers
     host = headers.get("host", "")
     scheme = "https" if headers.get("x-forwarded-proto") == "https" else "http"
     return f"{scheme}://{host if _HOST.fullmatch(host) else 'localhost'}"

@@ -19,11 +19,11 @@ from recollect import __version__
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hits
 from recollect.remote.operations import Rank
-from recollect.remote.wire import Found
+from recollect.remote.wire import RecallResult
 from recollect.server.access.caller import Caller, same
-from recollect.server.asked import Answer, Asked
 from recollect.server.pages import charts
 from recollect.server.problems import problem_of
+from recollect.server.requests import Answer, HttpRequest
 from recollect.server.serving import Serving
 from recollect.stores.port import Administered
 from recollect.values.errors import InputError, NotFoundError, RecollectError
@@ -40,10 +40,12 @@ CHOSEN = ("tenant", "workspace", "account", "agent", "conversation")
 class Visit:
     """Somebody at a page: who it is, what they look at, and what they sent."""
 
-    def __init__(self, serving: Serving, caller: Caller, asked: Asked, form: Mapping[str, Sequence[Any]]) -> None:
-        self.serving, self.caller, self.asked, self._form = serving, caller, asked, form
-        self.parts = asked.parts
-        self.chosen = {part: value for part in CHOSEN if (value := asked.first(part))}
+    def __init__(
+        self, serving: Serving, caller: Caller, request: HttpRequest, form: Mapping[str, Sequence[Any]]
+    ) -> None:
+        self.serving, self.caller, self.request, self._form = serving, caller, request, form
+        self.parts = request.parts
+        self.chosen = {part: value for part in CHOSEN if (value := request.first(part))}
         self.refused, self.refusal = "", ""
         """The action that did not take the form, and why; the fields hold what was typed."""
         self._memory: Memory | None = None
@@ -88,14 +90,14 @@ class Visit:
 
     def going_to(self, tenant: str, workspace: str) -> str:
         """The same page in another place, or the first one where it is about something of this place alone."""
-        known = any(one.path == self.asked.path for one in PAGES)
+        known = any(one.path == self.request.path for one in PAGES)
         query = (
             {"workspace": workspace} if "tenant" in self.caller.bound else {"tenant": tenant, "workspace": workspace}
         )
-        return f"{self.asked.path if known else '/'}?{urlencode(query)}"
+        return f"{self.request.path if known else '/'}?{urlencode(query)}"
 
     def query(self, name: str, default: str = "") -> str:
-        return self.asked.first(name, default).strip()
+        return self.request.first(name, default).strip()
 
     def number(self, name: str, default: int, low: int = 1, high: int = 1000) -> int:
         text = self.query(name)
@@ -120,8 +122,8 @@ class Visit:
     @property
     def here(self) -> str:
         """The address of this page, to come back to."""
-        query = urlencode(self.asked.query)
-        return f"{self.asked.path}?{query}" if query else self.asked.path
+        query = urlencode(self.request.query)
+        return f"{self.request.path}?{query}" if query else self.request.path
 
     def back(self, default: str) -> str:
         """Where a form was, if it says so and if that is a page of ours."""
@@ -135,8 +137,8 @@ class Visit:
     def again(self, known: Action, error: RecollectError) -> tuple[Page, Visit]:
         """The page with the form that was refused, as somebody who typed this."""
         path = known.again.format(**{name: quote(value, safe="") for name, value in self.parts.items()})
-        there, parts = found(PAGES, path)
-        visit = Visit(self.serving, self.caller, self.asked._replace(path=path, parts=parts), self._form)
+        there, parts = match_path(PAGES, path)
+        visit = Visit(self.serving, self.caller, self.request._replace(path=path, parts=parts), self._form)
         visit.refused, visit.refusal = known.path, str(error)
         return there, visit
 
@@ -204,8 +206,8 @@ def action(path: str, *, rank: Rank = "member", again: str = "") -> Any:
     return register
 
 
-def found(entries: Sequence[Any], path: str) -> tuple[Any, dict[str, str]]:
-    """The page or action at an address. What is written out goes before what stands for any name."""
+def match_path(entries: Sequence[Any], path: str) -> tuple[Any, dict[str, str]]:
+    """The page or action at a path, and its parameters. Literal paths go before those with parameters."""
     parts = path.strip("/").split("/")
     for entry in sorted(entries, key=lambda one: "{" in one.path):
         wanted = entry.path.strip("/").split("/")
@@ -220,17 +222,19 @@ def shown(visit: Visit, known: Page) -> Answer:
     data = known.load(visit)
     if isinstance(data, Answer):
         return data
-    if wants_json(visit.asked):
-        return Answer(_json(data)).tagged(visit.asked.headers.get("if-none-match"))
+    if wants_json(visit.request):
+        return Answer(_json(data)).tagged(visit.request.headers.get("if-none-match"))
     return rendered(visit, known.template, known.title, data)
 
 
-def wants_json(asked: Asked) -> bool:
-    return asked.first("format") == "json" or asked.headers.get("accept", "").startswith("application/json")
+def wants_json(request: HttpRequest) -> bool:
+    return request.first("format") == "json" or request.headers.get("accept", "").startswith("application/json")
 
 
 def _json(data: Any) -> bytes:
-    return msgspec.json.encode(data, enc_hook=lambda value: Found.of(value) if isinstance(value, Hits) else str(value))
+    return msgspec.json.encode(
+        data, enc_hook=lambda value: RecallResult.of(value) if isinstance(value, Hits) else str(value)
+    )
 
 
 def rendered(
@@ -238,7 +242,7 @@ def rendered(
 ) -> Answer:
     """`visit` is None for who is not logged in."""
     caller = visit.caller if visit else None
-    said = _said(visit) if visit else None
+    said = _flash(visit) if visit else None
     gone = {"set-cookie": f"{FLASH}=; Max-Age=0{visit.serving.cookie_flags}"} if visit and said else {}
     text = (
         environment()
@@ -276,7 +280,7 @@ def _place(visit: Visit | None) -> dict[str, Any] | None:
 def _menu(visit: Visit) -> list[tuple[str, list[tuple[str, str, bool]]]]:
     """By group: the name of each page, its address, and whether it is this one."""
     groups: dict[str, list[tuple[str, str, bool]]] = {}
-    here = visit.asked.path
+    here = visit.request.path
     for known in PAGES:
         if known.nav and visit.caller.may(known.rank):
             current = here == known.path or (known.path != "/" and here.startswith(f"{known.path}/"))
@@ -284,16 +288,16 @@ def _menu(visit: Visit) -> list[tuple[str, list[tuple[str, str, bool]]]]:
     return list(groups.items())
 
 
-def refused(visit: Visit | None, asked: Asked, error: RecollectError) -> Answer:
+def refused(visit: Visit | None, request: HttpRequest, error: RecollectError) -> Answer:
     problem = problem_of(error)
-    if wants_json(asked):
+    if wants_json(request):
         return Answer(msgspec.json.encode(problem), problem.status, "application/problem+json")
     data = {"problem": problem}
     return rendered(visit, "refused.html", f"{problem.status}", data, problem.status)
 
 
 def refused_form(visit: Visit, known: Action, error: RecollectError) -> Answer:
-    """What was typed is not lost: the page is shown again with it, and with what is wrong."""
+    """The page of a refused form once more, with what was typed and what is wrong."""
     there, typed = visit.again(known, error)
     visit.caller.check(there.rank, there.path)  # whoever may not send the form may not see its page either
     data = there.load(typed)
@@ -301,8 +305,8 @@ def refused_form(visit: Visit, known: Action, error: RecollectError) -> Answer:
     return data if isinstance(data, Answer) else rendered(typed, there.template, there.title, data, status)
 
 
-def told(visit: Visit, done: Done) -> Answer:
-    """Where to go on after a form, with what happened in a cookie that only the next page reads."""
+def redirect(visit: Visit, done: Done) -> Answer:
+    """The answer to a form: a redirect, with the message in a cookie that only the next page reads."""
     if done.show is not None:
         return rendered(visit, done.template, done.said, done.show)
     headers = {"location": done.next}
@@ -317,8 +321,8 @@ def _mark(caller: Caller, body: str) -> str:
     return hmac.new(caller.session.encode(), body.encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def _said(visit: Visit) -> dict[str, Any] | None:
-    body, _, mark = visit.asked.cookies.get(FLASH, "").partition(".")
+def _flash(visit: Visit) -> dict[str, Any] | None:
+    body, _, mark = visit.request.cookies.get(FLASH, "").partition(".")
     if not body or not same(_mark(visit.caller, body), mark):
         return None
     return msgspec.json.decode(base64.urlsafe_b64decode(body))

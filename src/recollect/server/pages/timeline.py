@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from recollect.memory import Memory, view_of
-from recollect.server.pages.rows import hit_row, kept, row, there
+from recollect.server.pages.rows import cached, find_record, hit_row, row
 from recollect.server.pages.site import Visit, page
 from recollect.values.errors import InputError
 from recollect.values.record import STATES, Record, moved
@@ -24,7 +24,7 @@ _AT_ONCE = 20_000
 def timeline(visit: Visit) -> dict[str, Any]:
     memory = visit.memory
     now = view_of(memory).now()
-    stats, _ = kept(memory, "timeline", lambda: memory.stats(days=_BACK))
+    stats, _ = cached(memory, "timeline", lambda: memory.stats(days=_BACK))
     days: list[dict[str, Any]] = [
         {"label": f"{day.on:%Y-%m-%d}", **{s: day.states.get(s, 0) for s in STATES}} for day in stats.daily
     ]
@@ -74,7 +74,7 @@ def _known(memory: Memory, question: str, then: datetime, now: datetime) -> list
 
 
 def _born(memory: Memory, ident: str) -> datetime | None:
-    heir = there(memory, ident)
+    heir = find_record(memory, ident)
     return heir.created_at if heir else None
 
 
@@ -91,13 +91,13 @@ def _superseded(memory: Memory, now: datetime) -> list[dict[str, Any]]:
     """What was replaced lately, with what replaced it."""
     told: list[dict[str, Any]] = []
     for record in memory.list(state="superseded", limit=10):
-        heir = there(memory, record.superseded_by)
+        heir = find_record(memory, record.superseded_by)
         told.append({"before": row(record, now), "after": row(heir, now) if heir else None})
     return told
 
 
 def _ahead(memory: Memory) -> dict[str, Any]:
-    said, _ = kept(memory, "ahead", lambda: memory.simulate(days=_AHEAD))
+    said, _ = cached(memory, "ahead", lambda: memory.simulate(days=_AHEAD))
     return {
         "days": said.days,
         "live": said.live,

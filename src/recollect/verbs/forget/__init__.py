@@ -113,7 +113,7 @@ class Selection(msgspec.Struct):
 
 
 def forget(view: View, wish: Forget) -> Receipt:
-    with view.refusing("forget"):
+    with view.logging_refusals("forget"):
         reason = None if wish.reason is None else checked_reason(view, wish.reason)
         if wish.workspace is not None:
             return _forget_workspace(view, wish, reason)
@@ -130,7 +130,7 @@ def forget(view: View, wish: Forget) -> Receipt:
         break
     else:
         raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
-    view.memos.clear()  # this process keeps no copy either
+    view.caches.clear()  # this process keeps no copy either
     erased = selected.erasure.going if selected.erasure else {}
     note, damaged = scrub(view, _with_traces(view, wish, places), erased) if wish.erase else _UNSCRUBBED
     if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
@@ -477,6 +477,6 @@ def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
             audit_head=head.hash if head else GENESIS,
         )
     view.store.drop(view.place)
-    view.memos.clear()
+    view.caches.clear()
     note = None if view.on_disk is not None else _SERVER_DISK
     return Receipt(view.now(), memories, (), reason, note is None, (entry.id,), note)

@@ -180,7 +180,7 @@ class _Plan:
             if (place, ident) in self._old or view.store.get(place, [ident]):
                 return None  # this view does not see it
             for entry in view.store.entries(place, about=ident, newest_first=True):
-                mark = view.mark(entry.id)
+                mark = view.actor_fingerprint(entry.id)
                 inside = mark is None or mark in entry.meta.get("by", ())
                 own = (view.whole and view.sees_private) or (entry.actor == view.address.agent and inside)
                 if own and ident in (*entry.meta.get("deleted", ()), *entry.meta.get("removed", ())):

@@ -59,7 +59,7 @@ class _LeftOut(NamedTuple):
 
 def import_(view: View, source: Target, progress: Progress | None = None) -> Imported:
     """Read everything once to check it, then once more to store it as one change."""
-    with view.refusing("import"), read_from(source) as stream:
+    with view.logging_refusals("import"), read_from(source) as stream:
         view.screen_address()
         places, ids, successors, damaged = {view.place}, set[str](), dict[str, int](), list[str]()
         memories, things = count(1), ThingCheck(view)
@@ -93,7 +93,7 @@ def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported
     created: dict[Place, list[str]] = {}
     private: dict[Place, dict[str | None, Record]] = {}
     """By place and agent one memory that is private to the agent, and under None one that is not private."""
-    kept: dict[Place, list[Thing]] = {}
+    stored: dict[Place, list[Thing]] = {}
     total = added = 0
     items = _items(stream)
     while batch := list(islice(items, _BATCH)):
@@ -105,14 +105,14 @@ def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported
         for thing in (item for item in batch if isinstance(item, Thing)):
             if not view.store.find(view.place, thing.shelf, [thing.key]):
                 view.store.keep(view.place, thing_here(view, thing))
-                kept.setdefault(view.place, []).append(replace(thing, version=0))
+                stored.setdefault(view.place, []).append(replace(thing, version=0))
         total += len(records)
         if progress:
             progress(total)
-    changed = list(dict.fromkeys([*created, *kept]))
+    changed = list(dict.fromkeys([*created, *stored]))
     whole = new_id() if len(changed) > 1 else None
     for place in changed:
-        ids, things = created.get(place, []), kept.get(place, [])
+        ids, things = created.get(place, []), stored.get(place, [])
         message = f"imported {memories_text(len(ids))}"
         some = private.get(place, {}).values()
         changes: dict[str, Any] = {"created": ids, "things_changed": names(things)}
@@ -255,14 +255,16 @@ def _check_fields(record: Record) -> None:
 
 def _new(view: View, batch: list[Record]) -> list[Record]:
     """Those that are not there yet. The same id with something else in it is a ConflictError."""
-    there = {record.id: record for record in view.get([record.id for record in batch], damaged=True)} if batch else {}
+    existing = (
+        {record.id: record for record in view.get([record.id for record in batch], damaged=True)} if batch else {}
+    )
     for record in batch:
-        twin = there.get(record.id)
+        twin = existing.get(record.id)
         if twin is not None and twin.checksum != record.checksum:
             raise ConflictError(f"memory {record.id} exists with other content; nothing of it was changed")
         if twin is not None and not is_intact(twin):
             raise ConflictError(f"memory {record.id} is here, but damaged; forget it and import again")
-    new = [record for record in batch if record.id not in there]
+    new = [record for record in batch if record.id not in existing]
     for record in new:
         for part in view.bound.intersection(("account", "agent")):
             if getattr(record.address, part) != getattr(view.address, part):

@@ -68,7 +68,7 @@ class ThingCheck:
         view = self._view
         for number, ref in self._ref_codes.items():
             key = ref.body["key"]
-            here = view.found(CONVERSATIONS, [key])
+            here = view.things_at(CONVERSATIONS, [key])
             talk = self._conversations.get(key) or next(filter(view.sees, here), None)
             if talk is None or (talk.parent or talk.key) != ref.body["conversation"]:
                 problem = "points at no conversation of the export or of this workspace"
@@ -84,7 +84,7 @@ def thing_here(view: View, thing: Thing) -> Thing:
         return replace(thing, body=body)
     if thing.shelf == CONVERSATIONS:
         name = thing.body["channel"]
-        rooms = [room.body["id"] for room in view.found(CHANNELS, [name])]
+        rooms = [room.body["id"] for room in view.things_at(CHANNELS, [name])]
         if name == DEFAULT_CHANNEL:
             rooms.append(default_channel_id(*view.place))
         return replace(thing, body=thing.body | {"channel_id": rooms[0]}) if rooms else thing

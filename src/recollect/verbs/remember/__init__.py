@@ -34,34 +34,37 @@ def remember(
     try:
         view.screen_address()
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
-        given = [_fields(item) for item in items]
-        records = [signed(draft_record(fields, address, preset, now), view.address.agent) for fields in given]
+        all_fields = [_fields(item) for item in items]
+        records = [signed(draft_record(fields, address, preset, now), view.address.agent) for fields in all_fields]
         for record in records:
             view.check_private(record.kind, record.address.agent)
         quota = view.quota  # read before anything is stored: a setting in a file may be wrong, and refuses this then
     except (InputError, AccessError) as error:
-        view.refused("remember", error)
+        view.log_refusal("remember", error)
         raise
-    groups, fields_of = by_place(records), {record.id: fields for record, fields in zip(records, given, strict=True)}
-    said: dict[str, repeats.Said | None] = {
+    groups, fields_of = (
+        by_place(records),
+        {record.id: fields for record, fields in zip(records, all_fields, strict=True)},
+    )
+    arguments: dict[str, repeats.Arguments | None] = {
         record.id: None if once else fields_of[record.id]
         for record in records
         if (preset.remember.once if once is None else once)
         and record.address.conversation is None
         and not fields_of[record.id].get("again")
     }
-    stored = _store(view, groups, fields_of, said, unless)
+    stored = _store(view, groups, fields_of, arguments, unless)
     if stored is None:
         return []
     if quota is not None:
         keep_quota(view, len(records))
     view.new_in(*groups)
     relieve(view, groups)
-    return view.told([stored[record.id] for record in records])
+    return view.mark_unsaved([stored[record.id] for record in records])
 
 
 def remember_many(view: View, items: Any) -> list[Record]:
-    with view.refusing("remember"):
+    with view.logging_refusals("remember"):
         # A text or a dict can be iterated too, but nobody means its letters or its keys.
         if isinstance(items, Mapping):
             raise InputError("items", "must be a list of texts or dicts, not one dict")
@@ -73,22 +76,22 @@ def _store(
     view: View,
     groups: Mapping[Place, Sequence[Record]],
     fields_of: Mapping[str, Mapping[str, Any]],
-    said: Mapping[str, repeats.Said | None],
+    arguments: Mapping[str, repeats.Arguments | None],
     unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
     try:
-        return _put(view, groups, fields_of, said, unless)
+        return _put(view, groups, fields_of, arguments, unless)
     except SizeLimitError as error:
         if not error.may_compact or sum(make_room(view, place) for place in groups) <= 0:
             raise
-        return _put(view, groups, fields_of, said, unless)
+        return _put(view, groups, fields_of, arguments, unless)
 
 
 def _put(
     view: View,
     groups: Mapping[Place, Sequence[Record]],
     fields_of: Mapping[str, Mapping[str, Any]],
-    said: Mapping[str, repeats.Said | None],
+    arguments: Mapping[str, repeats.Arguments | None],
     unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
     """What was stored, by the id that it was drafted with; None if it was not to be."""
@@ -100,23 +103,23 @@ def _put(
         now = view.now()  # while nobody else can store: times have the order of storing
         for place, drafts in groups.items():
             records = [stored_at(record, now, fields_of[record.id]) for record in drafts]
-            told = repeats.sort(view, place, records, said)
-            kept = list(view.store.put(place, list(told.new.values())))
-            if told.changed:
-                view.store.update(place, list(told.changed.values()))
+            repeated = repeats.sort(view, place, records, arguments)
+            stored_records = list(view.store.put(place, list(repeated.new.values())))
+            if repeated.changed:
+                view.store.update(place, list(repeated.changed.values()))
             view.log(
                 place,
                 "remember",
-                _message(kept, told.changed),
-                told.before,
-                concerning=kept,
+                _message(stored_records, repeated.changed),
+                repeated.before,
+                concerning=stored_records,
                 part_of=whole,
-                created=[record.id for record in kept],
-                changed=list(told.changed) or None,
+                created=[record.id for record in stored_records],
+                changed=list(repeated.changed) or None,
             )
-            stored |= zip(told.new, kept, strict=True)
-            stored |= told.changed
-            stored |= {draft: stored[known] for draft, known in told.known_as.items()}
+            stored |= zip(repeated.new, stored_records, strict=True)
+            stored |= repeated.changed
+            stored |= {draft: stored[original] for draft, original in repeated.known_as.items()}
     return stored
 
 

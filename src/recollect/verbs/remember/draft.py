@@ -49,9 +49,9 @@ def draft_record(fields: Mapping[str, Any], view: Address, preset: Preset, now: 
     """A record ready to be stored at the view's address, from the arguments of `remember`. Changes nothing."""
     rules = preset.remember
     _screen_names(fields, preset)
-    given = _checked(fields, rules.any_tags)
-    get = given.get
-    content = given["content"]
+    values = _checked(fields, rules.any_tags)
+    get = values.get
+    content = values["content"]
     text = content if isinstance(content, str) else render(content)
     kind = get("kind") or judge_kind(text, rules.kinds, rules.kind)
     tags, metadata = get("tags", ()), get("metadata", _NO_METADATA)
@@ -67,13 +67,13 @@ def draft_record(fields: Mapping[str, Any], view: Address, preset: Preset, now: 
             screen(preset.secrets, field, " ".join(names))
     if get("shared"):
         view = replace(view, agent=None)
-    tier, address = _place(given, view) if len(given) > 1 else (_widest(view), view)
+    tier, address = _place(values, view) if len(values) > 1 else (_widest(view), view)
     if get("lifetime") == "conversation" and address.conversation is None:
         raise InputError("lifetime", "conversation needs a conversation, with which it ends; there is none")
     if tier == "account" and rules.account_kinds:
-        _check_account(kind, "embedding" in given, rules.account_kinds)
+        _check_account(kind, "embedding" in values, rules.account_kinds)
     ident, role, created = new_id(), get("role"), get("created_at", now)
-    importance, expires = _worth(given, text, kind, created, preset)
+    importance, expires = _worth(values, text, kind, created, preset)
     return Record(
         ident,
         address,
@@ -152,22 +152,22 @@ def _checked(fields: Mapping[str, Any], any_tags: bool) -> dict[str, Any]:
     """What was given, each by its own rule. Content is always there."""
     checks = {**_CHECKS, "tags": validation.any_tags} if any_tags else _CHECKS
     try:
-        given = {field: checks[field](value) for field, value in fields.items() if value is not None}
+        values = {field: checks[field](value) for field, value in fields.items() if value is not None}
     except KeyError as unknown:
-        known, name = ", ".join(sorted(_CHECKS)), str(unknown.args[0])[:48].encode("ascii", "backslashreplace").decode()
-        raise InputError(name, f"is not a field of a memory; known: {known}") from None
-    if "content" not in given:
+        names, name = ", ".join(sorted(_CHECKS)), str(unknown.args[0])[:48].encode("ascii", "backslashreplace").decode()
+        raise InputError(name, f"is not a field of a memory; known: {names}") from None
+    if "content" not in values:
         validation.content(None)
-    if "embedding_model" in given and "embedding" not in given:
+    if "embedding_model" in values and "embedding" not in values:
         raise InputError("embedding_model", "names the model of an embedding, and there is none")
-    return given
+    return values
 
 
 def _worth(
-    given: dict[str, Any], text: str, kind: str, created: datetime, preset: Preset
+    values: dict[str, Any], text: str, kind: str, created: datetime, preset: Preset
 ) -> tuple[float, datetime | None]:
     """Importance and expiry: the caller's, or what the preset's rules say."""
-    importance, expires, explicit = given.get("importance"), given.get("expires_at"), False
+    importance, expires, explicit = values.get("importance"), values.get("expires_at"), False
     if importance is None or (expires is None and preset.retention.explicit_is_permanent):
         judged = assess(text, preset.importance)
         importance, explicit = judged.score if importance is None else importance, judged.explicit
@@ -183,13 +183,13 @@ def _widest(view: Address) -> Tier:
     return "workspace" if view.channel is None else "channel"
 
 
-def _place(given: dict[str, Any], view: Address) -> tuple[Tier, Address]:
-    channel = _within("channel", given.get("channel"), view.channel)
-    conversation = _within("conversation", given.get("conversation"), view.conversation)
+def _place(values: dict[str, Any], view: Address) -> tuple[Tier, Address]:
+    channel = _within("channel", values.get("channel"), view.channel)
+    conversation = _within("conversation", values.get("conversation"), view.conversation)
     address = view
     if channel is not view.channel or conversation is not view.conversation:
         address = Address(view.tenant, view.workspace, view.account, channel, conversation, view.agent)
-    tier: Tier = given.get("tier") or _widest(address)
+    tier: Tier = values.get("tier") or _widest(address)
     if tier == "account":
         return tier, Address(view.tenant, None, view.account, None, conversation, view.agent)
     if tier in ("channel", "conversation") and getattr(address, tier) is None:

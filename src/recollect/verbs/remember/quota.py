@@ -29,7 +29,7 @@ def keep_quota(view: View, added: int) -> None:
     quota = view.quota
     if quota is None:
         return
-    rooms, key = view.memo("quota"), (view.address.tenant, view.address.agent, quota)
+    rooms, key = view.cache("quota"), (view.address.tenant, view.address.agent, quota)
     rooms[key] = rooms.get(key, 0) - added
     if rooms[key] >= 0:
         return

@@ -1,4 +1,4 @@
-"""What is told again is one memory: the one that is there, with the count of how often it was told."""
+"""Repeated memories: a text that is stored already is not stored again, and the memory counts the repetition."""
 
 from __future__ import annotations
 
@@ -16,68 +16,70 @@ from recollect.values.validation import MAX_REFERENCES, MAX_TAGS
 from recollect.view import View
 
 _json = msgspec.json.Encoder(order="sorted").encode
-Said = Mapping[str, Any]
-"""What a caller gave for a memory, by the names of `remember`'s arguments."""
+Arguments = Mapping[str, Any]
+"""The arguments of `remember` that the caller gave for a memory."""
 _APART = ("kind", "role", "source", "lifetime", "created_at", "expires_at", "embedding", "embedding_model")
-"""What two memories of the same text differ in, where the caller names it."""
+"""Arguments that make a memory a new one, although its text is stored already, if they differ from it."""
 
 
 class Sorted(msgspec.Struct):
-    """Drafts of one place, told apart by whether the place knows them."""
+    """The drafts of one place: new ones, and those that repeat a stored memory."""
 
     new: dict[str, Record]
     """To be stored, by id."""
     changed: dict[str, Record]
-    """Memories that were told again, as they are now, by id."""
+    """Stored memories that were repeated, as they are now, by id."""
     before: list[Record]
     """The same as they were."""
     known_as: dict[str, str]
     """The id of a draft that is not stored → that of the memory it repeats."""
 
 
-def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, Said | None]) -> Sorted:
-    """Called while nobody else can write there. A draft that is not in `said` is new, whatever is there.
+def sort(view: View, place: Place, drafts: Sequence[Record], arguments: Mapping[str, Arguments | None]) -> Sorted:
+    """Called in a transaction. A draft that is not in `arguments` is new, whatever is stored.
 
-    One of which None is said was read out of other words: then how its sentence ends, its kind, who said it and where
-    it is from do not matter.
+    A draft whose arguments are None was extracted from another text. Then its kind, role and source, and the
+    punctuation at the end of its sentence do not make it a new one.
     """
-    forms = {draft.id: _forms(draft, said[draft.id]) for draft in drafts if draft.id in said}
-    texts = list(dict.fromkeys(text for known in forms.values() for text in known))
-    now, there = view.now(), list(intact(view.store.with_texts(place, texts))) if texts else []
-    known: dict[str, dict[str, Record]] = {text: {} for text in texts}
-    for record in there:
+    forms = {draft.id: _forms(draft, arguments[draft.id]) for draft in drafts if draft.id in arguments}
+    texts = list(dict.fromkeys(text for forms_of_one in forms.values() for text in forms_of_one))
+    now, stored = view.now(), list(intact(view.store.with_texts(place, texts))) if texts else []
+    live: dict[str, dict[str, Record]] = {text: {} for text in texts}
+    for record in stored:
         if record.state(now) == "live":
-            known[record.text][record.id] = record
+            live[record.text][record.id] = record
     new, changed, known_as = dict[str, Record](), dict[str, Record](), dict[str, str]()
     most = min(view.preset.remember.max_tags or MAX_TAGS, MAX_TAGS)
     for draft in drafts:
-        twins = [twin for text in forms.get(draft.id, ()) for twin in reversed(known[text].values())]
-        told = (_told(twin, draft, said[draft.id], most, now) for twin in twins)
-        again = next((twin for twin in told if twin is not None), None)
+        twins = [twin for text in forms.get(draft.id, ()) for twin in reversed(live[text].values())]
+        merged = (_merge_repeat(twin, draft, arguments[draft.id], most, now) for twin in twins)
+        again = next((twin for twin in merged if twin is not None), None)
         if again is None:
             new[draft.id] = draft
             if draft.id in forms:
-                known[draft.text][draft.id] = draft
+                live[draft.text][draft.id] = draft
             continue
         known_as[draft.id] = again.id
-        known[again.text][again.id] = (new if again.id in new else changed)[again.id] = again
-    return Sorted(new, changed, [record for record in there if record.id in changed], known_as)
+        live[again.text][again.id] = (new if again.id in new else changed)[again.id] = again
+    return Sorted(new, changed, [record for record in stored if record.id in changed], known_as)
 
 
-def _forms(draft: Record, said: Said | None) -> tuple[str, ...]:
-    """The texts that a draft may be known by."""
-    if said is not None:
+def _forms(draft: Record, arguments: Arguments | None) -> tuple[str, ...]:
+    """The texts under which a draft may be stored already."""
+    if arguments is not None:
         return (draft.text,)
     bare = draft.text.rstrip(" .!")
     return tuple(dict.fromkeys((draft.text, bare, f"{bare}.", f"{bare}!")))
 
 
-def _told(twin: Record, draft: Record, said: Said | None, most_tags: int, now: datetime) -> Record | None:
-    """A memory that is there, told once more; None if what is said now is something else."""
-    if (twin.address, twin.tier) != (draft.address, draft.tier) or (said and twin.content != draft.content):
+def _merge_repeat(
+    twin: Record, draft: Record, arguments: Arguments | None, most_tags: int, now: datetime
+) -> Record | None:
+    """The stored memory with what the draft adds; None if the draft is a memory of its own."""
+    if (twin.address, twin.tier) != (draft.address, draft.tier) or (arguments and twin.content != draft.content):
         return None
-    said = said or {}
-    if any(said.get(field) is not None and getattr(twin, field) != getattr(draft, field) for field in _APART):
+    arguments = arguments or {}
+    if any(arguments.get(field) is not None and getattr(twin, field) != getattr(draft, field) for field in _APART):
         return None
     if any(
         key not in twin.metadata or _json(twin.metadata[key]) != _json(value) for key, value in draft.metadata.items()
@@ -92,7 +94,7 @@ def _told(twin: Record, draft: Record, said: Said | None, most_tags: int, now: d
         tags=tags,
         references=tuple(dict.fromkeys((*twin.references, *draft.references)))[:MAX_REFERENCES],
         derived_from=joined_sources(twin.derived_from, draft.derived_from),
-        importance=twin.importance if said.get("importance") is None else max(twin.importance, draft.importance),
+        importance=twin.importance if arguments.get("importance") is None else max(twin.importance, draft.importance),
         expires_at=max(until) if len(until) == 2 else twin.expires_at,
         access_count=twin.access_count + 1,
         accessed_at=max(twin.accessed_at, now),

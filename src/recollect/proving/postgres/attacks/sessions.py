@@ -101,6 +101,6 @@ def _pooled(siege: Siege) -> str:
     with sessions.connections.lent() as connection:
         for statement in siege.beginning(None):
             connection.execute(statement)
-        found = connection.execute(_theirs(siege)).fetchall()
+        rows = connection.execute(_theirs(siege)).fetchall()
         connection.execute("ROLLBACK")
-    return "nobody saw the victim's rows on a connection that the victim had used" if found else ""
+    return "nobody saw the victim's rows on a connection that the victim had used" if rows else ""

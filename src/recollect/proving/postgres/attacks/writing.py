@@ -54,7 +54,7 @@ _LOG = [
 
 def _changing(siege: Siege) -> list[Attack]:
     free = [f"{{s}}.{table}" for table in siege.tables if table not in _FIXED]
-    mine = [f"{{s}}.{table}" for table in siege.tables if table not in ("audit", "places")]
+    tables = [f"{{s}}.{table}" for table in siege.tables if table not in ("audit", "places")]
     return [
         Attack(
             "change",
@@ -68,7 +68,7 @@ def _changing(siege: Siege) -> list[Attack]:
         Attack(
             "delete",
             "the victim's rows were deleted, by name and by everything that is not the attacker's",
-            [[f"DELETE FROM {table} WHERE {which}"] for table in mine for which in ("tenant = {tenant}", "{others}")],
+            [[f"DELETE FROM {table} WHERE {which}"] for table in tables for which in ("tenant = {tenant}", "{others}")],
         ),
         Attack(
             "lock rows",

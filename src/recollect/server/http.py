@@ -1,4 +1,4 @@
-"""How requests are carried: read from the wire, worked on in threads, counted, and answered."""
+"""HTTP in and out: reads requests from ASGI, runs them in threads, and sends their answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from litestar import Response
 
 from recollect.remote import wire
 from recollect.server import spans
-from recollect.server.asked import Answer, Asked
 from recollect.server.counting import trace_of
 from recollect.server.problems import (
     CONTENT_TYPE,
@@ -23,6 +22,7 @@ from recollect.server.problems import (
     UnderWayError,
     problem_of,
 )
+from recollect.server.requests import Answer, HttpRequest
 from recollect.server.serving import Serving
 from recollect.values.errors import RecollectError
 
@@ -32,25 +32,30 @@ class LeftError(Exception):
 
 
 async def guarded(
-    serving: Serving, asked: Asked, name: str, work: Callable[[], Answer], path: str | None = None, login: bool = False
+    serving: Serving,
+    request: HttpRequest,
+    name: str,
+    work: Callable[[], Answer],
+    path: str | None = None,
+    login: bool = False,
 ) -> Answer:
     """Done in a thread, and its refusal told as one. A `login` has threads of its own; BusyError if all are taken."""
-    asked.trace.route = path or name
+    request.trace.route = path or name
 
     def run() -> Answer:
-        with spans.span(f"{asked.method} {name}") as span:
+        with spans.span(f"{request.method} {name}") as span:
             try:
                 answer = work()
             except RecollectError as error:
                 answer = refusal(error)
-                serving.refused(asked, name, error, answer.status)
+                serving.refused(request, name, error, answer.status)
             except Exception:
                 logging.getLogger("recollect.server").exception("%s failed", name)
                 answer = failure()
             span.set_attribute("http.response.status_code", answer.status)
-            return answer.packed(asked)
+            return answer.packed(request)
 
-    return await (serving.in_login_thread(asked.client, run) if login else serving.in_thread(run))
+    return await (serving.in_login_thread(request.client, run) if login else serving.in_thread(run))
 
 
 def refusal(error: RecollectError, status: int | None = None) -> Answer:
@@ -90,12 +95,12 @@ async def send_answer(send: Any, answer: Answer) -> None:
     await send({"type": "http.response.body", "body": answer.content})
 
 
-def asked_of(scope: Any, body: bytes = b"") -> Asked:
+def request_from(scope: Any, body: bytes = b"") -> HttpRequest:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     client = scope.get("client") or ("",)
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True) if scope["query_string"] else ()
     cookies = _cookies(headers["cookie"]) if "cookie" in headers else {}
-    return Asked(scope["method"], scope["path"], {}, query, headers, cookies, body, client[0], trace_of(scope))
+    return HttpRequest(scope["method"], scope["path"], {}, query, headers, cookies, body, client[0], trace_of(scope))
 
 
 def _cookies(header: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A request and its answer, apart from whatever carries them."""
+"""An HTTP request and its answer, independent of the web framework."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL = 1024
 """Bytes that are not worth packing."""
 
 
-class Asked(NamedTuple):
+class HttpRequest(NamedTuple):
     method: str
     path: str
     parts: Mapping[str, str]
@@ -68,10 +68,10 @@ class Answer(NamedTuple):
             return Answer(b"", 304, self.media_type, {**headers, "etag": held})
         return self._replace(headers=headers)
 
-    def packed(self, asked: Asked) -> Answer:
+    def packed(self, request: HttpRequest) -> Answer:
         """Smaller, for whoever can unpack it: other bytes, and so another tag. A cache must tell the two apart."""
         headers = {**self.headers, "vary": "accept-encoding"}
-        if len(self.content) < _SMALL or not asked.takes_gzip:
+        if len(self.content) < _SMALL or not request.takes_gzip:
             return self._replace(headers=headers)
         headers["content-encoding"] = "gzip"
         if "etag" in headers:

@@ -1,4 +1,4 @@
-"""Of whom a question asks."""
+"""Which speakers a question mentions."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ _YOU = re.compile(r"\b(you|your|yours)\b", re.IGNORECASE)
 _ROLES = frozenset({"user", "assistant"})
 
 
-def asked(query: str, speakers: Collection[str]) -> set[str]:
-    """The speakers that a question is about. "I" is the user, "you" the assistant; all of them is none of them."""
-    known = set(speakers) - {""}
-    said = _words(query)
-    named = {name for name in known - _ROLES if not said.isdisjoint(_called(name)) or _within(name, query)}
+def mentioned_speakers(query: str, speakers: Collection[str]) -> set[str]:
+    """The speakers that a question is about. "I" is the user, "you" the assistant.
+
+    If a question names every speaker, the set is empty: there is nobody to filter out.
+    """
+    everyone = set(speakers) - {""}
+    words = _words(query)
+    named = {name for name in everyone - _ROLES if not words.isdisjoint(_name_words(name)) or _within(name, query)}
     if not named and (me := bool(_ME.search(query))) != bool(_YOU.search(query)):
-        named = {"user" if me else "assistant"} & known
-    return named if named != known else set()
+        named = {"user" if me else "assistant"} & everyone
+    return named if named != everyone else set()
 
 
 def without_names(query: str, named: Set[str]) -> str:
-    """What is embedded: names pull toward turns that address the person, not toward what was asked."""
-    names = sorted(word for name in named - _ROLES for word in _called(name))
+    """The query as it is embedded. A name would pull its vector toward turns that address the person."""
+    names = sorted(word for name in named - _ROLES for word in _name_words(name))
     if not names:
         return query
     either = "|".join(
@@ -40,18 +43,18 @@ def without_names(query: str, named: Set[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _called(name: str) -> frozenset[str]:
-    """Any word of a name stands for it, but a title does not: there are many a Dr."""
+def _name_words(name: str) -> frozenset[str]:
+    """The words that stand for a name: each of its words except titles, for many people are a "Dr."."""
     words = name.split()
     return frozenset(word.rstrip(".") for word in words if not word.endswith(".")) or frozenset(words)
 
 
 def _words(query: str) -> set[str]:
-    """Words whole and in parts: O'Brien's is O'Brien, but Alice-related is of Alice."""
+    """The words of a query, whole and in parts: "O'Brien's" gives "o'brien", and "Alice-related" gives "alice", too."""
     text = query.lower()
     return {_POSSESSIVE.sub("", word) for word in _QUERY_WORD.findall(text)} | set(_QUERY_PART.findall(text))
 
 
 def _within(name: str, query: str) -> bool:
-    """Scripts without spaces between words do not set a name apart."""
-    return spaceless(name) and any(word in query.lower() for word in _called(name))
+    """Whether a query contains the name. Only for scripts that put no spaces between words."""
+    return spaceless(name) and any(word in query.lower() for word in _name_words(name))

@@ -1,4 +1,4 @@
-"""Reading without asking a question: list, show, history, why."""
+"""Commands that look memories up without a query: list, show, history, why."""
 
 from __future__ import annotations
 

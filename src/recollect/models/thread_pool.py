@@ -1,4 +1,4 @@
-"""Calls that may take too long, made in threads of their own so that whoever asks can stop waiting."""
+"""Runs calls that may take too long in threads, so that the caller can stop waiting for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recollect.values.errors import ModelError
 _T = TypeVar("_T")
 
 _MOST = 8
-"""Calls at a time. More wait for their turn, and their time runs meanwhile."""
+"""Calls at a time. Further ones wait in a queue, and their timeout runs meanwhile."""
 _IDLE = 10.0
 """Seconds after which a thread without work ends."""
 
@@ -29,13 +29,13 @@ class _Call:
     def run(self) -> None:
         try:
             self.result = self.work()
-        except BaseException as error:  # raised again where it was asked
+        except BaseException as error:  # raised again in the thread of the caller
             self.error = error
         self.done.set()
 
 
-class Bounded:
-    """A few threads, begun when they are needed and ended when they are not."""
+class ThreadPool:
+    """Up to eight daemon threads, started when they are needed and ended after some idle seconds."""
 
     def __init__(self) -> None:
         self.after_fork()
@@ -48,7 +48,7 @@ class Bounded:
         self._busy = 0
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
-        """What the call returns or raises, or ModelError if it takes longer; the answer may still come."""
+        """Return or raise what `work` does; ModelError if it takes longer, though `work` still runs to its end."""
         call = self.begin(work)
         if not call.done.wait(seconds):
             call.given_up = True
@@ -63,17 +63,17 @@ class Bounded:
         return self._busy > 0
 
     def begin(self, work: Callable[[], Any]) -> _Call:
-        """Make a call and wait for nothing. ModelError if there is no thread to be had."""
+        """Queue a call without waiting for it. ModelError if no thread can be started."""
         call = _Call(work)
         with self._lock:
             if self._threads - self._busy <= self._calls.qsize() and self._threads < _MOST:
-                self._more()
+                self._start_thread()
             self._calls.put(call)
         return call
 
-    def _more(self) -> None:
-        # Not of a pool: Python waits for the threads of a pool before it exits.
-        thread = threading.Thread(target=self._work, name="recollect-asking", daemon=True)
+    def _start_thread(self) -> None:
+        # Not a ThreadPoolExecutor: Python waits for the threads of one before it exits.
+        thread = threading.Thread(target=self._run_calls, name="recollect-asking", daemon=True)
         try:
             thread.start()
             self._threads += 1
@@ -81,7 +81,7 @@ class Bounded:
             if not self._threads:
                 raise ModelError(str(error)) from None
 
-    def _work(self) -> None:
+    def _run_calls(self) -> None:
         calls = self._calls
         while True:
             try:
@@ -96,6 +96,6 @@ class Bounded:
                 self._busy += 1
             if not call.given_up:
                 call.run()
-            del call  # it holds whoever asked, who may have gone by the time of the next one
+            del call  # it references its caller, which should be collected before the next call comes
             with self._lock:
                 self._busy -= 1
