@@ -268,6 +268,26 @@ class DiskClaims:
             assert word.encode() not in _bytes(folder)
             assert stored(store, kept.id) == kept
 
+    def test_purged_undo_data_leaves_no_trace_and_other_undo_data_stays(
+        self, store: Store, disk: OnDisk, folder: Path
+    ) -> None:
+        for clean, word in ((disk.scrub, "zugunruhe"), (disk.compact, "quetzalcoatl")):
+            gone, other = keep(store, sample(f"the {word} of herons", tags=(word,)), sample(f"undo me {word[:4]}"))
+            thing = Thing("steps", word, {"title": word}, version=1)
+            for record in (gone, other):
+                with store.transaction(PLACE):
+                    delete(store, record)
+                    sealed = store.append(PLACE, entry(deleted=[record.id]), Undo([record]))
+            store.append(PLACE, entry(), Undo.of([gone], ()))
+            documents = store.append(PLACE, entry(), Undo(things=[thing]))
+            assert word.encode() in _bytes(folder)
+            assert store.purge(PLACE, ids=[gone.id], seqs=[documents.seq]) == 3
+            clean(PLACE)
+            assert word.encode() not in _bytes(folder)
+            assert list(store.undos(PLACE)) == [(sealed.seq, Undo([other], [], []))]
+            store.put(PLACE, [other])
+            store.purge(PLACE, seqs=None)
+
     def test_dropping_leaves_no_trace_on_disk(self, store: Store, folder: Path) -> None:
         keep(store, sample("stays"), sample("the zugunruhe of herons", workspace="shop"))
         assert b"zugunruhe" in _bytes(folder)

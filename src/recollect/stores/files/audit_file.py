@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,6 @@ from recollect.stores.files.files import MISSING, Identity
 from recollect.stores.files.fileset import AUDIT, AUDITED, UNDO, FileSet
 from recollect.stores.files.lines import Audited, UndoHead, UndoLine
 from recollect.stores.files.replay import UNREADABLE
-from recollect.stores.undo import Undo
 from recollect.values.errors import StoreError
 
 _encode = msgspec.json.Encoder().encode
@@ -90,7 +89,7 @@ class AuditFile:
             if self._fileset.exists() and (written := self.last()[0]) > self.noted():
                 files.replace(self._fileset.path(AUDITED), b"%d\n" % written)
 
-    def undo_of(self, seq: int) -> Undo | None:
+    def undo_line(self, seq: int) -> UndoLine | None:
         """By where its line is: whoever asks for all of them must not read the whole file for each."""
         there = self._fileset.identity(UNDO)
         known, spans = self._undo
@@ -103,8 +102,8 @@ class AuditFile:
         line = files.read_part(self._fileset.paths[UNDO], start, end)
         if self._fileset.identity(UNDO) != there:  # written anew meanwhile, so that another line may be there
             self._undo = None, {}
-            return self.undo_of(seq)
-        return undo_on(line)
+            return self.undo_line(seq)
+        return undo_line(line)
 
     def lines(self, name: str, *more: bytes) -> list[bytes]:
         """Those of the file, and more that are not in it yet."""
@@ -124,10 +123,6 @@ def sealed_line(entry: Entry, last: Last) -> tuple[Entry, bytes]:
 
 def entry_of(line: bytes) -> Entry:
     return _entry(line)
-
-
-def undo_line(entry: Entry, undo: Undo) -> bytes:
-    return _encode(UndoLine.of(entry.seq, entry.at, undo)) + b"\n"
 
 
 def entries(
@@ -170,13 +165,8 @@ def _spans(data: bytes) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def undo_on(line: bytes) -> Undo:
-    return _undo(line).undo()
-
-
-def tells_of(line: bytes, ids: Collection[str]) -> bool:
-    """Whether a line of undo data is about one of these memories."""
-    return not undo_on(line).ids.isdisjoint(ids)
+def undo_line(line: bytes) -> UndoLine:
+    return _undo(line)
 
 
 class _Changes(msgspec.Struct, frozen=True):

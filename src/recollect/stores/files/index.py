@@ -408,6 +408,7 @@ class PlaceIndex(LogReader):
 
     def purge_unsaved(self) -> None:
         """Forget whatever no file has yet of memories and things that are deleted: it must not be written anywhere."""
+        self.log.unbury(saved=False)
         self.log.unsaved = [
             {name: self._purged(name, data) if name in self.log.fileset.read else data for name, data in parts.items()}
             for parts in self.log.unsaved

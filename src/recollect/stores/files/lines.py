@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -66,20 +67,47 @@ class Shelved(msgspec.Struct, omit_defaults=True):
         return cls(**{name: getattr(thing, name) for name in Thing.__struct_fields__})
 
 
+class Buried(NamedTuple):
+    """A memory that was deleted, and whose lines are still in the log: the version of its tombstone tells which."""
+
+    id: str
+    version: int
+    size: int
+    """Bytes that it takes in undo data, where it is moved when the log is written anew."""
+
+
 class UndoLine(msgspec.Struct, omit_defaults=True):
     """What it takes to undo an entry of the audit log."""
 
     seq: int
     at: datetime
     deleted: list[Record] = []
+    """Memories whose lines are gone from the log."""
+    buried: list[Buried] = []
     changed: list[OldValues] = []
     things: list[Thing] = []
     before: list[Record] = []
     """In lines of earlier versions: memories that the entry changed or deleted. Those that are stored it changed."""
 
     @classmethod
-    def of(cls, seq: int, at: datetime, undo: Undo) -> UndoLine:
-        return cls(seq, at, list(undo.deleted), list(undo.changed), list(undo.things))
+    def of(cls, seq: int, at: datetime, undo: Undo, tombs: Mapping[str, int]) -> UndoLine:
+        """`tombs` are the versions of the tombstones of memories whose lines stay in the log."""
+        gone = [record for record in undo.deleted if record.id not in tombs]
+        buried = [
+            Buried(record.id, tombs[record.id], len(_encode(record))) for record in undo.deleted if record.id in tombs
+        ]
+        return cls(seq, at, gone, buried, list(undo.changed), list(undo.things))
+
+    @property
+    def ids(self) -> set[str]:
+        """Of the memories that it tells of."""
+        return Undo([*self.before, *self.deleted], self.changed).ids | {buried.id for buried in self.buried}
+
+    def with_records(self, records: Mapping[Buried, Record]) -> UndoLine | None:
+        """The line with these memories whole; None if one of its own is not among them."""
+        if not all(buried in records for buried in self.buried):
+            return None
+        return replace(self, deleted=[*self.deleted, *(records[buried] for buried in self.buried)], buried=[])
 
     def undo(self) -> Undo:
         return Undo([*self.before, *self.deleted], self.changed, self.things)
@@ -88,6 +116,12 @@ class UndoLine(msgspec.Struct, omit_defaults=True):
 class UndoHead(msgspec.Struct):
     seq: int
     at: datetime
+    buried: list[Buried] = []
+
+    @property
+    def more_bytes(self) -> int:
+        """What it takes to undo the entry, besides its line."""
+        return sum(buried.size for buried in self.buried)
 
 
 class Named(msgspec.Struct):
@@ -99,7 +133,7 @@ class Audited(msgspec.Struct):
     hash: str
 
 
-_tombstone = msgspec.json.Decoder(Tombstone).decode
+tombstone = msgspec.json.Decoder(Tombstone).decode
 _named = msgspec.json.Decoder(Named).decode
 
 
@@ -112,9 +146,9 @@ def line(entry: msgspec.Struct) -> bytes:
     return _encode(entry) + b"\n"
 
 
-def without_reason(tombstone: bytes) -> bytes:
+def without_reason(stone: bytes) -> bytes:
     """The line of a tombstone without the words of a person."""
-    return line(replace(_tombstone(tombstone), reason=""))
+    return line(replace(tombstone(stone), reason=""))
 
 
 def sealed(entry: msgspec.Struct | dict[str, Any], plain: bool) -> bytes:

@@ -11,25 +11,26 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.stores.audit import Entry, UndoSize
 from recollect.stores.files import audit_file, files
 from recollect.stores.files.audit_file import AuditFile, Last
+from recollect.stores.files.buried import read_buried
 from recollect.stores.files.config import Config
 from recollect.stores.files.files import AppendOnly
-from recollect.stores.files.fileset import AUDIT, UNDO, VECTORS, Appender, FileSet
+from recollect.stores.files.fileset import AUDIT, TOMBSTONES, UNDO, VECTORS, Appender, FileSet
 from recollect.stores.files.formats import Format
-from recollect.stores.files.lines import UndoHead
+from recollect.stores.files.lines import Buried, UndoHead, UndoLine, line, tombstone
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.metrics import CONTENTION, WRITE, Meter
 from recollect.stores.files.staging import Staging
 from recollect.stores.port import Place
 from recollect.stores.undo import Undo
 from recollect.values.errors import ConcurrencyError, ReadOnlyError, StoreError, UnsavedWarning
-from recollect.values.record import utc_now
+from recollect.values.record import Record, utc_now
 
 if TYPE_CHECKING:
     from recollect.stores.files.session import Session
@@ -256,7 +257,10 @@ class Log:
         entry, logged = audit_file.sealed_line(entry, self.last_entry(staging))
         staging.add(AUDIT, logged)
         if any(undo):
-            staging.add(UNDO, audit_file.undo_line(entry, undo))
+            # Where files are written anew after each deletion, the lines of what was deleted leave the log at once.
+            stones = [tombstone(each) for each in ([] if self.format.rewrites else staging.lines(TOMBSTONES))]
+            tombs = {stone.id: stone.version for stone in stones if stone.version is not None}
+            staging.add(UNDO, line(UndoLine.of(entry.seq, entry.at, undo, tombs)))
         return entry
 
     def entries(
@@ -272,28 +276,69 @@ class Log:
         more = staging.lines(name) if staging else []
         return self.audit.lines(name, *(parts.get(name, b"") for parts in self.unsaved), *more)
 
-    def _undo_lines(self, staging: Staging | None) -> list[tuple[UndoHead, bytes]]:
+    def _undo_lines(self, staging: Staging | None, saved_only: bool = False) -> list[tuple[UndoHead, bytes]]:
         dropped = {*self.undropped, *(staging.dropped_undo if staging else ())}
-        heads = audit_file.undo_heads(self._lines(UNDO, staging))
+        heads = audit_file.undo_heads(self.audit.lines(UNDO) if saved_only else self._lines(UNDO, staging))
         return [(head, line) for head, line in heads if head.seq not in dropped]
 
     def undo_of(self, staging: Staging | None, seq: int) -> Undo | None:
-        if staging is None and not self.unsaved and not self.undropped:
-            return self.audit.undo_of(seq)
-        lines = (line for head, line in self._undo_lines(staging) if head.seq == seq)
-        return next(map(audit_file.undo_on, lines), None)
+        def read() -> list[UndoLine]:
+            if staging is None and not self.unsaved and not self.undropped:
+                known = self.audit.undo_line(seq)
+                return [] if known is None else [known]
+            return [audit_file.undo_line(line) for head, line in self._undo_lines(staging) if head.seq == seq]
+
+        return next((undo for _, undo in self._whole(read, staging)), None)
 
     def undos(self, staging: Staging | None) -> list[tuple[int, Undo]]:
-        return [(head.seq, audit_file.undo_on(line)) for head, line in self._undo_lines(staging)]
+        return self._whole(lambda: [audit_file.undo_line(line) for _, line in self._undo_lines(staging)], staging)
+
+    def _whole(self, read: Callable[[], list[UndoLine]], staging: Staging | None) -> list[tuple[int, Undo]]:
+        """Undo data with the memories whose lines are in the log. What somebody has taken out of it is left out."""
+        for _ in range(_TRIES):
+            was = self.fileset.identity(UNDO)
+            lines = read()
+            whole = [line.with_records(self._buried(lines, staging)) for line in lines]
+            # Whoever writes the log anew first moves these memories into the undo data: then it is read once more.
+            if None not in whole or self.fileset.identity(UNDO) == was:
+                return [(line.seq, line.undo()) for line in whole if line is not None]
+        raise StoreError(f"{self.fileset.folder} is written anew as often as it is read")
+
+    def _buried(self, lines: Sequence[UndoLine], staging: Staging | None = None) -> dict[Buried, Record]:
+        wanted = [buried for line in lines for buried in line.buried]
+        return read_buried(self.place, self.format, wanted, lambda name: self._lines(name, staging))
+
+    def unbury(self, *, saved: bool = True) -> None:
+        """Before lines of deleted memories go: move the memories into the undo data that tells of them.
+
+        Without `saved`, only in what no file has yet.
+        """
+        parts = [part for part in self.unsaved if UNDO in part]
+        stored = [line for _, line in self._undo_lines(None, saved_only=True)] if saved else []
+        lines = [audit_file.undo_line(each) for part in parts for each in part[UNDO].splitlines()]
+        lines += map(audit_file.undo_line, stored)
+        if not any(line.buried for line in lines):
+            return
+        records = self._buried(lines)
+
+        def moved(data: Iterable[bytes]) -> bytes:
+            each = ((known, known.with_records(records)) for known in map(audit_file.undo_line, data))
+            return b"".join(line(whole or known) for known, whole in each)
+
+        self.unsaved = [
+            {**part, UNDO: moved(part[UNDO].splitlines())} if UNDO in part else part for part in self.unsaved
+        ]
+        if stored:
+            files.replace(self.fileset.paths[UNDO], moved(stored))
 
     def undo_sizes(self, staging: Staging | None) -> list[UndoSize]:
-        return [UndoSize(head.seq, head.at, len(line)) for head, line in self._undo_lines(staging)]
+        return [UndoSize(head.seq, head.at, len(line) + head.more_bytes) for head, line in self._undo_lines(staging)]
 
     def purge(self, staging: Staging, seqs: Collection[int] | None, ids: Collection[str]) -> int:
         purged = [
             head.seq
             for head, line in self._undo_lines(staging)
-            if seqs is None or head.seq in seqs or (ids and audit_file.tells_of(line, ids))
+            if seqs is None or head.seq in seqs or (ids and not audit_file.undo_line(line).ids.isdisjoint(ids))
         ]
         staging.dropped_undo |= dict.fromkeys(purged)
         return len(purged)

@@ -42,6 +42,7 @@ def rewrite(
     try:
         log.appender.cut()
         log.appender.lock.quiet()
+        log.unbury()
         files.remove_leftovers(os.path.dirname(fileset.main_path))
         files.remove_leftovers(fileset.folder)
         set_aside(log.place, fileset, log.format, damaged, {*deleted, *erased})
