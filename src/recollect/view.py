@@ -246,6 +246,8 @@ class View(msgspec.Struct, frozen=True):
         if disk is None:
             return list(records)
         waiting = {place for place in by_place(records) if disk.unsaved(place)}
+        if not waiting:
+            return list(records)
         return [UnsavedRecord(*astuple(record)) if Place.of(record) in waiting else record for record in records]
 
     @property

@@ -272,7 +272,7 @@ _HINTS = ("pass", "pwd", "token", "key", "secret")
 _OWN_VALUE = frozenset("value plain plaintext raw text current old new default".split())
 _WORDS = r"(?i:password|passphrase|passwd|pwd)"
 _SENTENCE = _WORDS + r"(?: (?:for|of|to|on|at) [\w. '-]{1,40}?)? is:? [\"'`]?([^\s\"'`,;]{5,256})"
-_FOREIGN_VERBS = (" ist ", " lautet ", " es ", " est ", " é ", " è ", " är ", " это ")
+_FOREIGN_VERBS = " (?:ist|lautet|es|est|é|è|är|это) "
 _FOREIGN = (
     r"(?i:passwort|kennwort|contraseña|mot de passe|wachtwoord|senha|hasło|lösenord|пароль)"
     r"(?: \S{1,20}){0,3}? (?:ist|lautet|es|est|é|è|is|är|это):? [\"'`]?([^\s\"'`,;]{5,256})"
@@ -318,7 +318,7 @@ def _find_spoken_password(text: str, off: frozenset[str]) -> str | None:
             for match in _compile(pattern).finditer(text):
                 if _is_value("password", match[1], False, False) and _is_made_up(match[1].rstrip(".!?)]}>")):
                     return "password"
-    if any(verb in text for verb in _FOREIGN_VERBS):
+    if _compile(_FOREIGN_VERBS).search(text):
         for match in _compile(_FOREIGN).finditer(text):
             if _is_made_up(match[1].rstrip(".!?)]}>")):
                 return "password"

@@ -111,8 +111,8 @@ def stored_at(record: Record, now: datetime, fields: Mapping[str, Any]) -> Recor
     if expires is not None and fields.get("expires_at") is None:
         with suppress(OverflowError):  # after the last date there is
             expires += now - record.created_at
-    record = replace(record, created_at=now, accessed_at=now, expires_at=expires)
-    return replace(record, checksum=record.digest())
+    checksum = digest(record.id, record.tier, record.kind, record.role, record.content, now)
+    return replace(record, created_at=now, accessed_at=now, expires_at=expires, checksum=checksum)
 
 
 _NAMES = ("kind", "channel", "conversation")
