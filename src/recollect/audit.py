@@ -124,7 +124,7 @@ class AuditLog:
         action = validation.or_empty(validation.kind, action, "action")
         entries: dict[str, Entry] = {}
         for place in self._places(everywhere=self._view.address.agent is not None):
-            # Of what is not the view's own, more may have to be passed over.
+            # Entries that this view may not see are skipped, so more have to be read.
             stored = (entry for entry in self._stored(place, texts, about) if action in ("", entry.action))
             shown = (seen for entry in stored if (seen := self._seen(place, entry, texts, about)) is not None)
             entries |= {entry.id: entry for entry in islice(shown, limit)}
@@ -144,7 +144,8 @@ class AuditLog:
         return merge(in_log, fitting, key=lambda entry: entry.id, reverse=True)
 
     def _seen(self, place: Place, entry: Entry, texts: Sequence[str], about: str) -> Entry | None:
-        """The log is the organisation's: all see what was done; to which memories, and why, who may see them.
+        """An entry as this view may see it. The log is the organisation's: everybody sees that something was
+        done, but the ids and the reason are shown only to those who may see the memories.
 
         What somebody recorded is seen as a memory is, by the same account and channel only, but by all agents.
         An entry about nothing but an agent's journal and core memories is seen by who sees those.
@@ -201,7 +202,7 @@ class AuditLog:
         return Verified(place.tenant, place.workspace, count, head, tuple(breaks))
 
     def _places(self, everywhere: bool = False) -> list[Place]:
-        """The view's workspace and what its tenant shares; of a view of no workspace all, and for agents."""
+        """The places whose log this view reads: its workspace and the shared one; all, if it has no workspace."""
         view, tenant = self._view, self._view.address.tenant
         if "workspace" in view.bound or (view.bound - {"tenant"} and not everywhere):
             return list(view.places)

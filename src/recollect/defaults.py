@@ -1,4 +1,4 @@
-"""What `recollect.toml` in a store says: the preset, the embedder and the address to use unless told otherwise."""
+"""The defaults in a store's `recollect.toml`: the preset, the embedder and the address."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _EXAMPLES = {
 
 
 def path_for(location: str | os.PathLike[str]) -> str:
-    """In the folder of a store; beside a store of one file and named after it, for another may be beside it."""
+    """`<folder>/recollect.toml`; for a notebook of one file `<name>.recollect.toml` beside it."""
     path = os.path.abspath(os.path.expanduser(split(location)[1]))
     if os.path.isfile(path) or (path.endswith(".jsonl") and not os.path.isdir(path)):
         return f"{path.removesuffix('.jsonl')}.{FILE}"
@@ -89,7 +89,7 @@ def resolved(
 
 
 def write(location: str | os.PathLike[str], settings: Defaults) -> str:
-    """A file to edit by hand, with what is not given as comments. The store's folder must be there."""
+    """Write `recollect.toml`, with unset keys as comments for people to edit. The store's folder must exist."""
     path = path_for(location)
     check(location, settings)
     lines = [

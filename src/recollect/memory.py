@@ -143,7 +143,7 @@ class Memory:
         )
         self._owner = replace(view, sources=(*own_sources(view), *further))
         if isinstance(opened, HasIntents):
-            # Without models: whatever holds the store, such as a write that waits, must not hold these.
+            # Without models, so that a pending write that holds the store does not keep them alive.
             opened.intents.finish = partial(finish, replace(view, embedding=None, llm=None, sources=()))
         self._defaults = settings.address()
         self._view = self._owner.at(**self._defaults)
@@ -272,7 +272,7 @@ class Memory:
         }
         parts = {part: value for part, value in chosen.items() if value is not None}
         bound = object.__new__(type(self))
-        # What recollect.toml says is said only as long as nobody has chosen: a view that was, is never widened.
+        # Defaults from recollect.toml apply to the first `at` only; later views can only be narrowed.
         bound._owner = bound._whole = bound._view = self._owner.at(**(self._defaults | parts))
         bound._defaults = {}
         return bound

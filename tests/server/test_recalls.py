@@ -88,7 +88,7 @@ def test_who_is_overtaken_counts_on_from_there(tmp_path: Path, kind: str, monkey
     location, clock = located(kind, tmp_path / "m"), Clock(datetime(2026, 3, 1, 12, tzinfo=UTC))
     one, other = open_store(location), open_store(location)
     first, second = Recalls(one, clock), Recalls(other, clock)
-    find = first._known
+    find = first._things
     for _ in range(2):  # nobody has counted yet, and then somebody has
         first.count(HERE)
         second.count(HERE)

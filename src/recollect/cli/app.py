@@ -85,8 +85,8 @@ class App(LazyGroup):
     """Errors become one line and an exit code here, and nowhere else."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        given = args[0] if args else kwargs.pop("args", None)
-        words = sys.argv[1:] if given is None else list(given)
+        arguments = args[0] if args else kwargs.pop("args", None)
+        words = sys.argv[1:] if arguments is None else list(arguments)
         kwargs.update(standalone_mode=False, prog_name="recollect")
         try:
             code: Any = super().main(words, **kwargs)

@@ -37,9 +37,9 @@ def help_(target: Target, words: tuple[str, ...]) -> None:
     for word in words:
         if not isinstance(here.command, click.Group):
             here.fail(f"{here.command_path} has no command {word!r}")
-        _, found, _ = here.command.resolve_command(here, [word])
-        assert found is not None  # what is not there is an error
-        here = click.Context(found, info_name=word, parent=here, max_content_width=here.max_content_width)
+        _, command, _ = here.command.resolve_command(here, [word])
+        assert command is not None  # what is not there is an error
+        here = click.Context(command, info_name=word, parent=here, max_content_width=here.max_content_width)
     if target.json:
         output.emit({"command": here.command_path, "help": here.get_help()})
     else:

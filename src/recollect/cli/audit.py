@@ -57,8 +57,8 @@ def search(target: Target, words: tuple[str, ...], action: str | None, about: st
         entries = memory.audit.search(" ".join(words), action=action or "", about=ident, limit=limit)
         named = [memory.audit.named(entry) for entry in entries]
     if target.json:
-        told = zip(entries, named, strict=True)
-        output.emit([{**msgspec.structs.asdict(entry), "named": memories} for entry, memories in told])
+        rows = zip(entries, named, strict=True)
+        output.emit([{**msgspec.structs.asdict(entry), "named": memories} for entry, memories in rows])
     elif not entries:
         output.say("No entry matched.")
     else:
@@ -80,9 +80,9 @@ def _print_entries(entries: list[Entry], named: list[dict[str, str]]) -> None:
 
 def _about(memories: dict[str, str]) -> str:
     """Which memories, in a few words."""
-    told = [f"{text.short(ident)} {words}".rstrip() for ident, words in list(memories.items())[:_SHOWN]]
-    more = len(memories) - len(told)
-    return f" · {' · '.join(told)}{' · …' if more > 0 else ''}" if told else ""
+    lines = [f"{text.short(ident)} {words}".rstrip() for ident, words in list(memories.items())[:_SHOWN]]
+    more = len(memories) - len(lines)
+    return f" · {' · '.join(lines)}{' · …' if more > 0 else ''}" if lines else ""
 
 
 @click.command(cls=Leaf)
@@ -117,5 +117,5 @@ def _print_logs(logs: list[Verified]) -> None:
         verdict = ("intact", GOOD) if log.ok else ("BROKEN", BAD)
         output.say(verdict, "  ", (name, STRONG), f"  {text.count(log.entries, 'entry', 'entries')}")
         output.say((f"head {log.head}", QUIET), indent=8)
-        for found in log.breaks:
-            output.say((found.problem, BAD), indent=8)
+        for break_ in log.breaks:
+            output.say((break_.problem, BAD), indent=8)

@@ -18,13 +18,13 @@ def each(label: str, names: Sequence[str], do: Callable[[str], T]) -> tuple[dict
     """What it gave for each, and what was wrong where it failed."""
     done: dict[str, T] = {}
     failed: dict[str, str] = {}
-    with progress(label, len(names)) as told:
+    with progress(label, len(names)) as tell:
         for name in names:
             try:
                 done[name] = do(name)
             except StoreError as error:
                 failed[name] = str(error)
-            told(len(done) + len(failed))
+            tell(len(done) + len(failed))
     return done, failed
 
 

@@ -119,8 +119,8 @@ def embed(target: Target, everywhere: bool) -> None:
         for name in names:
             view = memory.at(workspace=name) if everywhere else memory
             made[name] = view.embed(wait=False)
-            with progress(f"Making vectors in {name}", made[name]) as told:
-                view.embed(progress=told)
+            with progress(f"Making vectors in {name}", made[name]) as tell:
+                view.embed(progress=tell)
     if target.json:
         output.emit({"made": sum(made.values()), "workspaces": made})
     else:
@@ -137,23 +137,23 @@ def stats(target: Target) -> None:
       recollect stats
     """
     with target.open() as memory:
-        found = memory.stats()
-        hint = "" if found.total else empty_hint(target, memory)
+        figures = memory.stats()
+        hint = "" if figures.total else empty_hint(target, memory)
         agent = memory.address.agent
     if target.json:
-        output.emit(found)
+        output.emit(figures)
         return
-    on_disk = f" · {text.size(found.size_bytes)} on disk" if found.size_bytes else ""
-    output.say((text.count(found.total), STRONG), f"{on_disk}{hint and f'.{hint}'}")
-    if found.unsaved:
-        output.say((f"{found.unsaved:,} not saved yet", BAD), ": the disk refuses them")
-    if not found.total:
+    on_disk = f" · {text.size(figures.size_bytes)} on disk" if figures.size_bytes else ""
+    output.say((text.count(figures.total), STRONG), f"{on_disk}{hint and f'.{hint}'}")
+    if figures.unsaved:
+        output.say((f"{figures.unsaved:,} not saved yet", BAD), ": the disk refuses them")
+    if not figures.total:
         return
-    groups: dict[str, Mapping[str, int]] = {"state": found.states, "kind": found.kinds, "tier": found.tiers}
+    groups: dict[str, Mapping[str, int]] = {"state": figures.states, "kind": figures.kinds, "tier": figures.tiers}
     if agent is None:
-        groups["agent"] = {name or "(shared)": number for name, number in found.agents.items()}
-    if found.embedded:
-        groups["embedded"] = {"yes": found.embedded, "no": found.total - found.embedded}
+        groups["agent"] = {name or "(shared)": number for name, number in figures.agents.items()}
+    if figures.embedded:
+        groups["embedded"] = {"yes": figures.embedded, "no": figures.total - figures.embedded}
     rows: list[Sequence[Styled]] = []
     for group, counts in groups.items():
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -201,8 +201,8 @@ def _fix_duplicates(target: Target, dry_run: bool, yes: bool) -> None:
             merged = memory.deduplicate(groups=merged)
             count = sum(len(group.others) for group in merged)
     if target.json:
-        told = [{"keep": g.keep.id, "merged": [r.id for r in g.others], "alike": g.alike} for g in merged]
-        output.emit({"dry_run": dry_run, "merged": count, "groups": told})
+        groups = [{"keep": g.keep.id, "merged": [r.id for r in g.others], "alike": g.alike} for g in merged]
+        output.emit({"dry_run": dry_run, "merged": count, "groups": groups})
     elif dry_run and merged:
         _print_duplicates(merged)
         output.say(f"Would merge {text.count(count, 'duplicate', 'duplicates')} into {text.count(len(merged))}.")
@@ -232,8 +232,8 @@ def _print_health(health: Health) -> None:
         return
     kinds = [finding.severity for finding in health.findings]
     words = (("error", "error", "errors"), ("warning", "warning", "warnings"), ("info", "note", "notes"))
-    told = [text.count(kinds.count(kind), one, many) for kind, one, many in words if kind in kinds]
-    output.say(looked, (", ".join(told), GOOD if health.ok and "warning" not in kinds else _LOOKS[kinds[0]]))
+    counts = [text.count(kinds.count(kind), one, many) for kind, one, many in words if kind in kinds]
+    output.say(looked, (", ".join(counts), GOOD if health.ok and "warning" not in kinds else _LOOKS[kinds[0]]))
     for finding in health.findings:
         output.say("")
         _print_finding(finding)

@@ -29,12 +29,12 @@ def conditions(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command these options, and its function `where`: keyword arguments of Memory.list and Memory.recall."""
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        where: dict[str, Any] = {name: given.pop(name) for name in _NAMES}
+    def run(**options: Any) -> None:
+        where: dict[str, Any] = {name: options.pop(name) for name in _NAMES}
         where["conversation"] = where.pop("from_conversation")
         for name in ("since", "until"):
             where[name] = times.past(where[name], name)
-        command(where=where, **given)
+        command(where=where, **options)
 
     decorated: Callable[..., None] = run
     for option in reversed(_OPTIONS):

@@ -80,13 +80,13 @@ def _talk(words: tuple[str, ...], file: str | None) -> list[Any]:
 
 
 def _print_report(report: Report) -> None:
-    rows: list[list[Styled]] = [[one.name, f"{one.tokens:,}", f"{one.items:,}"] for one in report.sections]
+    rows: list[list[Styled]] = [[share.name, f"{share.tokens:,}", f"{share.items:,}"] for share in report.sections]
     total = f"{report.tokens:,}" + (f" of {report.budget:,}" if report.budget is not None else "")
     output.table([Column("section"), Column("tokens", right=True), Column("items", right=True)], rows)
     output.say(("total  ", QUIET), (total, STRONG))
-    for one in report.left_out:
-        name = f"{text.short(one.id)}, " if one.id else ""
-        size = f" ({one.tokens:,} tokens)" if one.tokens else ""
-        output.say((f"left out of {one.section}: {name}{one.why}{size}", QUIET))
+    for item in report.left_out:
+        name = f"{text.short(item.id)}, " if item.id else ""
+        size = f" ({item.tokens:,} tokens)" if item.tokens else ""
+        output.say((f"left out of {item.section}: {name}{item.why}{size}", QUIET))
     if report.over:
         output.say((f"{report.over:,} tokens over the budget: what is left may not be cut", CAREFUL))

@@ -44,12 +44,13 @@ def list_channels(target: Target) -> None:
       recollect channels
     """
     with target.open() as memory:
-        known = memory.channels.list()
+        channels = memory.channels.list()
     if target.json:
-        output.emit(known)
+        output.emit(channels)
         return
     rows: list[Sequence[Styled]] = [
-        [(one.name, STRONG), "default" if one.is_default else "", one.description or ("", QUIET)] for one in known
+        [(channel.name, STRONG), "default" if channel.is_default else "", channel.description or ("", QUIET)]
+        for channel in channels
     ]
     output.table([Column("channel"), Column(""), Column("about", wrap=True)], rows)
 
@@ -105,7 +106,7 @@ def conversations() -> None:
 @click.option("--limit", default=20, show_default=True, help="At most so many.")
 @click.option("--after", metavar="ID", help="Go on behind this one.")
 @scoped
-def list_conversations(target: Target, status: Status | None, room: str | None, **given: Any) -> None:
+def list_conversations(target: Target, status: Status | None, room: str | None, **options: Any) -> None:
     """List conversations, the newest first.
 
     \b
@@ -113,16 +114,22 @@ def list_conversations(target: Target, status: Status | None, room: str | None, 
       recollect conversations --status idle
     """
     with target.open() as memory:
-        known = memory.conversations.list(status=status, channel=room, **given)
+        conversations = memory.conversations.list(status=status, channel=room, **options)
     if target.json:
-        output.emit(known)
-    elif not known:
+        output.emit(conversations)
+    elif not conversations:
         output.say("There are no conversations here.")
     else:
         now = utc_now()
         rows: list[Sequence[Styled]] = [
-            [one.ref_code, text.ago(one.started_at, now), one.channel, one.status, one.title or ("untitled", QUIET)]
-            for one in known
+            [
+                conversation.ref_code,
+                text.ago(conversation.started_at, now),
+                conversation.channel,
+                conversation.status,
+                conversation.title or ("untitled", QUIET),
+            ]
+            for conversation in conversations
         ]
         heads = [Column("ref", ID), Column("started"), Column("channel"), Column("status"), Column("title", wrap=True)]
         output.table(heads, rows)
@@ -205,19 +212,19 @@ def archive(target: Target, id: str) -> None:
         _print(target, memory.conversations.archive(id))
 
 
-def _print(target: Target, known: Conversation) -> None:
+def _print(target: Target, conversation: Conversation) -> None:
     if target.json:
-        output.emit(known)
+        output.emit(conversation)
         return
     now = utc_now()
     output.facts(
         [
-            ("ref code", (known.ref_code, ID)),
-            ("id", (known.id, QUIET)),
-            ("title", known.title or None),
-            ("channel", known.channel),
-            ("status", known.status),
-            ("started", text.moment(known.started_at, now)),
-            ("ended", text.moment(known.ended_at, now) if known.ended_at else None),
+            ("ref code", (conversation.ref_code, ID)),
+            ("id", (conversation.id, QUIET)),
+            ("title", conversation.title or None),
+            ("channel", conversation.channel),
+            ("status", conversation.status),
+            ("started", text.moment(conversation.started_at, now)),
+            ("ended", text.moment(conversation.ended_at, now) if conversation.ended_at else None),
         ]
     )

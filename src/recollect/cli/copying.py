@@ -65,13 +65,13 @@ def copy(target: Target, source: str, destination: str, tenants: Sequence[str], 
         raise AccessError(f"copy: whole tenants are copied; leave out --{bound[0]}")
     from recollect.stores.copying import copy as copying
 
-    with closing(_source(target, source)) as from_, closing(_opened(target, destination)) as to, bars() as told:
+    with closing(_source(target, source)) as from_, closing(_opened(target, destination)) as to, bars() as tell:
         if dry_run:
-            planned = copying.plan(from_, to, tenants=tenants, progress=told)
+            planned = copying.plan(from_, to, tenants=tenants, progress=tell)
             _show_plan(target, planned, _shown(destination))
             return
         try:
-            done = copying.copy(from_, to, tenants=tenants, lossy=lossy, progress=told)
+            done = copying.copy(from_, to, tenants=tenants, lossy=lossy, progress=tell)
         except InputError as error:
             raise InputError(error.field, error.problem.replace("`lossy`", "--lossy")) from error
     _show(target, done, _shown(destination))
@@ -127,9 +127,9 @@ def _show(target: Target, done: Copied, destination: str) -> None:
     output.table(
         columns,
         [
-            (_named(one.tenant, one.workspace), *(f"{n:,}" for n in (one.memories, one.things, one.entries)),
-             one.checksum[:19])
-            for one in done.places
+            (_named(place.tenant, place.workspace), *(f"{n:,}" for n in (place.memories, place.things, place.entries)),
+             place.checksum[:19])
+            for place in done.places
         ],
     )  # fmt: skip
     _show_losses(done.losses, "was lost")

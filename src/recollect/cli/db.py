@@ -138,6 +138,6 @@ def index(target: Target, above: int | None, dry_run: bool) -> None:
 
 
 def _print_change(change: Change) -> None:
-    found = "" if change.recall is None else f", finds {change.recall:.0%} of the true ten"
+    recall = "" if change.recall is None else f", finds {change.recall:.0%} of the true ten"
     place = f"{change.tenant} / {change.workspace}"
-    output.say((f"{change.action:<6}", QUIET), place, f"  {change.vectors:,} vectors of {change.model}{found}")
+    output.say((f"{change.action:<6}", QUIET), place, f"  {change.vectors:,} vectors of {change.model}{recall}")

@@ -101,9 +101,9 @@ class _Story:
             f'memory.remember("{_DEPLOY}")',
             f'memory.remember("{_SERVER}", tags=["servers"])',
         )
-        told = [f"{text.short(record.id)}  importance {record.importance:.2f}" for record in records]
+        lines = [f"{text.short(record.id)}  importance {record.importance:.2f}" for record in records]
         title = "An agent remembers three things, in Python"
-        self._keep(DemoStep(title, "\n".join(typed), "\n".join(told), 0, True), prompt=">>> ")
+        self._keep(DemoStep(title, "\n".join(typed), "\n".join(lines), 0, True), prompt=">>> ")
         return text.short(records[0].id)
 
     def _run(self, title: str, *words: str, expect: str, code: int = 0) -> str:
@@ -144,12 +144,14 @@ class _Story:
 
 def _environment(*, colour: bool) -> dict[str, str]:
     """Ours without what would lead the commands to the user's own memory."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_") or name in _MODELS}
-    kept.pop("FORCE_COLOR", None)
-    kept["PYTHONUTF8"] = "1"
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_") or name in _MODELS
+    }
+    variables.pop("FORCE_COLOR", None)
+    variables["PYTHONUTF8"] = "1"
     if colour:
-        kept |= {"FORCE_COLOR": "1", "COLUMNS": str(max(output.width() - _INDENT, 40))}
-    return kept
+        variables |= {"FORCE_COLOR": "1", "COLUMNS": str(max(output.width() - _INDENT, 40))}
+    return variables
 
 
 def _quoted(word: str) -> str:

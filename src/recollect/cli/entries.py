@@ -45,7 +45,7 @@ _FIELDS = frozenset(("type", "content", "importance", "tags", "references", "tim
 @click.option("--content-json", is_flag=True, help="TEXT is JSON and is kept as such.")
 @click.option("--from", "file", metavar="FILE|-", help="From a file or stdin, one JSON object of fields a line.")
 @scoped
-def add(target: Target, session: str, content: tuple[str, ...], file: str | None, **given: Any) -> None:
+def add(target: Target, session: str, content: tuple[str, ...], file: str | None, **options: Any) -> None:
     """Store a memory in a session. TEXT may be - for stdin, or be piped in.
 
     With --from all lines are stored, or none if one is refused; what a line leaves open is as the options say.
@@ -55,12 +55,12 @@ def add(target: Target, session: str, content: tuple[str, ...], file: str | None
       recollect sessions add sess_20260110_alice "We deploy on Fridays" --type decision --tag ops.deploy
       recollect sessions add sess_20260110_alice --from entries.jsonl
     """
-    as_json = given.pop("content_json")
+    as_json = options.pop("content_json")
     if file is not None and (content or as_json):
         raise click.UsageError("--from reads a file, or stdin if it is -, without TEXT and --content-json.")
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
-        fields = _fields(memory, **given)
+        fields = _fields(memory, **options)
         if file is not None:
             _add_all(target, memory, session, file, fields)
             return
@@ -81,14 +81,14 @@ def _fields(
     refs: tuple[str, ...],
     timestamp: str | None,
 ) -> dict[str, Any]:
-    given = {
+    fields = {
         "type": kind,
         "importance": importance,
         "tags": tags,
         "references": short_ids.resolve_all(memory, refs),
         "timestamp": times.past(timestamp, "timestamp"),
     }
-    return {name: value for name, value in given.items() if value not in (None, (), [])}
+    return {name: value for name, value in fields.items() if value not in (None, (), [])}
 
 
 def _add_all(target: Target, memory: Memory, session: str, file: str, fields: dict[str, Any]) -> None:
@@ -128,15 +128,15 @@ def get(target: Target, session: str, memory_id: str) -> None:
     """
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
-        found = memory.sessions.get(session, short_ids.resolve(memory, memory_id))
-    if found is None:
+        entry = memory.sessions.get(session, short_ids.resolve(memory, memory_id))
+    if entry is None:
         raise NotFoundError(f"there is no memory {memory_id} in the session {session}")
     if target.json:
-        output.emit(found)
+        output.emit(entry)
         return
-    output.say((found.text, STRONG))
+    output.say((entry.text, STRONG))
     output.say("")
-    output.facts(facts_of(found))
+    output.facts(facts_of(entry))
 
 
 @click.command(cls=Leaf)

@@ -106,13 +106,13 @@ def _evaluate(name: Name, target: Target, path: str, limit: int | None, plot: st
         raise InputError("plot", f"there is no folder {Path(plot).parent} to write {Path(plot).name} in")
     dataset = datasets.load(name, path)
     setup = Setup(target.preset or "recollect", _store(target), target.embedder)
-    found = _run(dataset if limit is None else dataset.limited(limit), setup, path, abstain)
+    report = _run(dataset if limit is None else dataset.limited(limit), setup, path, abstain)
     if plot is not None:
-        Path(plot).write_text(svg(found), encoding="utf-8")
+        Path(plot).write_text(svg(report), encoding="utf-8")
     if target.json:
-        output.emit(found)
+        output.emit(report)
         return
-    _print(found)
+    _print(report)
     if plot is not None:
         output.say("\nDrew ", (plot, STRONG))
 
@@ -130,41 +130,41 @@ def _run(dataset: Dataset, setup: Setup, path: str, abstain: bool) -> Evaluation
 
     with opened(setup) as bench:
         turns = sum(len(corpus.turns) for corpus in dataset.corpora)
-        with progress("Storing turns", turns) as told:
-            stored = bench.store(dataset, told)
-        with progress("Making vectors", stored.memories) as told:
-            vectors = bench.embed(dataset, told)
-        with progress("Asking questions", dataset.questions) as told:
-            answers = bench.ask(dataset, told)
+        with progress("Storing turns", turns) as tell:
+            stored = bench.store(dataset, tell)
+        with progress("Making vectors", stored.memories) as tell:
+            vectors = bench.embed(dataset, tell)
+        with progress("Asking questions", dataset.questions) as tell:
+            answers = bench.ask(dataset, tell)
         abstained = None
         if abstain:
-            with progress("Asking what nothing answers", None) as told:
-                abstained = bench.abstain(dataset, told)
+            with progress("Asking what nothing answers", None) as tell:
+                abstained = bench.abstain(dataset, tell)
     measured = report(EvaluationRun(dataset, setup, stored, vectors, answers), path, __version__, utc_now())
     return msgspec.structs.replace(measured, abstained=abstained)
 
 
-def _print(found: EvaluationReport) -> None:
+def _print(report: EvaluationReport) -> None:
     from recollect.evaluation.report import COVERAGE, RECALL
 
-    left_out = f" ({found.left_out:,} that nothing answers were left out)" if found.left_out else ""
-    refused = f", {text.count(found.ingest.refused, 'turn', 'turns')} refused" if found.ingest.refused else ""
-    ingest, times = found.ingest, found.recall_ms
+    left_out = f" ({report.left_out:,} that nothing answers were left out)" if report.left_out else ""
+    refused = f", {text.count(report.ingest.refused, 'turn', 'turns')} refused" if report.ingest.refused else ""
+    ingest, times = report.ingest, report.recall_ms
     vectors = f"; {ingest.vectors:,} vectors {ingest.vectors_seconds:,.2f} s later" if ingest.vectors else ""
     output.facts(
         [
-            ("data set", (f"{found.dataset}, {found.file.name}, sha256 {found.file.sha256[:12]}")),
-            ("questions", f"{found.questions:,}{left_out}"),
+            ("data set", (f"{report.dataset}, {report.file.name}, sha256 {report.file.sha256[:12]}")),
+            ("questions", f"{report.questions:,}{left_out}"),
             ("memories", f"{ingest.memories:,}{refused}"),
-            ("preset", found.preset),
-            ("store", found.store),
-            ("embedder", f"{found.embedder}; vectors: {found.model}"),
-            ("date", f"{found.date:%Y-%m-%d %H:%M} UTC, recollect {found.recollect}"),
+            ("preset", report.preset),
+            ("store", report.store),
+            ("embedder", f"{report.embedder}; vectors: {report.model}"),
+            ("date", f"{report.date:%Y-%m-%d %H:%M} UTC, recollect {report.recollect}"),
             ("ingest", f"{ingest.seconds:,.2f} s, {ingest.per_second:,.0f} memories a second{vectors}"),
             ("recall", f"p50 {times.p50:,.1f} ms, p95 {times.p95:,.1f} ms"),
         ]
     )
-    levels: dict[str, Level | None] = {"Turns": found.turns, "Sessions": found.sessions}
+    levels: dict[str, Level | None] = {"Turns": report.turns, "Sessions": report.sessions}
     for title, level in levels.items():
         if level is None:
             continue
@@ -172,8 +172,8 @@ def _print(found: EvaluationReport) -> None:
             output.say("")
             output.say((title, STRONG), (", in percent", QUIET))
             _table(level, columns)
-    if found.abstained is not None:
-        _print_abstained(found.abstained)
+    if report.abstained is not None:
+        _print_abstained(report.abstained)
 
 
 def _print_abstained(abstained: Abstained) -> None:

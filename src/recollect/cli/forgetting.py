@@ -72,7 +72,7 @@ def _conditions(
     of_account: str | None,
     of_agent: str | None,
 ) -> dict[str, Any]:
-    given = {
+    conditions = {
         "tag": tag,
         "since": times.past(since, "since"),
         "until": times.past(until, "until"),
@@ -80,7 +80,7 @@ def _conditions(
         "account": of_account,
         "agent": of_agent,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in conditions.items() if value is not None}
 
 
 def agreed(target: Target, memory: Memory, conditions: dict[str, Any], *, erase: bool, yes: bool) -> bool:
@@ -90,23 +90,23 @@ def agreed(target: Target, memory: Memory, conditions: dict[str, Any], *, erase:
     quiet = target.json
     tag, others = conditions.get("tag"), {name: value for name, value in conditions.items() if name != "tag"}
     account = others.pop("account", None)
-    found = memory.list(state=None, tags=None if tag is None else [tag], **others, limit=_EVERYTHING)
-    found = [record for record in found if account in (None, record.address.account)]
+    records = memory.list(state=None, tags=None if tag is None else [tag], **others, limit=_EVERYTHING)
+    records = [record for record in records if account in (None, record.address.account)]
     whole = account or others.get("agent")
     things = f", and everything else of {whole}" if whole else ""
-    question = f"Forget {text.count(len(found))}{things}{' for good' if erase else ''}?"
-    if found or whole or erase or piped():
-        confirm(question, lambda: _preview(found, quiet))
+    question = f"Forget {text.count(len(records))}{things}{' for good' if erase else ''}?"
+    if records or whole or erase or piped():
+        confirm(question, lambda: _preview(records, quiet))
     elif not quiet:
         output.say(f"Nothing matched, so nothing was forgotten.{empty_hint(target, memory)}")
-    return bool(found or whole or erase) or quiet  # a receipt for nothing is still one JSON document
+    return bool(records or whole or erase) or quiet  # a receipt for nothing is still one JSON document
 
 
-def _preview(found: list[Record], quiet: bool) -> None:
+def _preview(records: list[Record], quiet: bool) -> None:
     if quiet:
         return
-    output.say(f"{text.count(len(found))} would be forgotten" + (", the newest:" if len(found) > _SAMPLE else ":"))
-    records_table(found[:_SAMPLE], with_state=True)
+    output.say(f"{text.count(len(records))} would be forgotten" + (", the newest:" if len(records) > _SAMPLE else ":"))
+    records_table(records[:_SAMPLE], with_state=True)
 
 
 def confirm(question: str, preview: Callable[[], None] | None = None, no: str = "Nothing was forgotten.") -> None:
@@ -174,12 +174,12 @@ def undo(target: Target, change: str | None) -> None:
 
 
 def _undone(entry: Entry) -> list[str]:
-    told = (("restored", "as before"), ("removed", "gone again"))
+    labels = (("restored", "as before"), ("removed", "gone again"))
     return [
-        f"{text.count(len(found))} {how}: {', '.join(text.short(ident) for ident in found[:_SAMPLE])}"
-        + (", …" if len(found) > _SAMPLE else "")
-        for key, how in told
-        if (found := entry.meta.get(key))
+        f"{text.count(len(ids))} {how}: {', '.join(text.short(ident) for ident in ids[:_SAMPLE])}"
+        + (", …" if len(ids) > _SAMPLE else "")
+        for key, how in labels
+        if (ids := entry.meta.get(key))
     ]
 
 

@@ -116,23 +116,23 @@ def store_all(memory: Memory, items: Sequence[Item]) -> list[str]:
     check_all(items, lambda fields: _try(memory, fields))
     stored: list[str] = []
     rest = iter(items)
-    with progress("Storing", len(items)) as told:
+    with progress("Storing", len(items)) as tell:
         while batch := [fields for _, fields in islice(rest, _BATCH)]:
             stored += [record.id for record in memory.remember_many(batch)]
-            told(len(stored))
+            tell(len(stored))
     return stored
 
 
 def check_all(items: Sequence[Item], check: Callable[[dict[str, Any]], object]) -> None:
     """Ends with the first line that is refused, and names it."""
-    with progress("Checking", len(items)) as told:
+    with progress("Checking", len(items)) as tell:
         for done, (number, fields) in enumerate(items, 1):
             try:
                 check(fields)
             except RecollectError as error:
                 error.args = (f"line {number:,}: {error}; nothing was stored",)
                 raise
-            told(done)
+            tell(done)
 
 
 def _try(memory: Memory, fields: Mapping[str, Any]) -> None:

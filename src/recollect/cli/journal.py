@@ -51,12 +51,12 @@ def list_(target: Target, limit: int, board: bool) -> None:
     """
     with target.open(preset=_PRESET) as memory:
         journal = memory.journal
-        found = journal.whiteboard.entries()[::-1][:limit] if board else journal.recent_first(limit)
-        expired = {record.id for record in found if journal.has_expired(record)}
+        records = journal.whiteboard.entries()[::-1][:limit] if board else journal.recent_first(limit)
+        expired = {record.id for record in records if journal.has_expired(record)}
     if target.json:
-        output.emit([{"memory": record, "expired": record.id in expired} for record in found])
+        output.emit([{"memory": record, "expired": record.id in expired} for record in records])
         return
-    if not found:
+    if not records:
         whose = f"{target.agent} has" if target.agent else "Without --agent there are"
         output.say("The whiteboard is empty." if board else f"{whose} no memories here yet.")
         return
@@ -68,7 +68,7 @@ def list_(target: Target, limit: int, board: bool) -> None:
             f"{record.kind}, old" if record.id in expired else record.kind,
             (text.one_line(record.text), QUIET if record.id in expired else ""),
         ]
-        for record in found
+        for record in records
     ]
     output.table([Column("id", ID), Column("made"), Column("kind"), Column("memory", flexible=True)], rows)
 
@@ -108,11 +108,11 @@ def prompt(target: Target) -> None:
       recollect journal prompt --agent gaia
     """
     with target.open(preset=_PRESET) as memory:
-        found = memory.journal.context()
+        text = memory.journal.context()
     if target.json:
-        output.emit({"context": found})
-    elif found:  # an empty output can be put into a prompt as it is
-        output.say(found)
+        output.emit({"context": text})
+    elif text:  # an empty output can be put into a prompt as it is
+        output.say(text)
 
 
 @click.command(cls=Leaf)

@@ -76,15 +76,15 @@ def add(target: Target, paths: tuple[Path, ...], category: str | None, publish: 
     report, before = Ingested(), 0
     with (
         target.open(create=True, vectors=False, usual=_OWNER) as memory,
-        progress("Reading", total) as told,
+        progress("Reading", total) as tell,
     ):
         for path in paths:
             status = "published" if publish else None
-            found = memory.knowledge.add_folder(
-                path, category=category, status=status, name=name, progress=lambda done, n=before: told(n + done)
+            ingested = memory.knowledge.add_folder(
+                path, category=category, status=status, name=name, progress=lambda done, n=before: tell(n + done)
             )
-            before += found.added + found.changed + found.unchanged + len(found.refused)
-            report = _sum(report, found)
+            before += ingested.added + ingested.changed + ingested.unchanged + len(ingested.refused)
+            report = _sum(report, ingested)
     if target.json:
         output.emit(report)
     else:
@@ -93,18 +93,18 @@ def add(target: Target, paths: tuple[Path, ...], category: str | None, publish: 
         click.get_current_context().exit(1)
 
 
-def _sum(one: Ingested, other: Ingested) -> Ingested:
-    return type(one)(*(getattr(one, field) + getattr(other, field) for field in one.__struct_fields__))
+def _sum(first: Ingested, second: Ingested) -> Ingested:
+    return type(first)(*(getattr(first, field) + getattr(second, field) for field in first.__struct_fields__))
 
 
 def _say_added(report: Ingested) -> None:
     counts = f"{report.added:,} new, {report.changed:,} changed, {report.unchanged:,} unchanged"
     output.say(counts, (f"  {text.count(report.chunks, 'passage', 'passages')} written", QUIET))
-    for one in report.refused:
-        output.note(f"recollect: {one.source}: {one.reason}")
-    for one in report.left_out:
-        place, _, rule = one.reason.partition(": ")
-        output.note(f"recollect: {one.source}, {place} was left out: it looks like a secret ({rule})")
+    for entry in report.refused:
+        output.note(f"recollect: {entry.source}: {entry.reason}")
+    for entry in report.left_out:
+        place, _, rule = entry.reason.partition(": ")
+        output.note(f"recollect: {entry.source}, {place} was left out: it looks like a secret ({rule})")
 
 
 @click.command("list", cls=Leaf)
@@ -130,14 +130,14 @@ def list_(target: Target, category: str | None, status: str | None, contains: st
     now = utc_now()
     rows: list[list[Styled]] = [
         [
-            text.short(one.id),
-            _status(one),
-            one.category,
-            f"{one.chunks:,}",
-            text.ago(one.updated_at, now),
-            text.one_line(one.title),
+            text.short(document.id),
+            _status(document),
+            document.category,
+            f"{document.chunks:,}",
+            text.ago(document.updated_at, now),
+            text.one_line(document.title),
         ]
-        for one in documents
+        for document in documents
     ]
     columns = [Column("id", ID), Column("status"), Column("category"), Column("passages", right=True)]
     output.table([*columns, Column("changed"), Column("title", flexible=True)], rows)
@@ -158,22 +158,22 @@ def show(target: Target, document: str) -> None:
       recollect kb show "The guide"
     """
     with target.open() as memory:
-        found = _named(memory, document)
+        doc = _named(memory, document)
     if target.json:
-        output.emit(found)
+        output.emit(doc)
         return
-    output.say((text.one_line(found.title), STRONG))
+    output.say((text.one_line(doc.title), STRONG))
     output.facts(
         [
-            ("id", found.id),
-            ("source", found.source),
-            ("category", found.category),
-            ("status", _status(found)),
-            ("passages", f"{found.chunks:,}"),
-            ("added", f"{found.created_at:%Y-%m-%d %H:%M}"),
-            ("changed", f"{found.updated_at:%Y-%m-%d %H:%M}"),
-            ("version", str(found.version)),
-            ("hash", found.hash),
+            ("id", doc.id),
+            ("source", doc.source),
+            ("category", doc.category),
+            ("status", _status(doc)),
+            ("passages", f"{doc.chunks:,}"),
+            ("added", f"{doc.created_at:%Y-%m-%d %H:%M}"),
+            ("changed", f"{doc.updated_at:%Y-%m-%d %H:%M}"),
+            ("version", str(doc.version)),
+            ("hash", doc.hash),
         ],
         indent=2,
     )
@@ -195,17 +195,17 @@ def search(target: Target, query: tuple[str, ...], limit: int, categories: tuple
     with target.open() as memory:
         passages = memory.knowledge.search(" ".join(query), limit=limit, categories=categories or None)
     if target.json:
-        output.emit([{"score": one.score, "passage": one} for one in passages])
+        output.emit([{"score": passage.score, "passage": passage} for passage in passages])
         return
     if not passages:
         output.say("Nothing found.")
-    for one in passages:
-        place = f"{one.source}, {one.where}" if one.where else one.source
-        output.say((f"{one.score:.3f}  ", QUIET), (" › ".join(one.trail), STRONG), (f"  {place}", QUIET))
-        body = one.text.partition("\n\n")[2]
+    for passage in passages:
+        place = f"{passage.source}, {passage.where}" if passage.where else passage.source
+        output.say((f"{passage.score:.3f}  ", QUIET), (" › ".join(passage.trail), STRONG), (f"  {place}", QUIET))
+        body = passage.text.partition("\n\n")[2]
         output.say(text.one_line(body, _SHOWN) or "(a heading)", indent=2)
         if explain:
-            output.say((str(one.explain()), QUIET), indent=2)
+            output.say((str(passage.explain()), QUIET), indent=2)
 
 
 @click.command(cls=Leaf)
@@ -238,12 +238,12 @@ def _change(target: Target, names: tuple[str, ...], done: str) -> None:
     with target.open(vectors=False, usual=_OWNER) as memory:
         documents = [_named(memory, name) for name in names]
         set_status = memory.knowledge.publish if done == "Published" else memory.knowledge.withdraw
-        changed = [set_status(one.id) for one in documents]
+        changed = [set_status(document.id) for document in documents]
     if target.json:
         output.emit(changed)
         return
-    for one in changed:
-        output.say(f"{done} ", (text.short(one.id), ID), f" {text.one_line(one.title)}")
+    for document in changed:
+        output.say(f"{done} ", (text.short(document.id), ID), f" {text.one_line(document.title)}")
 
 
 @click.command(cls=Leaf)
@@ -259,15 +259,15 @@ def remove(target: Target, document: str, reason: str | None, yes: bool) -> None
       recollect kb remove "The guide" --yes
     """
     with target.open(vectors=False, usual=_OWNER) as memory:
-        found = _named(memory, document)
+        doc = _named(memory, document)
         if not yes:
-            confirm(f"Erase {text.one_line(found.title)} and its {text.count(found.chunks, 'passage', 'passages')}?")
-        receipt = memory.knowledge.remove(found.id, reason=reason)
+            confirm(f"Erase {text.one_line(doc.title)} and its {text.count(doc.chunks, 'passage', 'passages')}?")
+        receipt = memory.knowledge.remove(doc.id, reason=reason)
     if target.json:
         output.emit(receipt)
         return
     output.say(
-        "Erased ", (text.one_line(found.title), STRONG), f" and {text.count(receipt.count, 'passage', 'passages')}."
+        "Erased ", (text.one_line(doc.title), STRONG), f" and {text.count(receipt.count, 'passage', 'passages')}."
     )
     if receipt.note:
         output.say((receipt.note, BAD))
@@ -303,11 +303,13 @@ def allow(target: Target, name: str, categories: tuple[str, ...], everything: bo
 def _named(memory: Memory, name: str) -> Document:
     """By its id, the end of its id, its title or its source."""
     documents = memory.knowledge.list()
-    found = [one for one in documents if name in (one.id, one.title, one.source)]
-    found = found or [one for one in documents if len(name) >= text.SHORT and one.id.endswith(name)]
-    if not found:
+    matching = [document for document in documents if name in (document.id, document.title, document.source)]
+    matching = matching or [
+        document for document in documents if len(name) >= text.SHORT and document.id.endswith(name)
+    ]
+    if not matching:
         raise NotFoundError(f"there is no document {name}; `recollect kb list` shows those that there are")
-    if len(found) > 1:
-        ids = ", ".join(text.short(one.id) for one in found)
-        raise NotFoundError(f"{len(found)} documents are called {name}; give an id: {ids}")
-    return found[0]
+    if len(matching) > 1:
+        ids = ", ".join(text.short(document.id) for document in matching)
+        raise NotFoundError(f"{len(matching)} documents are called {name}; give an id: {ids}")
+    return matching[0]

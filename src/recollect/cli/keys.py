@@ -72,29 +72,29 @@ def list_(target: Target) -> None:
     Example:
       recollect keys --tenant acme
     """
-    with vault(target) as kept:
-        found = kept.keys(target.tenant)
+    with vault(target) as opened:
+        keys = opened.keys(target.tenant)
     if target.json:
-        output.emit(found)
-    elif not found:
+        output.emit(keys)
+    elif not keys:
         output.say("There are no keys yet. Make one with `recollect keys create NAME`.")
     else:
         rows: list[list[Styled]] = [
             [
-                one.id,
-                one.name,
-                one.rank,
+                key.id,
+                key.name,
+                key.rank,
                 (
-                    " ".join(f"{part}={value}" for part in BOUND if (value := getattr(one, part))) or "all tenants",
+                    " ".join(f"{part}={value}" for part in BOUND if (value := getattr(key, part))) or "all tenants",
                     QUIET,
                 ),
                 "revoked"
-                if one.revoked_at
+                if key.revoked_at
                 else "expired"
-                if one.expires_at and one.expires_at <= utc_now()
-                else (moment(one.last_used, utc_now()) if one.last_used else "never used"),
+                if key.expires_at and key.expires_at <= utc_now()
+                else (moment(key.last_used, utc_now()) if key.last_used else "never used"),
             ]
-            for one in found
+            for key in keys
         ]
         columns = [Column("id"), Column("name"), Column("role"), Column("bound to"), Column("last used")]
         output.table(columns, rows)
@@ -115,10 +115,10 @@ def create(target: Target, name: str, role: str, expires: str | None, all_tenant
     Example:
       recollect keys create laptop --role member --tenant acme --agent atlas
     """
-    with vault(target) as kept:
+    with vault(target) as opened:
         _tell(
             target,
-            kept.create_key(
+            opened.create_key(
                 name, role, expires_at=times.future(expires, "expires"), all_tenants=all_tenants, **bound(target)
             ),
         )
@@ -142,8 +142,8 @@ def rotate(target: Target, id: str) -> None:
     Example:
       recollect keys rotate 3f2a91bc07de
     """
-    with vault(target) as kept:
-        _tell(target, kept.rotate_key(id))
+    with vault(target) as opened:
+        _tell(target, opened.rotate_key(id))
 
 
 @click.command(cls=Leaf)
@@ -156,8 +156,8 @@ def revoke(target: Target, id: str) -> None:
     Example:
       recollect keys revoke 3f2a91bc07de
     """
-    with vault(target) as kept:
-        key = kept.revoke_key(id)
+    with vault(target) as opened:
+        key = opened.revoke_key(id)
     if target.json:
         output.emit(key)
     else:

@@ -11,8 +11,8 @@ from recollect.values.errors import InputError
 _BACKLOG = 512
 
 
-def host_and_port(given: str, option: str) -> tuple[str, int]:
-    host, colon, port = given.rpartition(":")
+def host_and_port(address: str, option: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65_535:
         raise InputError(option, "must be a host and a port, such as 127.0.0.1:8377 or [::1]:8377")
     return host.removeprefix("[").removesuffix("]"), int(port)

@@ -30,8 +30,8 @@ def locate(preset: str | None, folder: str) -> str:
         if os.path.exists(location):
             return location
     for above in _upwards(folder):
-        if found := _in(above, usual, above == folder):
-            return found
+        if home := _in(above, usual, above == folder):
+            return home
     return own
 
 

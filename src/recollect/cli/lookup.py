@@ -37,14 +37,14 @@ def list_(target: Target, state: str, oldest_first: bool, limit: int, where: dic
     where |= {"state": None if state == "all" else state, "newest_first": not oldest_first}
     with target.open() as memory:
         one_more = memory.list(**where, limit=limit + 1)
-        found = one_more[:limit]
-        hint = "" if found else empty_hint(target, memory)
+        records = one_more[:limit]
+        hint = "" if records else empty_hint(target, memory)
     if target.json:
-        output.emit(found)
-    elif not found:
+        output.emit(records)
+    elif not records:
         output.say(f"Nothing found.{hint}")
     else:
-        records_table(found, with_state=state != "live")
+        records_table(records, with_state=state != "live")
         if len(one_more) > limit:
             output.note(f"There are more than these {limit}: --limit {min(limit * 5, _MOST)}")
 
@@ -102,24 +102,24 @@ def why(target: Target, id: str) -> None:
       recollect why 2b7bcfad
     """
     with target.open() as memory:
-        found = memory.diagnose(short_ids.resolve_ever(memory, id))
+        diagnosis = memory.diagnose(short_ids.resolve_ever(memory, id))
     if target.json:
-        output.emit(found)
+        output.emit(diagnosis)
     else:
-        _print_diagnosis(found)
+        _print_diagnosis(diagnosis)
 
 
-def _print_diagnosis(found: Diagnosis) -> None:
+def _print_diagnosis(diagnosis: Diagnosis) -> None:
     now = utc_now()
-    reason = f"is gone ({found.reason})" if found.status == "forgotten" else found.reason
-    output.say((text.short(found.id), output.ID), " ", (reason, STRONG))
+    reason = f"is gone ({diagnosis.reason})" if diagnosis.status == "forgotten" else diagnosis.reason
+    output.say((text.short(diagnosis.id), output.ID), " ", (reason, STRONG))
     output.facts(
         [
-            ("status", found.status),
-            ("since", text.moment(found.at, now) if found.at else None),
-            ("current version", (text.short(found.current), output.ID) if found.current else None),
-            ("strength", None if found.strength is None else f"{found.strength:.2f} (importance after decay)"),
-            ("id", (found.id, QUIET)),
+            ("status", diagnosis.status),
+            ("since", text.moment(diagnosis.at, now) if diagnosis.at else None),
+            ("current version", (text.short(diagnosis.current), output.ID) if diagnosis.current else None),
+            ("strength", None if diagnosis.strength is None else f"{diagnosis.strength:.2f} (importance after decay)"),
+            ("id", (diagnosis.id, QUIET)),
         ],
         indent=2,
     )

@@ -77,11 +77,11 @@ def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bo
             print_done(done, memory, target, dry_run)
 
 
-def _watch(memory: Memory, target: Target, **wish: Any) -> None:
+def _watch(memory: Memory, target: Target, **options: Any) -> None:
     with stop_on_signal() as stop:
         while not stop.is_set():
             try:
-                done = memory.maintain(**wish, stopping=stop.is_set)
+                done = memory.maintain(**options, stopping=stop.is_set)
             except StoreError as error:  # busy or full now, and perhaps not the next time
                 output.note(f"recollect: {error}")
             else:
@@ -147,12 +147,12 @@ def _words(memory: Memory, ident: str) -> str:
 
 
 def print_done(done: Maintained, memory: Memory, target: Target, dry_run: bool) -> None:
-    told = [report for report in done.jobs if report.steps or report.held or report.count or report.note]
-    if not told:
+    reports = [report for report in done.jobs if report.steps or report.held or report.count or report.note]
+    if not reports:
         output.say("Nothing to do.")
-    for report in told:
+    for report in reports:
         _print_report(report, memory, dry_run)
-    if any(report.steps for report in told) and not dry_run:
+    if any(report.steps for report in reports) and not dry_run:
         output.say((f"Take the last change back with: recollect undo{target.typed}", QUIET))
 
 
@@ -163,10 +163,10 @@ def _print_report(report: JobReport, memory: Memory, dry_run: bool) -> None:
     ]
     if report.count:
         parts.append(_other(report, dry_run))
-    said = ", ".join(parts) or report.note
-    said = f"would {said}" if dry_run and parts else said
+    summary = ", ".join(parts) or report.note
+    summary = f"would {summary}" if dry_run and parts else summary
     where = "" if report.workspace is not None else ", in the account"
-    output.say(f"{said[:1].upper()}{said[1:]}", (f" ({report.job}{where})", QUIET))
+    output.say(f"{summary[:1].upper()}{summary[1:]}", (f" ({report.job}{where})", QUIET))
     if parts and report.note:
         output.say((report.note, CAREFUL), indent=2)
     _print_steps(report.steps, memory)

@@ -49,8 +49,8 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
         raise click.ClickException(
             "the MCP server needs the package mcp; run `pip install '.[mcp]'` in a clone of recollect"
         )
-    found = None if target.served else target.find()
-    home = found[1] if found else None
+    located = None if target.served else target.find()
+    home = located[1] if located else None
     starting = home is not None and not read_only and not home.exists(target.location)
     listening = None if where is None else listen(*where, "http")
     if home is not None and starting:
@@ -65,7 +65,7 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
     gc.freeze()
     gc.enable()
     reporting.to_stderr()
-    with target.open(found, told=False) as memory, contextlib.ExitStack() as background:
+    with target.open(located, told=False) as memory, contextlib.ExitStack() as background:
         if not target.served and not read_only:  # a server looks after its own store
             background.enter_context(BackgroundMaintenance(memory))
         server = serve(memory, read_only=read_only)
@@ -79,8 +79,8 @@ def mcp(target: Target, http: str | None, allow_remote: bool, origins: tuple[str
             transports.over_http(server, listening, host, origins)
 
 
-def _host_and_port(given: str, allow_remote: bool) -> tuple[str, int]:
-    host, port = host_and_port(given, "http")
+def _host_and_port(address: str, allow_remote: bool) -> tuple[str, int]:
+    host, port = host_and_port(address, "http")
     if not allow_remote and not is_loopback(host):
         raise AccessError(
             f"http: {host} can be reached from other machines, and there is no login; "

@@ -63,8 +63,8 @@ def pull(target: Target, name: str, source: str | None) -> None:
     from recollect.models.embedders.pull import pull
 
     model = manifest.find(name)
-    with progress(f"Fetching {name} ({text.size(model.size)}), percent", 100) as told:
-        done = pull(name, source=source, progress=lambda got, total: told(100 * got // total))
+    with progress(f"Fetching {name} ({text.size(model.size)}), percent", 100) as tell:
+        done = pull(name, source=source, progress=lambda got, total: tell(100 * got // total))
     if target.json:
         output.emit({"model": done.model, "path": done.path, "source": done.source, **_facts(model)})
         return
@@ -86,17 +86,17 @@ def list_(target: Target) -> None:
     Example:
       recollect models list
     """
-    found = {name: (model, model.state()) for name, model in manifest.known().items()}
+    models = {name: (model, model.state()) for name, model in manifest.known().items()}
     if target.json:
-        output.emit([{"model": name, "state": state, **_facts(model)} for name, (model, state) in found.items()])
+        output.emit([{"model": name, "state": state, **_facts(model)} for name, (model, state) in models.items()])
         return
     rows: list[list[Styled]] = [
         [name, (_WORDS[state], _LOOKS[state]), str(model.dimensions), text.size(model.size), model.licence]
-        for name, (model, state) in found.items()
+        for name, (model, state) in models.items()
     ]
     columns = [Column("model", ID), Column(""), Column("dimensions", right=True), Column("size", right=True)]
     output.table([*columns, Column("licence")], rows)
-    if any(state != "installed" for _, state in found.values()):
+    if any(state != "installed" for _, state in models.values()):
         output.say(("To install one: ", QUIET), "recollect models pull")
 
 

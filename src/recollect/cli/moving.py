@@ -34,14 +34,14 @@ def export(target: Target, file: str, force: bool) -> None:
     """
     if file != "-":
         check_new(file, force)
-    with target.open() as memory, progress("Exporting", memory.stats().total) as told:
+    with target.open() as memory, progress("Exporting", memory.stats().total) as tell:
         if file == "-":
             # To stdout the export itself is the one JSON document.
             stream = output.stream()
-            memory.export(stream, progress=told)
+            memory.export(stream, progress=tell)
             stream.flush()
             return
-        number = memory.export(file, progress=told)
+        number = memory.export(file, progress=tell)
     if target.json:
         output.emit({"exported": number, "file": file})
     else:
@@ -68,11 +68,11 @@ def backup(target: Target, folder: str) -> None:
     store, home = target.find()
     with (
         target.open((store, home), told=False, usual=()) as memory,
-        progress("Copying", len(all_places(store))) as told,
+        progress("Copying", len(all_places(store))) as tell,
     ):
-        done = memory.backup(folder, progress=told)
+        done = memory.backup(folder, progress=tell)
     if target.json:
-        output.emit({**msgspec.structs.asdict(done), "damage": [one._asdict() for one in done.damage]})
+        output.emit({**msgspec.structs.asdict(done), "damage": [damage._asdict() for damage in done.damage]})
     else:
         output.say(f"Copied {text.size(done.size_bytes)} to ", (done.path, STRONG))
         print_damage(list(done.damage))
@@ -97,10 +97,10 @@ def import_(target: Target, file: str | None) -> None:
     if file is None and not piped():
         raise click.UsageError("Give the FILE, or pipe it in.")
     source = sys.stdin.buffer if file in (None, "-") else file
-    with target.open(create=True, vectors=False) as memory, progress("Importing", None) as told:
-        done = memory.import_(source, progress=told)
+    with target.open(create=True, vectors=False) as memory, progress("Importing", None) as tell:
+        done = memory.import_(source, progress=tell)
     if target.json:
         output.emit(done)
         return
-    there = f" {done.unchanged:,} of the file were there already." if done.unchanged else ""
-    output.say(f"Imported {text.count(done.added)}.{there}")
+    unchanged = f" {done.unchanged:,} of the file were there already." if done.unchanged else ""
+    output.say(f"Imported {text.count(done.added)}.{unchanged}")

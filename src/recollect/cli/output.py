@@ -101,9 +101,9 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Styled]]) -> None:
 
 def facts(rows: Iterable[tuple[str, Styled | None]], indent: int = 0) -> None:
     """Names and values, without those that have no value."""
-    given = [(name, value) for name, value in rows if value is not None]
-    longest = max((len(name) for name, _ in given), default=0)
-    for name, value in given:
+    shown = [(name, value) for name, value in rows if value is not None]
+    longest = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
         hanging((name.ljust(longest), QUIET), value, indent=indent)
 
 

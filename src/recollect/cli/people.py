@@ -45,21 +45,21 @@ def list_(target: Target) -> None:
     Example:
       recollect people
     """
-    with vault(target) as kept:
-        found = kept.people(target.tenant)
+    with vault(target) as opened:
+        people = opened.people(target.tenant)
     if target.json:
-        output.emit(found)
-    elif not found:
+        output.emit(people)
+    elif not people:
         output.say("There is nobody yet. Add somebody with `recollect people add NAME`.")
     else:
         rows: list[list[Styled]] = [
             [
-                one.name,
-                one.rank,
-                (" ".join(f"{part}={value}" for part in BOUND if (value := getattr(one, part))), QUIET),
-                moment(one.last_login, utc_now()) if one.last_login else "never",
+                person.name,
+                person.rank,
+                (" ".join(f"{part}={value}" for part in BOUND if (value := getattr(person, part))), QUIET),
+                moment(person.last_login, utc_now()) if person.last_login else "never",
             ]
-            for one in found
+            for person in people
         ]
         output.table([Column("name"), Column("role"), Column("bound to"), Column("last login")], rows)
 
@@ -88,9 +88,9 @@ def add(target: Target, name: str, role: str, no_password: bool, subject: str | 
       recollect people add ada --role admin
       recollect people add ada@example.org --role admin --no-password
     """
-    with vault(target) as kept:
+    with vault(target) as opened:
         password = None if no_password else _password()
-        person = kept.add_person(name, password, role, subject=subject, **bound(target))
+        person = opened.add_person(name, password, role, subject=subject, **bound(target))
     if target.json:
         output.emit(person)
     else:
@@ -107,9 +107,9 @@ def password(target: Target, name: str) -> None:
     Example:
       recollect people password ada
     """
-    with vault(target) as kept:
-        kept.person(name, target.tenant)
-        kept.set_password(name, _password(), target.tenant)
+    with vault(target) as opened:
+        opened.person(name, target.tenant)
+        opened.set_password(name, _password(), target.tenant)
     if target.json:
         output.emit({"name": name})
     else:
@@ -126,8 +126,8 @@ def remove(target: Target, name: str) -> None:
     Example:
       recollect people remove ada
     """
-    with vault(target) as kept:
-        kept.remove_person(name, target.tenant)
+    with vault(target) as opened:
+        opened.remove_person(name, target.tenant)
     if target.json:
         output.emit({"name": name})
     else:

@@ -35,11 +35,11 @@ def list_(target: Target) -> None:
     Example:
       recollect presets list
     """
-    found = [load(name) for name in names()]
+    presets = [load(name) for name in names()]
     if target.json:
-        output.emit([{"name": preset.name, "description": preset.description} for preset in found])
+        output.emit([{"name": preset.name, "description": preset.description} for preset in presets])
         return
-    rows: list[list[Styled]] = [[preset.name, preset.description] for preset in found]
+    rows: list[list[Styled]] = [[preset.name, preset.description] for preset in presets]
     output.table([Column("preset", ID), Column("for", flexible=True, wrap=True)], rows)
 
 

@@ -51,29 +51,29 @@ def isolation(target: Target) -> None:
     with besieged(target.location) as proof:
         planned, outcomes = proof.attacks(), list["AttackResult"]()
         where, facts = proof.siege.location.shown, proof.siege.sessions.facts
-        with progress("Attacking", len(planned)) as told:
+        with progress("Attacking", len(planned)) as tell:
             for number, attack in enumerate(planned, 1):
                 outcomes.append(proof.siege.suffer(attack))
-                told(number)
-    leaked = [one for one in outcomes if one.verdict in ("leaked", "unproven")]
+                tell(number)
+    leaked = [outcome for outcome in outcomes if outcome.verdict in ("leaked", "unproven")]
     user, role = facts.user, facts.role or facts.user
     if target.json:
-        attacks = [one._asdict() for one in outcomes]
-        known = {"store": where, "user": user, "role": role, "removed": True}
-        output.emit({"ok": not leaked, **known, "attacks": attacks, "limits": LIMITS})
+        attacks = [outcome._asdict() for outcome in outcomes]
+        facts_of_run = {"store": where, "user": user, "role": role, "removed": True}
+        output.emit({"ok": not leaked, **facts_of_run, "attacks": attacks, "limits": LIMITS})
     else:
         output.say(("Attacked ", STRONG), f"{where} as {user}, whose transactions are {role}'s\n")
         _print(outcomes)
         _print_limits(LIMITS)
-        _print_end([one.verdict for one in outcomes])
+        _print_end([outcome.verdict for outcome in outcomes])
     if leaked:
         click.get_current_context().exit(1)
 
 
 def _print(outcomes: Sequence[AttackResult]) -> None:
-    for one in outcomes:
-        word, look = _LOOKS[one.verdict]
-        output.hanging((f"{word:<6}", look), f"{one.name}: {one.tried} — {one.happened}")
+    for outcome in outcomes:
+        word, look = _LOOKS[outcome.verdict]
+        output.hanging((f"{word:<6}", look), f"{outcome.name}: {outcome.tried} — {outcome.happened}")
 
 
 def _print_limits(limits: Sequence[str]) -> None:

@@ -72,8 +72,8 @@ def recall(
         )
         hint = "" if hits else empty_hint(target, memory)
     if target.json:
-        found = [document(hit) for hit in hits]
-        output.emit(found if why_not is None else {"hits": found, "absence": hits.absence})
+        documents = [document(hit) for hit in hits]
+        output.emit(documents if why_not is None else {"hits": documents, "absence": hits.absence})
         return
     _print(hits, explain, hint)
     if hits.absence is not None:
@@ -81,12 +81,12 @@ def recall(
 
 
 def _print(hits: Hits, explain: bool, hint: str) -> None:
-    said = hits.report[:1].upper() + hits.report[1:]
+    sentence = hits.report[:1].upper() + hits.report[1:]
     irrelevant = not hits and "nothing relevant" in hits.report
-    if said and not irrelevant:
-        output.note(f"{said}.")
+    if sentence and not irrelevant:
+        output.note(f"{sentence}.")
     if irrelevant:
-        output.say(f"{said}.", (f" {_CLOSEST}", QUIET))
+        output.say(f"{sentence}.", (f" {_CLOSEST}", QUIET))
     elif not hits:
         output.say(f"Nothing matched.{hint}")
     elif explain:
@@ -137,7 +137,7 @@ def print_explained(hits: Hits) -> None:
     now = utc_now()
     scores = shown_scores([hit.score for hit in hits])
     explained = [hit.explain() for hit in hits]
-    longest = max((len(part.name) for one in explained for part in one.parts), default=0)
+    longest = max((len(part.name) for explanation in explained for part in explanation.parts), default=0)
     for place, (score, hit) in enumerate(zip(scores, hits, strict=True)):
         if place:
             output.say("")
@@ -154,12 +154,12 @@ def _part_lines(explanation: Explanation, longest: int) -> list[list[Styled]]:
     """Each part with what it contributed."""
     parts = explanation.parts
     product = explanation.how == "product"
-    told = shown_scores([part.value for part in parts]) if product else _terms(parts)
+    values = shown_scores([part.value for part in parts]) if product else _terms(parts)
     lines: list[list[Styled]] = []
     for place, part in enumerate(parts):
         sign = " " if not place else "×" if product else "+"
         share = min(part.value, 1.0) if product else part.share / (explanation.score or 1.0)
-        terms = f"{part.name.ljust(longest)}  {told[place]}  "
+        terms = f"{part.name.ljust(longest)}  {values[place]}  "
         lines.append([(f"{sign} ", QUIET), terms, (_bar(share), ID)])
     return lines
 

@@ -21,21 +21,21 @@ _NARROW, _WIDE = 60, 100
 def records_table(records: Sequence[Record], *, with_state: bool = False) -> None:
     """One line each. Narrow terminals go without kind and importance; wide ones have tags and agents, too."""
     now, width = utc_now(), output.width()
-    told: list[tuple[Column, Callable[[Record], Styled]]] = [
+    columns: list[tuple[Column, Callable[[Record], Styled]]] = [
         (Column("id", ID), lambda record: text.short(record.id)),
         (Column("made"), lambda record: text.ago(record.created_at, now)),
     ]
     if width >= _NARROW:
-        told.append((Column("kind"), lambda record: record.kind))
-        told.append((Column("imp.", right=True), lambda record: f"{record.importance:.2f}"))
+        columns.append((Column("kind"), lambda record: record.kind))
+        columns.append((Column("imp.", right=True), lambda record: f"{record.importance:.2f}"))
     if with_state:
-        told.append((Column("state"), lambda record: record.state(now)))
+        columns.append((Column("state"), lambda record: record.state(now)))
     if width >= _WIDE and any(record.address.agent for record in records):
-        told.append((Column("agent"), lambda record: record.address.agent or ("shared", QUIET)))
+        columns.append((Column("agent"), lambda record: record.address.agent or ("shared", QUIET)))
     if width >= _WIDE and any(record.tags for record in records):
-        told.append((Column("tags", QUIET), lambda record: text.one_line(text.tags(record), 24)))
-    told.append((Column("memory", flexible=True), lambda record: text.one_line(record.text)))
-    output.table([column for column, _ in told], ([cell(record) for _, cell in told] for record in records))
+        columns.append((Column("tags", QUIET), lambda record: text.one_line(text.tags(record), 24)))
+    columns.append((Column("memory", flexible=True), lambda record: text.one_line(record.text)))
+    output.table([column for column, _ in columns], ([cell(record) for _, cell in columns] for record in records))
 
 
 def headline(record: Record) -> list[Styled]:
@@ -83,7 +83,7 @@ def empty_hint(target: Target, memory: Memory) -> str:
     workspace = memory.address.workspace
     if workspace in memory.workspaces():
         return ""
-    there = target.workspaces()
-    if not there:
+    workspaces = target.workspaces()
+    if not workspaces:
         return ' Nothing was stored here yet: recollect remember "…"'
-    return f" There is no workspace {workspace}; the workspaces are: {', '.join(there)}."
+    return f" There is no workspace {workspace}; the workspaces are: {', '.join(workspaces)}."

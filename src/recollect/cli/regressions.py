@@ -31,13 +31,15 @@ def cases(target: Target, path: str) -> None:
     wanted = load(path)
     with target.open() as memory:
         outcomes = run(memory, wanted)
-    failed = [one for one in outcomes if not one.passed]
+    failed = [outcome for outcome in outcomes if not outcome.passed]
     if target.json:
         output.emit({"cases": len(outcomes), "failed": len(failed), "outcomes": outcomes})
     else:
-        for one in outcomes:
-            output.say((" ok   " if one.passed else " FAIL ", QUIET if one.passed else STRONG), one.question)
-            for expected, why in one.missing.items():
+        for outcome in outcomes:
+            output.say(
+                (" ok   " if outcome.passed else " FAIL ", QUIET if outcome.passed else STRONG), outcome.question
+            )
+            for expected, why in outcome.missing.items():
                 output.say(f"{expected}: {why}", indent=6)
         output.say((f"{text.count(len(outcomes), 'case', 'cases')}, {len(failed):,} failed", STRONG))
     if failed:

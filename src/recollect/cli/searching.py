@@ -62,17 +62,17 @@ def _asking(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command these options, and its function `wish`: the fields of a Query."""
 
     @wraps(command)
-    def run(since: str | None, until: str | None, last: str | None, sort: str, **given: Any) -> None:
-        wish = {
-            name: given.pop(name) for name in ("types", "tags", "any_tags", "without_tags", "min_importance", "limit")
+    def run(since: str | None, until: str | None, last: str | None, sort: str, **options: Any) -> None:
+        request = {
+            name: options.pop(name) for name in ("types", "tags", "any_tags", "without_tags", "min_importance", "limit")
         }
         if last is not None and (since is not None or until is not None):
             raise click.UsageError("--last says both when it begins and when it ends: leave out --since and --until.")
         if last is not None:
-            wish["time_range"] = _span(last)
+            request["time_range"] = _span(last)
         elif since is not None or until is not None:
-            wish["time_range"] = (times.past(since, "since"), times.past(until, "until"))
-        command(wish={**wish, "sort_by": sort}, **given)
+            request["time_range"] = (times.past(since, "since"), times.past(until, "until"))
+        command(wish={**request, "sort_by": sort}, **options)
 
     decorated: Callable[..., None] = run
     for option in reversed(_OPTIONS):
@@ -87,14 +87,14 @@ def _span(last: str) -> tuple[datetime | None, datetime | None]:
     if _DISTANCE.fullmatch(last.strip()):
         return times.past(last, "last"), None
     word = (last.split() or [""])[0].lower()
-    said = last if word in ("today", "yesterday", "last", "past", "the") else f"last {last}"
-    return span(said, utc_now(), "last")
+    period = last if word in ("today", "yesterday", "last", "past", "the") else f"last {last}"
+    return span(period, utc_now(), "last")
 
 
-def _query(words: tuple[str, ...], wish: dict[str, Any]) -> Query:
+def _query(words: tuple[str, ...], fields: dict[str, Any]) -> Query:
     from recollect.recall.query import Query
 
-    return Query(text=" ".join(words) or None, **wish)
+    return Query(text=" ".join(words) or None, **fields)
 
 
 @click.command(cls=Leaf)
@@ -166,16 +166,16 @@ def _print(target: Target, hits: Hits, limit: int, explain: bool, *, by_session:
 def _print_hits(hits: Hits, by_session: bool) -> None:
     now, width = utc_now(), output.width()
     scores = dict(zip((hit.memory.id for hit in hits), shown_scores([hit.score for hit in hits]), strict=True))
-    told: list[tuple[Column, Callable[[Hit], Styled]]] = [
+    columns: list[tuple[Column, Callable[[Hit], Styled]]] = [
         (Column("score", right=True), lambda hit: scores[hit.memory.id]),
         (Column("id", ID), lambda hit: text.short(hit.memory.id)),
     ]
     if by_session:
-        told.append((Column("session", wrap=True), lambda hit: hit.memory.address.workspace or ""))
+        columns.append((Column("session", wrap=True), lambda hit: hit.memory.address.workspace or ""))
     if width >= _NARROW:
-        told.append((Column("made"), lambda hit: text.ago(hit.memory.created_at, now)))
-        told.append((Column("type"), lambda hit: hit.memory.kind))
+        columns.append((Column("made"), lambda hit: text.ago(hit.memory.created_at, now)))
+        columns.append((Column("type"), lambda hit: hit.memory.kind))
     if width >= _WIDE and any(hit.memory.tags for hit in hits):
-        told.append((Column("tags", output.QUIET), lambda hit: text.one_line(text.tags(hit.memory), 24)))
-    told.append((Column("memory", flexible=True, wrap=True), shown_content))
-    output.table([column for column, _ in told], ([cell(hit) for _, cell in told] for hit in hits))
+        columns.append((Column("tags", output.QUIET), lambda hit: text.one_line(text.tags(hit.memory), 24)))
+    columns.append((Column("memory", flexible=True, wrap=True), shown_content))
+    output.table([column for column, _ in columns], ([cell(hit) for _, cell in columns] for hit in hits))

@@ -85,14 +85,16 @@ def opened(
     """A memory with sessions, at the session that is meant if there is one. Whether it exists is not looked at."""
     from recollect.stores.sessions import SessionStore
 
-    found = None if target.served else target.find()
-    if found is not None and not isinstance(found[0], SessionStore):
+    located = None if target.served else target.find()
+    if located is not None and not isinstance(located[0], SessionStore):
         raise InputError(
             "store", f"{target.location} keeps no sessions; use a ledger, as in --store {_as_ledger(target)}"
         )
     # One who is bound to something inside a workspace can only choose the session together with that.
     inside = {"workspace": session} if session and target.workspace is None and _NAME.fullmatch(session) else {}
-    with target.open(found, create=create, preset=PRESET, told=told, vectors=vectors, usual=usual, **inside) as memory:
+    with target.open(
+        located, create=create, preset=PRESET, told=told, vectors=vectors, usual=usual, **inside
+    ) as memory:
         yield memory
 
 
@@ -113,7 +115,7 @@ def _as_ledger(target: Target) -> str:
 @click.option("--verbosity", help="How much the user wants to read.  [default: medium]")
 @click.option("--custom", multiple=True, metavar="KEY=VALUE", help="Another preference of the user; repeat for more.")
 @scoped
-def create(target: Target, user: str, ident: str | None, **given: Any) -> None:
+def create(target: Target, user: str, ident: str | None, **options: Any) -> None:
     """Create a session for a user.
 
     Settings that are left out are those of all sessions, in config.json.
@@ -123,7 +125,7 @@ def create(target: Target, user: str, ident: str | None, **given: Any) -> None:
       recollect sessions create alice --half-life 48 --language pt
     """
     with opened(target, ident, create=True) as memory:
-        made = memory.sessions.create(user, session_id=ident, **_settings(**given))
+        made = memory.sessions.create(user, session_id=ident, **_settings(**options))
     if target.json:
         output.emit(made)
         return
@@ -166,38 +168,38 @@ def list_(target: Target) -> None:
     failed: dict[str, str] = {}
     with opened(target) as memory:
         try:
-            found = memory.sessions.list()
+            sessions = memory.sessions.list()
         except StoreError:  # which is one session's fault: the others are listed
             loaded, failed = batch.each("Reading", memory.workspaces(), memory.sessions.load)
-            found = sorted(loaded.values(), key=lambda one: one.last_accessed, reverse=True)
+            sessions = sorted(loaded.values(), key=lambda session: session.last_accessed, reverse=True)
     if target.json:
-        output.emit(found)
-    elif not found and not failed:
+        output.emit(sessions)
+    elif not sessions and not failed:
         output.say(f"There are no sessions yet: recollect sessions create USER{target.typed}")
-    elif found:
-        _print_sessions(found)
+    elif sessions:
+        _print_sessions(sessions)
     batch.end(failed, quiet=False)
 
 
-def _print_sessions(found: list[SessionMetadata]) -> None:
+def _print_sessions(sessions: list[SessionMetadata]) -> None:
     now, wide = utc_now(), output.width() >= _NARROW
-    ill = any(one.corrupt_entries or one.buffered_writes for one in found)
+    ill = any(session.corrupt_entries or session.buffered_writes for session in sessions)
     columns = [Column("session", ID, wrap=True), Column("user"), Column("memories", right=True)]
     columns += [Column("size", right=True), Column("used")] * wide + [Column("problems", CAREFUL)] * ill
     rows: list[list[Styled]] = []
-    for one in found:
-        row: list[Styled] = [one.session_id, one.user_id or ("-", QUIET), f"{one.total_entries:,}"]
+    for session in sessions:
+        row: list[Styled] = [session.session_id, session.user_id or ("-", QUIET), f"{session.total_entries:,}"]
         if wide:
-            row += [text.size(one.total_size_bytes), text.ago(one.last_accessed, now)]
+            row += [text.size(session.total_size_bytes), text.ago(session.last_accessed, now)]
         if ill:
-            row.append(_problems(one))
+            row.append(_problems(session))
         rows.append(row)
     output.table(columns, rows)
 
 
-def _problems(one: SessionMetadata) -> str:
-    told = [f"{one.corrupt_entries:,} corrupt"] if one.corrupt_entries else []
-    return ", ".join([*told, f"{one.buffered_writes:,} buffered"] if one.buffered_writes else told)
+def _problems(session: SessionMetadata) -> str:
+    problems = [f"{session.corrupt_entries:,} corrupt"] if session.corrupt_entries else []
+    return ", ".join([*problems, f"{session.buffered_writes:,} buffered"] if session.buffered_writes else problems)
 
 
 @click.command(cls=Leaf)
@@ -211,57 +213,57 @@ def show(target: Target, session: str) -> None:
       recollect sessions show sess_20260110_alice
     """
     with opened(target, session, told=False) as memory:
-        found = memory.sessions.stats(session)
+        figures = memory.sessions.stats(session)
     if target.json:
-        output.emit(found)
+        output.emit(figures)
         return
-    output.say((found.metadata.session_id, STRONG))
-    output.facts(_facts(found))
-    print_damage(found.corrupt)
+    output.say((figures.metadata.session_id, STRONG))
+    output.facts(_facts(figures))
+    print_damage(figures.corrupt)
 
 
-def _facts(found: SessionStats) -> Iterator[tuple[str, Styled | None]]:
-    now, one = utc_now(), found.metadata
-    yield "user", one.user_id or "nobody in particular"
-    yield "created", text.moment(one.created_at, now)
-    yield "last used", text.moment(one.last_accessed, now)
+def _facts(figures: SessionStats) -> Iterator[tuple[str, Styled | None]]:
+    now, session = utc_now(), figures.metadata
+    yield "user", session.user_id or "nobody in particular"
+    yield "created", text.moment(session.created_at, now)
+    yield "last used", text.moment(session.last_accessed, now)
     kinds = ", ".join(
-        text.count(number, kind.removesuffix("s"), kind) for kind, number in one.statistics.items() if number
+        text.count(number, kind.removesuffix("s"), kind) for kind, number in session.statistics.items() if number
     )
-    yield "memories", f"{found.entries:,}{kinds and f' ({kinds})'}"
-    yield "deleted", f"{found.deleted:,}, on the disk until it is compacted" if found.deleted else None
-    yield "size", text.size(found.size_bytes)
-    yield "decay", _decay(one.decay_config)
-    yield "compaction", _compaction(one)
-    yield "compacted", text.moment(one.last_compaction, now) if one.last_compaction else "never"
-    yield "language", one.preferences.language
-    yield "verbosity", one.preferences.verbosity
-    for name, value in one.preferences.custom.items():
+    yield "memories", f"{figures.entries:,}{kinds and f' ({kinds})'}"
+    yield "deleted", f"{figures.deleted:,}, on the disk until it is compacted" if figures.deleted else None
+    yield "size", text.size(figures.size_bytes)
+    yield "decay", _decay(session.decay_config)
+    yield "compaction", _compaction(session)
+    yield "compacted", text.moment(session.last_compaction, now) if session.last_compaction else "never"
+    yield "language", session.preferences.language
+    yield "verbosity", session.preferences.verbosity
+    for name, value in session.preferences.custom.items():
         yield name, str(value)
-    yield "buffered", (f"{found.buffered:,} not written yet", CAREFUL) if found.buffered else None
-    yield "corrupt", (f"{text.count(len(found.corrupt), 'line', 'lines')}", BAD) if found.corrupt else "nothing"
+    yield "buffered", (f"{figures.buffered:,} not written yet", CAREFUL) if figures.buffered else None
+    yield "corrupt", (f"{text.count(len(figures.corrupt), 'line', 'lines')}", BAD) if figures.corrupt else "nothing"
 
 
 def _decay(decay: SessionDecay) -> str:
     if not decay.enabled:
         return "none"
-    told: list[str] = []
+    parts: list[str] = []
     if decay.half_life_hours is not None:
-        told.append(f"by half in {decay.half_life_hours:g} hours")
+        parts.append(f"by half in {decay.half_life_hours:g} hours")
     if decay.min_decay_factor is not None:
-        told.append(f"never below {decay.min_decay_factor:g}")
-    return ", ".join(told) or "as in all sessions"
+        parts.append(f"never below {decay.min_decay_factor:g}")
+    return ", ".join(parts) or "as in all sessions"
 
 
-def _compaction(one: SessionMetadata) -> str:
-    own = one.compaction_config
+def _compaction(session: SessionMetadata) -> str:
+    own = session.compaction_config
     if own.auto_compact is False:
         return "only when asked for"
     return "as in all sessions" if own.threshold is None else f"when it is {100 * own.threshold:g} % full"
 
 
-def print_damage(found: tuple[Damage, ...] | list[Damage], indent: int = 2) -> None:
-    for damage in found:
+def print_damage(damages: tuple[Damage, ...] | list[Damage], indent: int = 2) -> None:
+    for damage in damages:
         output.hanging((damage.where, BAD), damage.problem, indent=indent)
 
 
@@ -276,17 +278,17 @@ def stats(target: Target, session: str) -> None:
       recollect sessions stats sess_20260110_alice
     """
     with opened(target, session, told=False) as memory:
-        found = memory.sessions.stats(session)
+        figures = memory.sessions.stats(session)
     if target.json:
-        output.emit(found)
+        output.emit(figures)
         return
-    output.say((text.count(found.entries), STRONG), f" · {text.size(found.size_bytes)} on disk")
-    counts = [*found.metadata.statistics.items(), ("deleted", found.deleted)]
-    counts += [("buffered", found.buffered), ("corrupt lines", len(found.corrupt))]
+    output.say((text.count(figures.entries), STRONG), f" · {text.size(figures.size_bytes)} on disk")
+    counts = [*figures.metadata.statistics.items(), ("deleted", figures.deleted)]
+    counts += [("buffered", figures.buffered), ("corrupt lines", len(figures.corrupt))]
     rows: list[list[Styled]] = [[name, f"{number:,}"] for name, number in counts]
     output.say("")
     output.table([Column(""), Column("count", right=True)], rows)
-    print_damage(found.corrupt, indent=0)
+    print_damage(figures.corrupt, indent=0)
 
 
 @click.command(cls=Leaf)
@@ -340,10 +342,10 @@ def drop(target: Target, session: str, reason: str | None, yes: bool) -> None:
       recollect sessions drop sess_20260110_alice --reason "asked to" --yes
     """
     with opened(target, session) as memory:
-        there = memory.sessions.load(session)
-        whose = f" of {there.user_id}" if there.user_id else ""
+        loaded = memory.sessions.load(session)
+        whose = f" of {loaded.user_id}" if loaded.user_id else ""
         if not yes:
-            confirm(f"Remove the session {session}{whose} with {text.count(there.total_entries)} for good?")
+            confirm(f"Remove the session {session}{whose} with {text.count(loaded.total_entries)} for good?")
         number = memory.sessions.delete_session(session, reason=reason)
     if target.json:
         output.emit({"session": session, "deleted": number})
@@ -370,12 +372,12 @@ def compact(target: Target, session: str) -> None:
         left = memory.sessions.load(session).total_entries
     # Whether a damaged line was counted as an entry is not known, so what has decayed is not either.
     decayed = 0 if before.corrupt else max(before.entries - left, 0)
-    told = ((before.deleted, "deleted"), (decayed, "decayed"), (len(before.corrupt), "damaged"))
+    counts = ((before.deleted, "deleted"), (decayed, "decayed"), (len(before.corrupt), "damaged"))
     if target.json:
-        gone = {how: number for number, how in told}
+        gone = {how: number for number, how in counts}
         output.emit({"session": session, "freed_bytes": freed, "entries": left, **gone})
         return
-    words = ", ".join(f"{number:,} {how}" for number, how in told if number)
+    words = ", ".join(f"{number:,} {how}" for number, how in counts if number)
     what = f" {text.count(left)} left{f'; gone for good: {words}' if words else ''}."
     output.say("Compacted ", (session, STRONG), f"; {text.size(max(freed, 0))} freed.{what}")
 
@@ -428,11 +430,11 @@ def metrics(target: Target) -> None:
       recollect sessions metrics --json
     """
     with opened(target) as memory:
-        found = memory.sessions.metrics()
+        figures = memory.sessions.metrics()
     if target.json:
-        output.emit(found)
+        output.emit(figures)
         return
     rows: list[list[Styled]] = [
-        [name, f"{value:,.2f}" if "duration" in name else f"{value:,.0f}"] for name, value in sorted(found.items())
+        [name, f"{value:,.2f}" if "duration" in name else f"{value:,.0f}"] for name, value in sorted(figures.items())
     ]
     output.table([Column("metric", wrap=True), Column("value", right=True)], rows)

@@ -69,10 +69,10 @@ def _print(ahead: Simulation, memory: Memory) -> None:
     numbers = [Column("today", right=True), Column(f"day {ahead.days}", right=True)]
     output.table([Column("kind"), Column("tier"), *numbers, Column("")], rows)
     counts = Counter(event.change for event in ahead.events if not event.held)
-    told = [f"{change} {number:,}" for change, number in sorted(counts.items())]
+    changes = [f"{change} {number:,}" for change, number in sorted(counts.items())]
     held = sum(event.held for event in ahead.events)
     output.say("")
-    output.say(", ".join(told) if told else "Nothing will happen to them.")
+    output.say(", ".join(changes) if changes else "Nothing will happen to them.")
     if held:
         output.say((f"{held:,} more wait for someone to decide", CAREFUL))
     _print_events(ahead.events, memory)

@@ -144,12 +144,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """The store, and where it is. A folder without a kind is of the kind that is in it, else of the preset's."""
         from recollect.stores import open_store
 
-        said, location = self.defaults, self.location
-        store = open_store(location, "" if self.served else said.store or self.rules().store)
+        settings, location = self.defaults, self.location
+        store = open_store(location, "" if self.served else settings.store or self.rules().store)
         kind, path = _split(location)
-        if kind is None and path.is_dir() and not store.places(self.tenant or said.tenant or "default"):
+        if kind is None and path.is_dir() and not store.places(self.tenant or settings.tenant or "default"):
             others = (open_store(location, other) for other in _KINDS)
-            store = next((other for other in others if other.places(self.tenant or said.tenant or "default")), store)
+            store = next(
+                (other for other in others if other.places(self.tenant or settings.tenant or "default")), store
+            )
         root = getattr(store, "root", None)
         if not self.store and not self.json and os.path.isabs(location):
             _tell_once(f"Using the memory in {location}")
@@ -180,8 +182,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         from recollect.models.vectors import embedder_for
 
         if self.served:
-            said = {name: getattr(self, name) for name in ("preset", "embedder") if name in self.given}
-            with Memory(self.location, **said) as memory:  # which says that it has its own
+            settings = {name: getattr(self, name) for name in ("preset", "embedder") if name in self.given}
+            with Memory(self.location, **settings) as memory:  # which says that it has its own
                 yield memory.at(**chosen) if (chosen := self.address() | address) else memory
             return
         store, home = found or self.find()
@@ -190,9 +192,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(
                 "store", f"there is no memory at {self.location}; run `recollect init` to start one, or pass --store"
             )
-        said = self.defaults
-        unsaid = {part: name for part, name in said.address().items() if part in usual}
-        embedder = self.embedder or said.embedder
+        settings = self.defaults
+        unsaid = {part: name for part, name in settings.address().items() if part in usual}
+        embedder = self.embedder or settings.embedder
         if not vectors and "embedder" in self.given:
             embedder_for(embedder)  # what is wrong with it is told all the same
         with (
@@ -240,11 +242,11 @@ def scoped(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the shared options, and its function a Target as the first argument."""
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        shared = {name: given.pop(name, None) for name in (*SHARED, "json")}
+    def run(**options: Any) -> None:
+        shared = {name: options.pop(name, None) for name in (*SHARED, "json")}
         named = _given()
         typed = "".join(f" --{name} {quote(without_password(shared[name]))}" for name in named)
-        command(Target(**shared, given=named, typed=typed), **given)
+        command(Target(**shared, given=named, typed=typed), **options)
 
     decorated: Callable[..., None] = run
     for name in reversed(SHARED):

@@ -44,8 +44,8 @@ def _opened(target: Target, servers: Sequence[str]) -> Servers:
     from recollect.stores.postgres.tenants.servers import Servers
 
     named: dict[str, Sessions] = {}
-    for given in servers:
-        name, equals, url = given.partition("=")
+    for server in servers:
+        name, equals, url = server.partition("=")
         if not equals or not url.startswith(("postgresql://", "postgres://")):
             raise InputError("server", f"{name} needs a URL, as in {name or 'b'}=postgresql://user@host/database")
         named[name] = Sessions(Location.of(url))
@@ -66,20 +66,20 @@ def list_(target: Target, servers: Sequence[str]) -> None:
       recollect tenants list --store postgresql://home/memories --server b=postgresql://b/memories
     """
     with closing(_opened(target, servers)) as opened:
-        found = opened.tenants()
+        tenants = opened.tenants()
     if target.json:
-        output.emit(found)
-    elif not found:
+        output.emit(tenants)
+    elif not tenants:
         output.say("There are no tenants yet.")
     else:
         rows: list[list[Styled]] = [
             [
-                one.tenant,
-                one.server,
-                "" if one.memories is None else f"{one.memories:,}",
-                (f"moving to {one.moving_to}" if one.moving_to else "", CAREFUL),
+                tenant.tenant,
+                tenant.server,
+                "" if tenant.memories is None else f"{tenant.memories:,}",
+                (f"moving to {tenant.moving_to}" if tenant.moving_to else "", CAREFUL),
             ]
-            for one in found
+            for tenant in tenants
         ]
         output.table([Column("tenant"), Column("server"), Column("memories", right=True), Column("")], rows)
 
@@ -108,8 +108,8 @@ def move(target: Target, name: str, to: str | None, rollback: bool, empty: bool,
 
     if rollback == (to is not None):
         raise click.UsageError("give either --to SERVER or --rollback.")
-    with closing(_opened(target, servers)) as opened, bars() as told:
-        receipt = moving.roll_back(opened, name) if to is None else moving.move(opened, name, to, told, empty=empty)
+    with closing(_opened(target, servers)) as opened, bars() as tell:
+        receipt = moving.roll_back(opened, name) if to is None else moving.move(opened, name, to, tell, empty=empty)
     if target.json:
         output.emit(receipt)
     else:

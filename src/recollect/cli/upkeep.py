@@ -38,15 +38,15 @@ def verify(target: Target) -> None:
 
     target.check_whole("verify")
     store, home = target.find()
-    found: dict[Place, list[Damage]] = {}
+    damages: dict[Place, list[Damage]] = {}
     with target.open((store, home), told=False, usual=()):
         places = _places(store, target)
-        with progress("Verifying", len(places)) as told:
+        with progress("Verifying", len(places)) as tell:
             for place in places:
-                found[place] = damage_in(store, place)
-                told(len(found))
-    _print_verified(target, found)
-    if any(found.values()):
+                damages[place] = damage_in(store, place)
+                tell(len(damages))
+    _print_verified(target, damages)
+    if any(damages.values()):
         click.get_current_context().exit(1)
 
 
@@ -66,16 +66,16 @@ def _places(store: Store, target: Target) -> list[Place]:
     return places
 
 
-def _print_verified(target: Target, found: dict[Place, list[Damage]]) -> None:
-    number = sum(map(len, found.values()))
+def _print_verified(target: Target, by_place: dict[Place, list[Damage]]) -> None:
+    number = sum(map(len, by_place.values()))
     if target.json:
-        told = [
+        rows = [
             {"tenant": place.tenant, "workspace": place.workspace, "damage": [damage._asdict() for damage in damages]}
-            for place, damages in found.items()
+            for place, damages in by_place.items()
         ]
-        output.emit({"ok": not number, "places": told})
+        output.emit({"ok": not number, "places": rows})
         return
-    workspaces = sum(place.workspace is not None for place in found)
+    workspaces = sum(place.workspace is not None for place in by_place)
     if not workspaces and not number:
         output.say("There is nothing to verify yet.")
         return
@@ -84,7 +84,7 @@ def _print_verified(target: Target, found: dict[Place, list[Damage]]) -> None:
         output.say(looked, ("every checksum matches", GOOD))
         return
     output.say(looked, (f"{text.count(number, 'thing is', 'things are')} damaged", BAD))
-    for place, damages in found.items():
+    for place, damages in by_place.items():
         if damages:
             output.say("")
             output.say((_name(place), STRONG))

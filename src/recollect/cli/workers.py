@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from recollect.stores.port import Store
 
 
-def look_after_all(target: Target, watch: bool, **wish: Any) -> None:
+def look_after_all(target: Target, watch: bool, **options: Any) -> None:
     """Once, or until told to stop. What is wrong with one tenant keeps nobody from the others."""
     target.check_whole("maintain")
     for part in ("tenant", "workspace"):
         if part in target.address():
             raise click.UsageError(f"--all-tenants is about all of them: leave out --{part}.")
-    found = target.find()
-    with target.open(found, usual=()) as memory, stop_on_signal() as stop:
+    located = target.find()
+    with target.open(located, usual=()) as memory, stop_on_signal() as stop:
         while True:
-            well = _round(target, found[0], memory, stop.is_set, wish)
+            well = _round(target, located[0], memory, stop.is_set, options)
             if not watch or stop.wait(seconds(memory)):
                 break
     if not well:
         click.get_current_context().exit(1)
 
 
-def _round(target: Target, store: Store, memory: Memory, stopping: Callable[[], bool], wish: dict[str, Any]) -> bool:
+def _round(target: Target, store: Store, memory: Memory, stopping: Callable[[], bool], options: dict[str, Any]) -> bool:
     """Whether all went well."""
     from recollect.server.upkeep import workspaces
 
-    told: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
     well = idle = True
     try:
         note_away(store)
@@ -52,22 +52,22 @@ def _round(target: Target, store: Store, memory: Memory, stopping: Callable[[], 
             if stopping():
                 break
             try:
-                done = view.maintain(**wish, stopping=stopping)
+                done = view.maintain(**options, stopping=stopping)
             except RecollectError as error:  # of this one; perhaps only now
                 well = False
                 output.note(f"recollect: {_name(view)}: {error}")
                 continue
             if done.jobs:
                 idle = False
-                told.append({"tenant": view.address.tenant, "workspace": view.address.workspace, **_plain(done)})
+                reports.append({"tenant": view.address.tenant, "workspace": view.address.workspace, **_plain(done)})
                 if not target.json:
                     output.say((_name(view), STRONG))
-                    print_done(done, view, target, wish["dry_run"])
+                    print_done(done, view, target, options["dry_run"])
     except StoreError as error:  # the store is away
         well = False
         output.note(f"recollect: {error}")
     if target.json:
-        output.emit({"dry_run": wish["dry_run"], "workspaces": told})
+        output.emit({"dry_run": options["dry_run"], "workspaces": reports})
     elif idle and well and not stopping():
         output.say("Nothing to do.")
     return well

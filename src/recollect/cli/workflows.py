@@ -65,23 +65,23 @@ def list_(target: Target, status: str | None, contains: str | None, limit: int) 
       recollect workflows list --status running
     """
     with target.open() as memory:
-        found = memory.workflows.list(status=status, contains=contains, limit=limit)  # pyright: ignore[reportArgumentType]
+        workflows = memory.workflows.list(status=status, contains=contains, limit=limit)  # pyright: ignore[reportArgumentType]
     if target.json:
-        output.emit(found)
+        output.emit(workflows)
         return
-    if not found:
+    if not workflows:
         output.say("There are no such workflows.")
         return
     now = utc_now()
     rows: list[list[Styled]] = [
         [
-            text.short(one.id),
-            _status(one),
-            text.ago(one.started_at, now),
-            one.agent or "",
-            text.one_line(f"{one.name}: {one.goal}" if one.goal else one.name),
+            text.short(workflow.id),
+            _status(workflow),
+            text.ago(workflow.started_at, now),
+            workflow.agent or "",
+            text.one_line(f"{workflow.name}: {workflow.goal}" if workflow.goal else workflow.name),
         ]
-        for one in found
+        for workflow in workflows
     ]
     columns = [Column("id", ID), Column("status"), Column("started"), Column("agent")]
     output.table([*columns, Column("workflow", flexible=True)], rows)
@@ -98,20 +98,20 @@ def show(target: Target, workflow: str) -> None:
       recollect workflows show 3fa29c01
     """
     with target.open() as memory:
-        found = memory.workflows.get(_workflow_id(memory, workflow))
-        steps = memory.workflows.steps(found.id)
+        shown = memory.workflows.get(_workflow_id(memory, workflow))
+        steps = memory.workflows.steps(shown.id)
     if target.json:
-        output.emit({"workflow": found, "steps": steps})
+        output.emit({"workflow": shown, "steps": steps})
         return
-    output.say((text.one_line(found.name), STRONG), "  ", _status(found))
-    for name, value in (("goal", found.goal), ("error", found.error), ("agent", found.agent), ("id", found.id)):
+    output.say((text.one_line(shown.name), STRONG), "  ", _status(shown))
+    for name, value in (("goal", shown.goal), ("error", shown.error), ("agent", shown.agent), ("id", shown.id)):
         if value:
             output.say((f"{name}  ", QUIET), text.one_line(value), indent=2)
     for step in steps:
         output.say((text.short(step.id), ID), "  ", _status(step), f"  {text.one_line(step.name)}", indent=2)
-        said = step.error if step.output is None else render(step.output)
-        if said:
-            output.say(text.one_line(said, _SHOWN), indent=4)
+        result = step.error if step.output is None else render(step.output)
+        if result:
+            output.say(text.one_line(result, _SHOWN), indent=4)
 
 
 @click.command(cls=Leaf)
@@ -126,17 +126,17 @@ def search(target: Target, query: tuple[str, ...], limit: int) -> None:
       recollect workflows search lease
     """
     with target.open() as memory:
-        found = memory.workflows.search(" ".join(query), limit=limit)
+        outputs = memory.workflows.search(" ".join(query), limit=limit)
     if target.json:
-        output.emit(found)
+        output.emit(outputs)
         return
-    if not found:
+    if not outputs:
         output.say("Nothing found.")
     now = utc_now()
-    for one in found:
-        where = f"{text.one_line(one.workflow)} › {text.one_line(one.step)}"
-        output.say((where, STRONG), (f"  {text.ago(one.completed_at, now)}", QUIET))
-        output.say(text.one_line(render(one.output), _SHOWN), indent=2)
+    for result in outputs:
+        where = f"{text.one_line(result.workflow)} › {text.one_line(result.step)}"
+        output.say((where, STRONG), (f"  {text.ago(result.completed_at, now)}", QUIET))
+        output.say(text.one_line(render(result.output), _SHOWN), indent=2)
 
 
 @click.command(cls=Leaf)
@@ -243,14 +243,14 @@ def remove(target: Target, workflow: str, reason: str | None, yes: bool) -> None
       recollect workflows remove 3fa29c01 --yes
     """
     with target.open(vectors=False) as memory:
-        found = memory.workflows.get(_workflow_id(memory, workflow))
+        shown = memory.workflows.get(_workflow_id(memory, workflow))
         if not yes:
-            confirm(f"Erase the workflow {text.one_line(found.name)} and all that its steps have brought?")
-        receipt = memory.workflows.remove(found.id, reason=reason)
+            confirm(f"Erase the workflow {text.one_line(shown.name)} and all that its steps have brought?")
+        receipt = memory.workflows.remove(shown.id, reason=reason)
     if target.json:
         output.emit(receipt)
         return
-    output.say("Erased ", (text.one_line(found.name), STRONG))
+    output.say("Erased ", (text.one_line(shown.name), STRONG))
     if receipt.note:
         output.say((receipt.note, BAD))
 
@@ -262,12 +262,12 @@ def _tell(target: Target, made: Workflow | WorkflowStep, done: str) -> None:
         output.say(f"{done} ", (text.short(made.id), ID), f" {text.one_line(made.name)}")
 
 
-def _status(one: Workflow | WorkflowStep) -> tuple[str, str]:
-    return one.status, _STYLES[one.status]
+def _status(entry: Workflow | WorkflowStep) -> tuple[str, str]:
+    return entry.status, _STYLES[entry.status]
 
 
 def _workflow_id(memory: Memory, name: str) -> str:
-    return _whole("workflow", name, [one.id for one in memory.workflows.list(limit=_LOOKED_AT)])
+    return _whole("workflow", name, [workflow.id for workflow in memory.workflows.list(limit=_LOOKED_AT)])
 
 
 def _step_id(memory: Memory, name: str) -> str:
@@ -281,7 +281,7 @@ def _whole(what: str, name: str, ids: list[str]) -> str:
     """The id that a person means by the end of it."""
     if len(name) != text.SHORT or name in ids:
         return name
-    found = [ident for ident in ids if ident.endswith(name)]
-    if len(found) > 1:
-        raise NotFoundError(f"{len(found)} have an id that ends in {name}; give the whole id of the {what}")
-    return found[0] if found else name
+    matching = [ident for ident in ids if ident.endswith(name)]
+    if len(matching) > 1:
+        raise NotFoundError(f"{len(matching)} have an id that ends in {name}; give the whole id of the {what}")
+    return matching[0] if matching else name

@@ -68,9 +68,9 @@ def forget(target: Target, name: str, reason: str | None, yes: bool) -> None:
     Example:
       recollect workspaces forget old-project --yes
     """
-    if name not in (there := target.workspaces()):
-        known = f"; the workspaces are: {', '.join(there)}" if there else ""
-        raise NotFoundError(f"there is no workspace {name}{known}")
+    if name not in (workspaces := target.workspaces()):
+        hint = f"; the workspaces are: {', '.join(workspaces)}" if workspaces else ""
+        raise NotFoundError(f"there is no workspace {name}{hint}")
     with target.open(workspace=name, usual=("tenant",)) as memory:
         question = f"Forget the workspace {name} and {text.count(_count(target, name))} for good?"
         if not yes:

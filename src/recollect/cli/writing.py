@@ -36,7 +36,7 @@ from recollect.values.record import ROLES, TIERS, Record, utc_now
 @click.option("--jsonl", is_flag=True, help="From stdin, one JSON object of fields a line.")
 @click.option("--verbose", "-v", is_flag=True, help="Say how the importance was judged.")
 @scoped
-def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool, **given: Any) -> None:
+def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool, **options: Any) -> None:
     """Store a memory. TEXT may be - for stdin, or be piped in.
 
     A text that is there already is not stored again, but counted. With --lines and --jsonl all lines are stored, or
@@ -47,12 +47,12 @@ def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool,
       recollect remember "Alice prefers tabs" --kind preference --tag style
       git log --format=%s | recollect remember --lines --source git
     """
-    verbose, as_json = given.pop("verbose"), given.pop("content_json")
+    verbose, as_json = options.pop("verbose"), options.pop("content_json")
     if (lines or jsonl) and (content not in ((), ("-",)) or (lines and jsonl) or as_json):
         raise click.UsageError("--lines and --jsonl read stdin, one or the other, without TEXT and --content-json.")
     with target.open(create=True, vectors=False) as memory:
-        fields = _fields(given)
-        fields["references"] = short_ids.resolve_all(memory, given["refs"])
+        fields = _fields(options)
+        fields["references"] = short_ids.resolve_all(memory, options["refs"])
         if lines or jsonl:
             stored: Record | list[str] = store_all(memory, json_lines(fields) if jsonl else plain_lines(fields))
         else:
@@ -67,14 +67,14 @@ def remember(target: Target, content: tuple[str, ...], lines: bool, jsonl: bool,
     else:
         output.say("Known already: " if stored.access_count else "Remembered ", *headline(stored))
         if verbose:
-            _print_reasons(stored, preset, judged=given["importance"] is None)
+            _print_reasons(stored, preset, judged=options["importance"] is None)
 
 
-def _fields(given: dict[str, Any]) -> dict[str, Any]:
-    fields = {name: given[name] for name in ("kind", "importance", "tags", "role", "source", "tier")}
-    fields |= {"shared": given["shared"] or None, "again": given["again"] or None}
-    fields["expires_at"] = times.future(given["expires"], "expires")
-    fields["metadata"] = meta_pairs(given["meta"])
+def _fields(options: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: options[name] for name in ("kind", "importance", "tags", "role", "source", "tier")}
+    fields |= {"shared": options["shared"] or None, "again": options["again"] or None}
+    fields["expires_at"] = times.future(options["expires"], "expires")
+    fields["metadata"] = meta_pairs(options["meta"])
     return fields
 
 
@@ -120,7 +120,7 @@ def _print_reasons(record: Record, preset: Preset, *, judged: bool) -> None:
 @click.option("--ref", "--reference", "refs", multiple=True, metavar="ID", help="References in place of the old.")
 @click.option("--content-json", is_flag=True, help="TEXT is JSON and is kept as such.")
 @scoped
-def revise(target: Target, id: str, content: tuple[str, ...], content_json: bool, **given: Any) -> None:
+def revise(target: Target, id: str, content: tuple[str, ...], content_json: bool, **options: Any) -> None:
     """Put a new version in place of a memory.
 
     The old one is no longer recalled but stays in the history. TEXT may be - for stdin.
@@ -131,10 +131,10 @@ def revise(target: Target, id: str, content: tuple[str, ...], content_json: bool
     """
     with target.open(vectors=False) as memory:
         old = short_ids.resolve(memory, id)
-        fields = {name: given[name] for name in ("kind", "importance", "role", "source")}
-        fields["tags"] = given["tags"] or None
-        fields["metadata"] = meta_pairs(given["meta"])
-        fields["references"] = short_ids.resolve_all(memory, given["refs"]) or None
+        fields = {name: options[name] for name in ("kind", "importance", "role", "source")}
+        fields["tags"] = options["tags"] or None
+        fields["metadata"] = meta_pairs(options["meta"])
+        fields["references"] = short_ids.resolve_all(memory, options["refs"]) or None
         if content or all(value is None for value in fields.values()):
             words = read_text(content)
             fields["content"] = parse_json(words) if content_json else words

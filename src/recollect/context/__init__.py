@@ -1,4 +1,4 @@
-"""What is put before a model: memory and conversation within a budget, with a report of what was left out."""
+"""Builds the context of a model call: memories and conversation within a token budget, with a report of the rest."""
 
 from recollect.context.sections import Context, LeftOut, Report, Share
 from recollect.text.fence import OPEN, blocks, unrepeated, without

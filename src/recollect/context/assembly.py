@@ -62,7 +62,9 @@ class Assembly:
         report = self._report()
         self._audit(report)
         return Context(
-            [_copied(message) for message in messages],  # what is done to them must not reach the caller's
+            [
+                _copied(message) for message in messages
+            ],  # copies, so that changes to them do not reach the caller's messages
             report,
             system,
             tuple(item.id for section in self._sections for item in section.items if item.id is not None),
@@ -72,14 +74,14 @@ class Assembly:
     # Fitting
 
     def _tokens(self) -> int:
-        """Of all that is sent, as it is sent."""
+        """The tokens of the whole request."""
         messages, system = self._sent()
         count, sizes = self._request.count, self._sizes
         total = sum(sizes[id(message)] if id(message) in sizes else tokens_of(message, count) for message in messages)
         return total + (tokens_of({"role": "system", "content": system}, count) if system else 0)
 
     def _fit(self) -> None:
-        """Older turns first, then what each section may do without, in order.
+        """Cut to the budget: older turns first, then the optional items of each section, in order.
 
         The summary of the turns takes the room that is left. It may be short, but sections are cut before it is empty.
         """
@@ -105,7 +107,7 @@ class Assembly:
         self._left_out += cut
 
     def _cut(self, section: str, gone: Sequence[Item], removed: int) -> list[LeftOut]:
-        """What went at once, with the tokens of each and of what held it."""
+        """Report entries for items that were cut together; the last one gets the tokens of their frame, too."""
         why, sizes = (
             f"beyond the budget of {self._request.budget:,} tokens",
             [self._request.count(item.text) for item in gone],
@@ -114,7 +116,7 @@ class Assembly:
         return [LeftOut(section, why, size, item.id) for size, item in zip(sizes, gone, strict=True)]
 
     def _set_older_turns_aside(self) -> None:
-        """All but the latest turns. What the system says among them stays."""
+        """Take all but the latest turns out of the conversation. System messages among them stay."""
         rules = self._request.view.preset.context.turns
         start = max(len(self._units) - rules.keep, 0)
         asked = self._asked_before(start) if rules.from_question else None
@@ -123,7 +125,7 @@ class Assembly:
         self._units = [unit for unit in self._units if id(unit) not in gone]
 
     def _longest_summary(self) -> int:
-        """Tokens of a summary's text: with its frame at most half of what it stands for. None if 0 or less."""
+        """The most tokens of a summary: with its frame, half of the turns it replaces. No summary if 0 or less."""
         count, rules = self._request.count, self._request.view.preset.context.turns
         before = sum(unit.tokens(count) for unit in self._older)
         return min(rules.summary_tokens, before // 2 - count(_summary(len(self._older), "")))
@@ -154,7 +156,7 @@ class Assembly:
             self._summary = summary
             if summary is not None and self._tokens() - bare <= room:
                 return
-        # Where even that is too much: what may never be cut is larger than the budget, or the note is all that is.
+        # Nothing fits: either the parts that may never be cut exceed the budget, or only the note is left.
         self._summary = note if room < 0 or self._begins_with_an_answer() else None
 
     def _begins_with_an_answer(self) -> bool:
@@ -215,7 +217,7 @@ class Assembly:
         return [*messages, *({"role": "system", "content": text} for text in [*apart, *summary])], None
 
     def _with(self, late: Sequence[str], unit: MessageGroup) -> list[Message]:
-        """What the user said, after what is remembered."""
+        """The user's message with the memories before it."""
         first, *rest = unit.messages
         memories = "\n\n".join(late)
         if self._request.place == "before_last":
@@ -251,7 +253,7 @@ class Assembly:
 
 
 def _whole(shares: list[Share], total: int) -> list[Share]:
-    """Shares that add up: what holds texts together is the conversation's."""
+    """The shares, made to add up: the tokens around texts are counted for the conversation."""
     rest = total - sum(share.tokens for share in shares)
     at = next((number for number, share in enumerate(shares) if share.name == "turns"), 0)
     return [
@@ -268,7 +270,7 @@ def _says_something(message: Message) -> bool:
 
 
 def _summary(turns: int, text: str) -> str:
-    """Fenced, because what users said must not gain the rank of the message that it is now in."""
+    """A summary as text. It is fenced, because users' words must not gain the authority of a system message."""
     return f"Summary of {turns} earlier turns:\n{OPEN}\n{inside(text)}\n{CLOSE}"
 
 
@@ -291,7 +293,7 @@ def _joined(first: Any, second: Any) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Lists and dicts anew, and what they hold as it is."""
+    """A copy of nested lists and dicts; other values are shared."""
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in cast("Mapping[Any, Any]", value).items()}
     return [_copied(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value

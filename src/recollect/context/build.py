@@ -72,7 +72,7 @@ def context(
     drafted = _STYLES[type(style)](request, style)
     late = request.place != "system" and any(unit.asks for unit in talk.units)
     memories = [section.moved() if late and not section.stays else section for section in drafted.sections]
-    # As they will stand: what is joined to the system prompt comes before everything else.
+    # In the order of the request: sections that are joined to the system prompt come first.
     sections = [*skilled, *memories, *_group(request.participants)]
     sections.sort(key=lambda section: section.where != "prompt")
     return Assembly(request, sections, list(drafted.left_out), drafted.prompt).context()

@@ -22,7 +22,7 @@ _RESULTS = frozenset(("tool", "function"))
 _SPEAKERS = frozenset((*SYSTEM, "user", "assistant"))
 _PICTURES = frozenset(("image", "image_url", "input_image", "computer_screenshot"))
 _MORE = ("tool_calls", "function_call", "name", "arguments", "input", "action", "output", "summary")
-"""What else a message has that a model reads, in one API or another."""
+"""Further fields of a message that a model reads, in one API or another."""
 _MESSAGE_TOKENS = 4
 """Who speaks, and the marks around a message."""
 _PICTURE_TOKENS = 1600
@@ -44,7 +44,7 @@ class MessageGroup(NamedTuple):
 
     @property
     def asks(self) -> bool:
-        """Whether it begins with what the user said. In Anthropic's form results of tools are the user's, too."""
+        """Whether it begins with the user's words. In Anthropic's format tool results have the role user, too."""
         return self.role == "user" and not _gives(self.messages[0])
 
     def tokens(self, count: Count) -> int:
@@ -59,7 +59,7 @@ class Transcript(NamedTuple):
 
     @property
     def asked(self) -> str:
-        """What the user said last."""
+        """The text of the user's last message."""
         for unit in reversed(self.units):
             for message in reversed(unit.messages):
                 if message.get("role") == "user" and (text := text_of(message).strip()):
@@ -126,7 +126,7 @@ def _anthropic(messages: Sequence[Message]) -> bool:
 
 
 def _plain(message: Message) -> bool:
-    """Whether somebody said something and that is all, as in most messages, which need no closer look."""
+    """Whether a message is plain text of one speaker, as most are. Such messages need no further parsing."""
     return len(message) == 2 and isinstance(message.get("content"), str) and message.get("role") in _SPEAKERS
 
 
@@ -201,7 +201,7 @@ def _mappings(value: Any) -> list[Message]:
 
 
 def text_of(message: Message) -> str:
-    """What is said in words, without calls and their results."""
+    """The text of a message, without tool calls and their results."""
     content = message.get("content")
     if message.get("role") in _RESULTS or _kind(message) == "reasoning":
         return ""

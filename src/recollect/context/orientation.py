@@ -31,7 +31,7 @@ _SECTIONS = {
     "fact": "Facts",
     "finding": "Facts",
 }
-"""In this order; what is of another kind comes last."""
+"""The order of the sections; other kinds come last."""
 _OTHER = "Also known"
 _STANDING = ("preference", "procedure", "task")
 """Kinds that matter whatever the conversation is about."""
@@ -39,7 +39,7 @@ _OF_EACH = 5
 _RECALLED = 15
 _MOST_SKILLS = 3
 _ORIGIN = 20
-"""Tokens of a day and an id, roughly; what is too many is found by counting."""
+"""The approximate tokens of a date and an id, for a first guess. The result is then counted."""
 _GATE_SECONDS = 2.0
 _GATE_TOKENS = 200
 _GATE = """\
@@ -65,7 +65,7 @@ class OrientationSection(msgspec.Struct, frozen=True):
 
 
 class OrientationDocument(msgspec.Struct, frozen=True):
-    """What is known, in sections, each line with the memory that it is from."""
+    """Memories in sections, each line with the id of its memory."""
 
     about: str
     sections: tuple[OrientationSection, ...]
@@ -81,7 +81,7 @@ class OrientationDocument(msgspec.Struct, frozen=True):
 
     @property
     def memories(self) -> tuple[str, ...]:
-        """The ids of what is in it."""
+        """The ids of the memories in it."""
         return tuple(item.id for section in self.sections for item in section.items)
 
     def __str__(self) -> str:
@@ -135,7 +135,7 @@ def _records(view: View, about: str) -> list[Record]:
         records += view.scan(view.where(kinds=(kind,)), order="newest", limit=_OF_EACH)
     once: dict[str, Record] = {}
     for record in records:
-        if record.kind != "conversation":  # what was said word for word is for recall
+        if record.kind != "conversation":  # turns are left to recall
             once.setdefault(content_hash(record.text), record)
     return list(once.values())
 

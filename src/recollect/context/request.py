@@ -35,6 +35,6 @@ class Request(msgspec.Struct, frozen=True):
     """All that the query was made from."""
 
     def touch(self, records: Sequence[Record]) -> None:
-        """What is put before the model counts as retrieved."""
+        """Count the memories that go into the context as retrieved."""
         if records:
             self.view.touch(records)

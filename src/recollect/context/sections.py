@@ -1,4 +1,4 @@
-"""What a context is made of, and what it says about itself."""
+"""The sections of a context, and the report about it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Drafted(NamedTuple):
-    """What a style wants to say, in order, and what it had no room for itself."""
+    """The sections that a style wants, in order, and what the style itself had no room for."""
 
     sections: tuple[Section, ...]
     left_out: tuple[LeftOut, ...] = ()

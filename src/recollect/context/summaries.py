@@ -1,4 +1,4 @@
-"""A summary of older turns that grows with the conversation: what is new is worked in, the rest is not read again."""
+"""Summaries of older turns, cached and extended: only new turns are read when a conversation goes on."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _KNOWN = 64
 """Summaries that are known at a time."""
 _ENOUGH = 8
-"""So many new turns are worth asking a model again; fewer are shortened by rules and put behind what it wrote."""
+"""From so many new turns on the model is asked again. Fewer are shortened by rules and appended."""
 
 
 def summary_of(request: Request, turns: Sequence[str], tokens: int) -> Condensed:
-    """In so many tokens. The same turns are summarised once, and turns that go on from them work in what is new."""
+    """A summary of these turns in so many tokens. It extends the cached summary of earlier turns, if there is one."""
     from recollect.models.llm import Condensed, condense
 
     view, count, cache = request.view, request.count, request.view.cache("summaries")

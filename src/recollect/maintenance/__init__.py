@@ -1,1 +1,1 @@
-"""What is done to memories as time goes by."""
+"""Maintenance jobs: archive, merge, supersede, expire, and what else is due as time goes by."""

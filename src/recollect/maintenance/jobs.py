@@ -26,7 +26,7 @@ class Job:
     in_account: ClassVar[bool] = True
     """Whether it looks at what a tenant's accounts share, too."""
     locked: ClassVar[bool] = True
-    """Whether it runs in one transaction of its place; what is slow, or about several places, makes its own."""
+    """Whether it runs in one transaction of its place. Slow jobs, and those of several places, open their own."""
     message: ClassVar[str] = "{}"
     """What the audit log says of the steps."""
 
@@ -42,7 +42,7 @@ class Job:
         raise NotImplementedError(f"the job {self.name} has no `plan`")
 
     def run(self, view: View, place: Place, plan: JobPlan) -> JobPlan:
-        """Do it, and say what was done."""
+        """Run the job and return a report."""
         return replace(plan, steps=apply(view, place, plan.steps, self.name, self.message))
 
 
@@ -157,7 +157,7 @@ class EmbedJob(Job):
 
 
 class UndoJob(Job):
-    """Drops what it takes to undo changes that are long ago, or that are too much to keep."""
+    """Drops undo data that is too old or too large."""
 
     name = "undo"
 

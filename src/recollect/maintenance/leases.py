@@ -16,7 +16,7 @@ from recollect.view import View
 
 SHELF = "jobs"
 _LEASE = timedelta(minutes=10)
-"""After this another process may take over. Whoever is slower finds, before it commits, that it has lost the job."""
+"""After this time another process may take over. The first one notices before it commits, and stops."""
 _APART = timedelta(minutes=10)
 """How far clocks may be apart. A lease that ends later than that was written by one that is wrong, and holds nobody."""
 
@@ -26,13 +26,13 @@ class LeaseLostError(ConflictError):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Held by whoever does a job. Nobody waits for it."""
+    """Held by the process that does a job. Other processes skip the job and do not wait."""
 
     place: Place
     thing: Thing
 
     def check(self, view: View) -> None:
-        """In the transaction that changes something: TakenOverError if someone else has the job by now."""
+        """In the transaction that changes something: LeaseLostError if someone else has the job by now."""
         stored = view.store.find(self.place, SHELF, [self.thing.key])
         if not stored or stored[0].version != self.thing.version:
             raise LeaseLostError(f"job {self.thing.body['job']}: it took so long that another process took over")
@@ -80,7 +80,7 @@ def give_back(view: View, lease: Lease, *, done: bool) -> None:
 
 
 def _key(view: View, job: str) -> str:
-    """Of a view that sees a part only, that part's: what it has done was not done for all."""
+    """The key of a job's lease. A narrower view has its own, because its run does not cover the whole place."""
     if view.whole:
         return job
     address = view.address

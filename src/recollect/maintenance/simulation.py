@@ -77,7 +77,7 @@ def simulate(view: View, days: int) -> Simulation:
 
 
 class _State:
-    """A copy of what is live, as the days go by."""
+    """A copy of the live memories, changed day by day."""
 
     def __init__(self, view: View, records: Sequence[Record]) -> None:
         self._view = view
@@ -129,7 +129,7 @@ class _State:
         from recollect.maintenance.consolidation import plan
 
         preset, records = self._view.preset, list(self._live.values())
-        # Vectors do not change with time: what is not merged the first time is not merged later.
+        # Vectors do not change with time, so merging by meaning is simulated once.
         first = self._consolidate_at is None
         planned = plan(records, preset.consolidation, self._view.decay, now, merging=first)
         self._consolidate_at = moved(now, timedelta(hours=preset.maintenance.consolidate_hours))
@@ -140,7 +140,7 @@ class _State:
         return hold_back(plan, self._live.values(), rules.ask_share, rules.ask_least)
 
     def _compaction(self, now: datetime, limit: float) -> JobPlan:
-        """Removed when the place is compacted, whenever that is; told, and left."""
+        """Memories that the next `compact` would remove. They are reported, and stay."""
         rank, decay = self._view.preset.ranking.score, self._view.decay
         why = f"relevance {{:.3g}} is below {limit:g}: the next `compact` removes it for good"
         scores = [(record.id, rank(Evidence(record, ""), decay, now).value) for record in self._live.values()]

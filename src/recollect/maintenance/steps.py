@@ -24,7 +24,7 @@ Change = Literal["archive", "promote", "merge", "supersede", "forget"]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What is done, or would be, to one memory."""
+    """One change of one memory, done or planned."""
 
     id: str
     change: Change
@@ -38,11 +38,11 @@ class JobPlan(msgspec.Struct, frozen=True):
 
     steps: tuple[Step, ...] = ()
     held: tuple[Step, ...] = ()
-    """What is too much at once to be done unasked."""
+    """Steps that are too many at once to be done without consent."""
     too_much: str = ""
     """Where, and how much."""
     count: int = 0
-    """Of what is no change of a memory: vectors, old undo data, bytes."""
+    """The count of a job that changes no memory: vectors, undo data, bytes."""
     note: str = ""
 
     def __bool__(self) -> bool:
@@ -135,7 +135,7 @@ def apply(view: View, place: Place, steps: Sequence[Step], action: str, message:
 
 
 def check_kept(before: Iterable[Record], after: Mapping[str, Record], now: datetime) -> None:
-    """ConflictError unless all that was live is live, archived, or superseded by what it can be reached from."""
+    """ConflictError if a live memory would be lost: it must stay live, be archived, or lead to its successor."""
     for record in before:
         if record.state(now) != "live":
             continue

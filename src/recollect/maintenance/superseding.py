@@ -10,7 +10,7 @@ from recollect.text.statements import contradicts, keys, plain
 from recollect.values.record import Record, storing_order
 
 _CROWDED = 12
-"""More statements of one form than this are a series, such as readings, and each stands for itself."""
+"""More statements of the same form are a series, such as readings, and do not supersede each other."""
 
 
 def plan(records: Sequence[Record]) -> JobPlan:

@@ -52,7 +52,7 @@ class Backlog:
         with self._lock:
             self._wake.wait_for(lambda: self.places or self.closed, max(due - time.monotonic(), 0.0))
             if self.places and not self._waiters and not self._behind:
-                # Whoever stores one memory often stores more: they cost less together.
+                # Wait for more: memories are often stored in a row, and one batch costs less.
                 self._wake.wait_for(lambda: self._waiters or self.closed, _LINGER)
             if self.closed:
                 return None

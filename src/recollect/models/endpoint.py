@@ -66,7 +66,7 @@ class Service(NamedTuple):
 
 
 class RefusedError(ModelError):
-    """The other side does not want what was asked, and another try would not help."""
+    """The server refused the request, and a retry would not help."""
 
     def __init__(self, text: str, status: int, said: str) -> None:
         super().__init__(text)
@@ -198,7 +198,7 @@ class Endpoint:
 
     @contextmanager
     def _answer(self, content: bytes, until: float) -> Generator[httpx.Response]:
-        """A good answer, whose body is still to be read. All that can fail until the end of that is told apart here."""
+        """A successful answer whose body is still to be read. Every failure until then is classified here."""
         import httpx
 
         timeout = min(self._timeout, self._check_time(until))

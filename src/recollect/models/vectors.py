@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _BATCH = 32
 _STUCK = 5.0
 _ASKED = 256
-"""Questions whose vectors are kept: the same is often asked again."""
+"""How many queries have their vectors cached, because queries are often repeated."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
 """Seconds for which a model that failed is left alone: twice as many after each failure."""
 _SOON = 32
@@ -102,7 +102,7 @@ class Embedding:
         weakref.finalize(self, backlog.close).atexit = False
 
     def after_fork(self) -> None:
-        """The worker is the parent's, and may have held a lock; so is whoever was asking the model."""
+        """The worker thread stays in the parent process, and may have held a lock there: start anew."""
         self._probing = False
         self._begin_anew(Backlog(self._backlog.places))
 
@@ -144,7 +144,7 @@ class Embedding:
         self._asked[text] = vector
         while len(self._asked) > _ASKED:
             self._asked.pop(next(iter(self._asked), ""), None)
-        self._recover()  # also if whoever asked has stopped waiting
+        self._recover()  # even if the caller has stopped waiting
         return vector
 
     def _probe(self, text: str) -> None:
@@ -279,7 +279,7 @@ class Embedding:
         finally:
             if portion is not None and place in self._portions:
                 self._portions[place] = portion - made
-            # Whoever wants a portion asks for each batch of it.
+            # The caller asks for one batch after the other.
             backlog.served(place, more=made == most and portion is None)
 
     def backfill(self, backlog: Backlog) -> Iterator[int]:
@@ -332,7 +332,7 @@ class Embedding:
         except StoreError as error:
             self._stuck[place] = time.monotonic() + _STUCK
             log.debug("vectors not kept", extra={"metadata": {"problem": str(error)}})
-        except BaseException as error:  # an embedder may be anybody's, and nobody is there to catch what it raises
+        except BaseException as error:  # a user's embedder may raise anything, and nobody catches it in this thread
             self._unserved[place] = None
             self._fail(error)
         return 0
@@ -349,7 +349,7 @@ class Embedding:
         return {ident: row.astype("<f4").tobytes() for ident, row in made.items() if ident not in odd}
 
     def close(self) -> None:
-        """Stop without waiting for the model. What has no vector yet is embedded by whoever opens the store next."""
+        """Stop without waiting for the model. Memories without a vector get one when the store is opened next."""
         self._backlog.close()
         if self._backlog.keeping.acquire(timeout=_LAST_WRITE):  # from now on nothing is written any more
             self._backlog.keeping.release()
@@ -361,7 +361,7 @@ class Embedding:
 
 
 def _checked(rows: Any, count: int, dimensions: int) -> Floats:
-    """As many vectors as were asked for, each of the right size. Others, if kept, would be missing again for ever."""
+    """Check the number and the size of vectors: wrong ones would be made again and again."""
     import numpy as np
 
     try:

@@ -16,7 +16,7 @@ Every = Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]
 
 
 class UndoData(Protocol):
-    """What it takes to undo one change."""
+    """The undo data of one change."""
 
     @property
     def seq(self) -> int: ...
@@ -29,7 +29,7 @@ class UndoData(Protocol):
 
 
 class Maintenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Schedules. What has none runs whenever maintenance does."""
+    """Schedules. A job without one runs whenever maintenance does."""
 
     watch_minutes: Annotated[float, msgspec.Meta(gt=0.0, le=1e6)] = 30.0
     """How often `maintain --watch`, and a server in its background, looks for what is due."""

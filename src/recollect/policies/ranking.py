@@ -198,9 +198,9 @@ class Calibrated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     neighbour: Weight = 0.3
     second_neighbour: Weight = 0.15
     speaker: Weight = 4.0
-    """For what was said by whom the question asks about."""
+    """Weight of memories of the speaker that the question names."""
     time: Weight = 3.0
-    """For what is close to the time that the question asks about."""
+    """Weight of memories near the time that the question names."""
     company: Weight = 0.2
     short: Annotated[float, msgspec.Meta(ge=1.0, le=1e6)] = 300.0
     """Characters. Longer turns speak for themselves: they lend and borrow less."""

@@ -30,7 +30,7 @@ MEASURED = Weights()
 
 
 class Neighbours(NamedTuple):
-    """What is kept of each memory, by position."""
+    """Columns of the memories, by position."""
 
     length: Floats
     """Characters."""
@@ -86,7 +86,7 @@ def lendings(columns: Neighbours, weights: Weights, visible: Flags | None = None
 
 
 def _skipping(step: Integers, visible: Flags | None) -> Integers:
-    """Past what is hidden to the next that is not, as if the hidden had never been said."""
+    """The next visible position. Hidden memories are skipped as if they did not exist."""
     if visible is None or visible.all():
         return step
     shown = np.append(visible, True)

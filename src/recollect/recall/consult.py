@@ -29,7 +29,7 @@ from recollect.view import View
 
 MEMORY, AUDIT = "memory", "audit"
 DEADLINE = 5.0
-"""Seconds. A recall may wait one of them for vectors of what was just stored."""
+"""Seconds. A recall may spend one of them waiting for the vectors of new memories."""
 MOST = {MEMORY: 10, AUDIT: 10, "workflow": 5, "knowledge": 5}
 """How many a source gives at most. Any other is asked for ten, or more where more are wanted."""
 _PATIENCE = 32
@@ -105,7 +105,7 @@ def consult(
 
 
 def touch(view: View, results: Iterable[Result]) -> None:
-    """What is shown counts as retrieved."""
+    """Count the memories that are shown as retrieved."""
     if records := [result.record for result in results if result.record is not None]:
         view.touch(records)
 
@@ -269,7 +269,7 @@ def formula(preset: Preset) -> WeightedSum:
 
 
 def merged(view: View, query: str, answers: dict[str, list[Found]]) -> list[Result]:
-    """All that was found, each text once, best first."""
+    """The items of all sources as results, each text once, best first."""
     rank, decay, now = formula(view.preset), view.decay, view.now()
 
     def result(source: str, item: Found) -> Result:
@@ -283,7 +283,7 @@ def merged(view: View, query: str, answers: dict[str, list[Found]]) -> list[Resu
 
 
 def _stand_in(view: View, item: Found) -> Record:
-    """What is no memory is ranked as one would be."""
+    """A record that stands for an item of a source, so that it can be ranked like a memory."""
     at = item.at or EPOCH
     return Record(item.id or "", view.address, "workspace", "found", item.text, float(item.importance), at, at)
 
@@ -328,7 +328,7 @@ class _Audit(msgspec.Struct, frozen=True):
     def search(self, query: str, limit: int) -> list[Found]:
         entries = AuditLog(self.view).search(query, limit=limit)
         matched = [(entry, 1.0) for entry in entries] or noted(self.view, query, limit)
-        # Of the details only what was given to the log: what the engine notes itself names others' memories.
+        # Only the details that a caller gave: those of the engine may name memories of others.
         return [
             Found(
                 text=entry.message,

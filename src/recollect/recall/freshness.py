@@ -25,7 +25,7 @@ _OWNERS = re.compile(r"^(?:my|your|his|her|our|their)\b", re.IGNORECASE)
 _LEFT = """sold gave traded quit left cancelled dropped ditched closed broke died stopped swapped replaced wiped
 resigned retired stepped unsubscribed renamed rebranded migrated switched moved outgrew relocated rewrote transferred
 changed ended lost beat settled shipped cut reduced turned went"""
-"""Tells that something is no longer what it was, where its old value is named as well."""
+"""Words that mark a change, in a sentence that also names the old value."""
 
 _FRAMES = {
     "live home address stay": "moved relocated retired settled flat",
@@ -73,7 +73,7 @@ class ByPosition(Protocol[T_co]):
 
 
 class _BestSentence(NamedTuple):
-    """The sentence of a memory that speaks of what was asked."""
+    """The sentence of a memory that is about the query."""
 
     statement: Assertion
     plain: bool
@@ -82,7 +82,7 @@ class _BestSentence(NamedTuple):
 
 class _Question(NamedTuple):
     words: Set[str]
-    """What was asked for, without empty words."""
+    """The stems of the query without stop words."""
     names: Set[str]
     persons: Set[str]
     """Whom it is about: names, "I" and "you"."""

@@ -52,7 +52,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Absence(msgspec.Struct, frozen=True):
-    """What kept a memory out of a recall."""
+    """Why a memory is not among the hits."""
 
     id: str
     reason: str

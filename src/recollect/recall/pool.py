@@ -122,7 +122,7 @@ class Pool:
         return sum(whole.memories - whole.compared for whole in here)
 
     def speakers(self) -> set[str]:
-        """Who speaks in what can be seen, shortlisted or not."""
+        """The speakers of all visible memories, shortlisted or not."""
         return {name for shortlist in self._shortlists for name in shortlist.whole.speakers} - {""}
 
     def lacking(self) -> dict[Place, int]:
@@ -148,7 +148,7 @@ class Pool:
 
 
 def _from(start: int, texts: Texts) -> Texts:
-    """By the positions of one place."""
+    """Values by their position in one place."""
 
     def here(positions: Sequence[int]) -> Mapping[int, str]:
         return {at - start: text for at, text in texts([at + start for at in positions]).items()}

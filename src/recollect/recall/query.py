@@ -29,7 +29,7 @@ _DEEPEST = 16
 
 
 class Query(msgspec.Struct, frozen=True):
-    """All conditions must hold; what is left out always does."""
+    """A structured query. All conditions must hold; one that is left out always does."""
 
     text: str | None = None
     """Words, `"phrases"` and `wild*cards` in the content."""
@@ -135,7 +135,7 @@ def _by_text(
     view = views[0]
     fetch = limit if related is None else _ALL
     decay = None if len(views) == 1 else cast("Decay", _Decays(views))
-    # Whoever gives conditions wants all that meets them, however little it says.
+    # With conditions, every memory that meets them is a hit, even an empty one.
     question = Question(validation.query(text, "text"), wheres, fetch, doubles=True, decay=decay, min_relevance=0.0)
     hits = RecallRun(view, question).hits()
     return [hit for hit in hits if related is None or hit.memory.id in related]

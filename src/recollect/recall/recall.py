@@ -57,7 +57,7 @@ _FRESH = 20
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What was asked, and where. The filters differ in their view only."""
+    """A query and its filters, which differ in their view only."""
 
     text: str
     wheres: Sequence[Filter]
@@ -97,7 +97,7 @@ _LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct
 
 
 class RecallRun:
-    """One question of a view. `hits` answers it; `absence` says what kept a memory out."""
+    """One recall. `hits` gives its result; `absence` says why a memory is not in it."""
 
     def __init__(self, view: View, question: Question) -> None:
         self._view = view
@@ -112,7 +112,7 @@ class RecallRun:
         """Memories that were read for this question."""
         self._model = None if view.embedding is None else view.embedding.model
         self._notes: list[str] = []
-        """What whoever asks should know about the answer."""
+        """What the caller should know about the result."""
         self._pending = 0
 
     def hits(self) -> Hits:
@@ -318,7 +318,7 @@ class RecallRun:
         return freshened(question.text, hits, positions, self._model) if weights.fresh else hits
 
     def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
-        """The best by words and the best by meaning, each with what is known of it, scored one by one."""
+        """The best hits by words and by vectors, each scored on its own."""
         rules, question = self._rules, self._question
         wanted = rules.fetch(question.chosen_for)
         by_text = ranks(only_above(text, 0.0, pool), wanted)

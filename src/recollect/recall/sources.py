@@ -1,4 +1,4 @@
-"""What else can be asked, besides the memories: the port for a source of one's own."""
+"""The protocol of a source that `consult` searches besides the memories."""
 
 from __future__ import annotations
 

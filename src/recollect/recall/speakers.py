@@ -11,11 +11,11 @@ from recollect.values.filters import Filter
 from recollect.view import View
 
 _FILTERS = 64
-"""So many filters have their speakers kept, those that were used last."""
+"""How many filters have their speakers cached."""
 
 
 class Speakers:
-    """A cache for one question. It may be out of date, so whoever uses it compares it with the answer."""
+    """A cache for one query. It may be out of date, so its user compares it with the store's answer."""
 
     def __init__(self, view: View, wheres: Sequence[Filter]) -> None:
         self._cache: dict[Any, Set[str]] = view.cache("speakers")

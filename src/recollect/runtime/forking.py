@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Protocol, runtime_checkable
 
 _PATIENCE = 10.0
-"""Seconds that a fork waits for what is under way."""
+"""Seconds that a fork waits for calls under way."""
 
 
 class Forkable(Protocol):
@@ -23,7 +23,7 @@ class Forkable(Protocol):
 
 @runtime_checkable
 class Pausing(Protocol):
-    """What is also told before a fork."""
+    """An object that is also notified before a fork."""
 
     def before_fork(self) -> None:
         """Called by the thread that forks: come to rest."""
@@ -39,7 +39,7 @@ _forking = threading.local()
 
 
 def watch(owner: Forkable) -> None:
-    """Have it told of forks for as long as it lives."""
+    """Notify an object of forks for as long as it lives (it is held by a weak reference)."""
     _watched.add(owner)
 
 

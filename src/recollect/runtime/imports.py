@@ -15,7 +15,7 @@ from recollect.runtime import forking
 
 
 def load(*names: str) -> None:
-    """Have these modules imported. Whoever asked may be interrupted; the import goes on."""
+    """Import these modules. If the caller is interrupted, the import goes on in its thread."""
     for name in names:
         if not _is_installed(name):
             _load(name)

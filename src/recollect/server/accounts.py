@@ -53,11 +53,11 @@ def body_of(request: HttpRequest, kind: type[T]) -> T:
         raise InputError("body", "is not JSON") from None
 
 
-def _bound(caller: Caller, given: NewKey | NewPerson) -> dict[str, str | None]:
+def _bound(caller: Caller, body: NewKey | NewPerson) -> dict[str, str | None]:
     """As asked for, in the tenant of whoever asks unless they have all."""
-    wanted = {part: value for part in PARTS if (value := getattr(given, part)) is not None}
+    wanted = {part: value for part in PARTS if (value := getattr(body, part)) is not None}
     merged: dict[str, str | None] = {**caller.narrowed(wanted)}
-    check_may_make(caller, given.rank, merged)
+    check_may_make(caller, body.rank, merged)
     return merged
 
 
@@ -90,11 +90,11 @@ def _sees(caller: Caller, owner: Key | Person) -> bool:
 
 
 def create_key(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
-    given = body_of(request, NewKey)
-    bound: dict[str, Any] = _bound(_narrowed(caller, request), given)
+    body = body_of(request, NewKey)
+    bound: dict[str, Any] = _bound(_narrowed(caller, request), body)
 
     def make() -> Answer:
-        return as_json(serving.vault.create_key(given.name, given.rank, expires_at=given.expires_at, **bound), 201)
+        return as_json(serving.vault.create_key(body.name, body.rank, expires_at=body.expires_at, **bound), 201)
 
     return serving.answers.once(caller, request, make, secret=True)  # it is told once, to whoever asked first
 
@@ -111,34 +111,34 @@ def revoke_key(serving: Serving, caller: Caller, request: HttpRequest) -> Answer
 
 def list_people(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     caller = _narrowed(caller, request)
-    return as_json([one for one in serving.vault.people(caller.bound.get("tenant")) if _sees(caller, one)])
+    return as_json([person for person in serving.vault.people(caller.bound.get("tenant")) if _sees(caller, person)])
 
 
 def add_person(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
-    given = body_of(request, NewPerson)
-    bound = _bound(_narrowed(caller, request), given)
+    body = body_of(request, NewPerson)
+    bound = _bound(_narrowed(caller, request), body)
 
     def make() -> Answer:
-        return as_json(serving.vault.add_person(given.name, given.password, given.rank, **bound), 201)
+        return as_json(serving.vault.add_person(body.name, body.password, body.rank, **bound), 201)
 
     return serving.answers.once(caller, request, make)
 
 
 def set_password(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     """Everybody their own; those who manage people, others'."""
-    given = body_of(request, NewPassword)
+    body = body_of(request, NewPassword)
     if caller.how != "person" or caller.name != request.parts["name"].strip().lower():
         caller.check("admin", "people.password")
         person = _find_person(serving, _narrowed(caller, request), request.parts["name"])
     else:
         person = serving.vault.person(caller.name, caller.bound["tenant"])
         if person.comes_by == "password":  # an open browser is not enough to take an account over
-            _prove(serving, person, given.current, request.client)
+            _prove(serving, person, body.current, request.client)
         elif not caller.may("admin"):
             raise AccessError("password: you come by the login of another provider, and have none here")
 
     def change() -> Answer:
-        serving.vault.set_password(person.name, given.password, person.tenant)
+        serving.vault.set_password(person.name, body.password, person.tenant)
         return as_json(None)
 
     return serving.answers.once(caller, request, change)

@@ -55,27 +55,35 @@ class Form(NamedTuple):
 
 @cache
 def form(name: str) -> Form:
-    told, path = signature(name, Memory), OPERATIONS[name].path
+    signed, path = signature(name, Memory), OPERATIONS[name].path
     fields: list[Any] = []
-    for one in told.takes:
-        if f"{{{one.name}}}" in path:
+    for parameter in signed.takes:
+        if f"{{{parameter.name}}}" in path:
             continue
-        fields.append((one.name, one.type) if one.default is msgspec.NODEFAULT else (one.name, one.type, _default(one)))
+        fields.append(
+            (parameter.name, parameter.type)
+            if parameter.default is msgspec.NODEFAULT
+            else (parameter.name, parameter.type, _default(parameter))
+        )
     if name == UPLOAD:
         fields += [("file", bytes | None, None), ("file_name", str | None, None)]
     title = "".join(part.title() for part in name.replace(".", "_").split("_"))
     body = msgspec.defstruct(title, fields, kw_only=True, forbid_unknown_fields=True, module=__name__)
-    lists = frozenset(one.name for one in told.takes if one.listed)
-    nullable = frozenset(one.name for one in told.takes if one.default is not None and _takes_none(one.type))
-    required = frozenset(
-        one.name for one in told.takes if one.default is msgspec.NODEFAULT and f"{{{one.name}}}" not in path
+    lists = frozenset(parameter.name for parameter in signed.takes if parameter.listed)
+    nullable = frozenset(
+        parameter.name for parameter in signed.takes if parameter.default is not None and _takes_none(parameter.type)
     )
-    return Form(told, body, lists, nullable, required)
+    required = frozenset(
+        parameter.name
+        for parameter in signed.takes
+        if parameter.default is msgspec.NODEFAULT and f"{{{parameter.name}}}" not in path
+    )
+    return Form(signed, body, lists, nullable, required)
 
 
-def _default(one: Any) -> Any:
+def _default(parameter: Any) -> Any:
     empty: Any = msgspec.field(default_factory=list[Any])
-    return empty if isinstance(one.default, list | tuple) else one.default
+    return empty if isinstance(parameter.default, list | tuple) else parameter.default
 
 
 def _kinds(kind: Any) -> tuple[Any, ...]:
@@ -93,9 +101,9 @@ def answer(serving: Serving, caller: Caller, operation: Operation, request: Http
     with view_of(memory).logging_refusals(operation.name.rpartition(".")[2]):
         arguments = read(operation, request)
     if not operation.writes:
-        given = request.headers.get("if-none-match")
-        told = _run(serving, memory, operation, arguments, request)
-        return told.tagged(given) if operation.method == "GET" else told
+        seen_tag = request.headers.get("if-none-match")
+        result = _run(serving, memory, operation, arguments, request)
+        return result.tagged(seen_tag) if operation.method == "GET" else result
     return serving.answers.once(
         caller,
         request,
@@ -120,45 +128,45 @@ def _written(
 
 def read(operation: Operation, request: HttpRequest) -> dict[str, Any]:
     """The arguments of a call, with no more checked than that they are there: the verb says itself what it takes."""
-    known = form(operation.name)
+    expected = form(operation.name)
     if operation.method == "GET" or (operation.method == "DELETE" and not request.body):
-        given = _from_query(known, request)
+        values = _from_query(expected, request)
     else:
-        given = _from_body(request)
-    for name in given.keys() - set(known.body.__struct_fields__):
+        values = _from_body(request)
+    for name in values.keys() - set(expected.body.__struct_fields__):
         raise InputError(name[:48], "is not an argument of this call")
-    for name in known.required - given.keys():
+    for name in expected.required - values.keys():
         raise InputError(name, "is missing")
-    arguments = given | dict(request.parts)
-    for one in known.signature.takes:
-        if one.name in arguments:
-            arguments[one.name] = _prepared(one, arguments[one.name])
+    arguments = values | dict(request.parts)
+    for parameter in expected.signature.takes:
+        if parameter.name in arguments:
+            arguments[parameter.name] = _prepared(parameter, arguments[parameter.name])
     return arguments
 
 
 def _from_body(request: HttpRequest) -> dict[str, Any]:
     try:
-        given: Any = msgspec.json.decode(request.body or b"{}")
+        values: Any = msgspec.json.decode(request.body or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError("body", "is not JSON") from None
-    if not isinstance(given, dict):
+    if not isinstance(values, dict):
         raise InputError("body", "must be a JSON object")
-    return given  # pyright: ignore[reportUnknownVariableType]
+    return values  # pyright: ignore[reportUnknownVariableType]
 
 
-def _from_query(known: Form, request: HttpRequest) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    kinds = {one.name: one.type for one in known.signature.takes}
+def _from_query(expected: Form, request: HttpRequest) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    kinds = {parameter.name: parameter.type for parameter in expected.signature.takes}
     for name, value in request.query:
-        if name in known.lists:
-            found.setdefault(name, []).append(value)
-        elif name in found:
+        if name in expected.lists:
+            values.setdefault(name, []).append(value)
+        elif name in values:
             raise InputError(name, "is given twice")
-        elif value == wire.ANY and name in known.any:
-            found[name] = None
+        elif value == wire.ANY and name in expected.any:
+            values[name] = None
         else:
-            found[name] = _from_text(name, value, kinds.get(name, str))
-    return found
+            values[name] = _from_text(name, value, kinds.get(name, str))
+    return values
 
 
 def _from_text(name: str, value: str, kind: Any) -> Any:
@@ -171,19 +179,19 @@ def _from_text(name: str, value: str, kind: Any) -> Any:
         return value  # which the verb refuses in its own words
 
 
-def _prepared(one: Parameter, value: Any) -> Any:
+def _prepared(parameter: Parameter, value: Any) -> Any:
     """As Python has it, where JSON has something else."""
-    if value is None and one.structs and not _takes_none(one.type):
-        raise InputError(one.name, "must not be null; leave it out")
-    if one.zone:
+    if value is None and parameter.structs and not _takes_none(parameter.type):
+        raise InputError(parameter.name, "must not be null; leave it out")
+    if parameter.zone:
         if value is not None and not isinstance(value, str):
-            raise InputError(one.name, "must be the name of a time zone, such as Europe/Vienna")
+            raise InputError(parameter.name, "must be the name of a time zone, such as Europe/Vienna")
         return None if value is None else wire.zone_of(value)
-    if value is not None and one.structs:
+    if value is not None and parameter.structs:
         try:
-            return msgspec.convert(value, one.type)
+            return msgspec.convert(value, parameter.type)
         except msgspec.ValidationError as error:
-            raise InputError(one.name, explained(str(error)).problem) from None
+            raise InputError(parameter.name, explained(str(error)).problem) from None
     return value
 
 
@@ -231,13 +239,13 @@ def _tag(result: Any) -> str:
 
 def _ids(result: Any) -> list[str]:
     several = cast("list[Any]", result) if isinstance(result, list) else [result]
-    return [one.id for one in several if isinstance(one, Record)]
+    return [record.id for record in several if isinstance(record, Record)]
 
 
 def _unsaved(result: Any) -> bool:
     several = cast("list[Any]", result) if isinstance(result, list) else [result]
-    one = several[0] if several else None
-    return isinstance(one, Record) and not one.saved
+    first = several[0] if several else None
+    return isinstance(first, Record) and not first.saved
 
 
 @contextlib.contextmanager
@@ -268,14 +276,14 @@ def _decoded(text: Any) -> bytes:
 
 def _check_match(serving: Serving, memory: Memory, operation: Operation, request: HttpRequest) -> None:
     """`If-Match` is the tag of what was read at the same address."""
-    given = request.headers.get("if-match")
-    if not given or given.strip() == "*":
+    wanted = request.headers.get("if-match")
+    if not wanted or wanted.strip() == "*":
         return
     twin = _TWINS.get(operation.path)
     if twin is None:
         raise InputError("if-match", "there is nothing to read at this address that it could be the tag of")
-    there = _run(serving, memory, twin, read(twin, request._replace(query=(), body=b"")), request)
-    if matching(given, there.tag or tag_of(there.content)) is None:
+    current = _run(serving, memory, twin, read(twin, request._replace(query=(), body=b"")), request)
+    if matching(wanted, current.tag or tag_of(current.content)) is None:
         raise StaleError("if-match: it has changed since it was read; read it again")
 
 

@@ -55,7 +55,9 @@ def application(
 ) -> Asgi:
     """`hosts` are the names that it answers to; none is for any."""
     strict = {"strict-transport-security": "max-age=31536000"} if serving.secure else {}
-    for_pages, for_data = ([(n.encode(), v.encode()) for n, v in (one | strict).items()] for one in (_SAFE, _SAFE_DATA))
+    for_pages, for_data = (
+        [(n.encode(), v.encode()) for n, v in (headers | strict).items()] for headers in (_SAFE, _SAFE_DATA)
+    )
     calls = Calls(serving)
     site: Any = Litestar(
         [*_probes(serving), *pages],
@@ -76,8 +78,8 @@ def application(
 
         async def send_safely(message: Any) -> None:
             if message["type"] == "http.response.start":
-                there = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in always if pair[0] not in there)]
+                names = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in always if pair[0] not in names)]
             await send(message)
 
         async def answer(send_counted: Any) -> None:
@@ -108,8 +110,8 @@ _ELSEWHERE = Answer(
 
 
 def _host(scope: Any) -> str:
-    given = dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower()
-    return re.sub(r":\d+$", "", given)
+    host = dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower()
+    return re.sub(r":\d+$", "", host)
 
 
 _ONCE = frozenset(

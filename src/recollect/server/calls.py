@@ -61,20 +61,20 @@ class Calls:
             request = request_from(scope)
             request.trace.route = path
             return await serving.in_thread(lambda: Answer(openapi.document()).packed(request))
-        known, parts = match(scope["method"], path)
-        if known is EXPORT:
+        route, parts = match(scope["method"], path)
+        if route is EXPORT:
             return await self._export(request_from(scope), send)
-        if known is IMPORT:
+        if route is IMPORT:
             return await self._import(scope, receive)
         request = request_from(scope)._replace(parts=parts, path=path)
         callers: list[Caller] = []
 
         def identified() -> Answer:
-            callers.append(self._caller(request, known))
+            callers.append(self._caller(request, route))
             return as_json(None)
 
         if length_of(scope) > _CHUNK or "transfer-encoding" in request.headers:  # not before it is known whose it is
-            refused = await guarded(serving, request, known.name, identified, known.path)
+            refused = await guarded(serving, request, route.name, identified, route.path)
             if refused.status != 200:
                 return refused
         body = await body_of(scope, receive, serving.limits.body, serving.limits.seconds)
@@ -83,13 +83,13 @@ class Calls:
         def work() -> Answer:
             if not callers:
                 identified()
-            return known.work(serving, callers[0], whole)
+            return route.work(serving, callers[0], whole)
 
-        return await guarded(serving, whole, known.name, work, known.path)
+        return await guarded(serving, whole, route.name, work, route.path)
 
-    def _caller(self, request: HttpRequest, known: Route) -> Caller:
+    def _caller(self, request: HttpRequest, route: Route) -> Caller:
         caller = self._serving.identify(request)
-        caller.check(known.rank, known.name)
+        caller.check(route.rank, route.name)
         return caller
 
     # What is too long to be held in memory goes by way of a file, so that a refusal is one and no lock waits for a
@@ -131,9 +131,9 @@ class Calls:
             views.append(self._caller(request, IMPORT).view(serving.memory, wire.address_of(request.headers)))
             return as_json(None)
 
-        told = await guarded(serving, request, "import", known, IMPORT.path)
-        if told.status != 200:  # nobody's bytes are read before it is known whose they are
-            return told
+        answer = await guarded(serving, request, "import", known, IMPORT.path)
+        if answer.status != 200:  # nobody's bytes are read before it is known whose they are
+            return answer
         with tempfile.TemporaryFile() as file:
             await _saved(serving, scope, receive, file)
 

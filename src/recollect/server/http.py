@@ -110,8 +110,8 @@ def _cookies(header: str) -> dict[str, str]:
 
 def length_of(scope: Any) -> int:
     """What a request says of its body; 0 where it does not."""
-    told = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-    return int(told) if told.isdigit() else 0
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return int(length) if length.isdigit() else 0
 
 
 async def part_of(receive: Any) -> tuple[bytes, bool]:

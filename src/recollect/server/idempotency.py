@@ -86,12 +86,12 @@ class Answers:
         secret: bool = False,
     ) -> Answer:
         """Run it, unless it was run before. `tenant` is whose audit logs tell of it. A `secret` answer is not kept."""
-        given = request.headers.get(HEADER, "")
-        if not given:
+        client_key = request.headers.get(HEADER, "")
+        if not client_key:
             return run()
-        if len(given) > _LONGEST:
+        if len(client_key) > _LONGEST:
             raise InputError(HEADER, f"must have at most {_LONGEST} characters")
-        key = hashlib.sha256(f"{caller.id}\0{given}".encode()).hexdigest()
+        key = hashlib.sha256(f"{caller.id}\0{client_key}".encode()).hexdigest()
         where = msgspec.json.encode([request.method, request.path, list(request.query), address_of(request.headers)])
         fingerprint = hashlib.sha256(where + b"\0" + request.body).hexdigest()
         if (answer := self._replayed(key, fingerprint, again, tenant)) is not None:
@@ -151,13 +151,13 @@ class Answers:
     def _in_memory(self, key: str, tenant: str) -> Answer | None:
         """Unless something was deleted since: the answer may hold its text."""
         with self._lock:
-            kept = self._kept.get(key)
-        if kept is None:
+            in_memory = self._kept.get(key)
+        if in_memory is None:
             return None
-        entries = self._entries(kept.ident, tenant)
+        entries = self._entries(in_memory.ident, tenant)
         own = frozenset(name for entry in entries for name in entry.meta.get("things_changed") or ())
-        if not any(self._deleted_since(place, written, own) for place, written in kept.written):
-            return kept.answer
+        if not any(self._deleted_since(place, written, own) for place, written in in_memory.written):
+            return in_memory.answer
         with self._lock:
             self._drop(key)
         return None

@@ -148,8 +148,8 @@ def _offered(seen: ServedMemory) -> tuple[types.Tool, ...]:
 
 @lru_cache(maxsize=16)
 def _tools(names: tuple[str, ...], read_only: bool) -> tuple[types.Tool, ...]:
-    known = {tool.name: tool for tool in tools.all()}
-    return tuple(_tool(known[name]) for name in names if not (read_only and known[name].writes))
+    by_name = {tool.name: tool for tool in tools.all()}
+    return tuple(_tool(by_name[name]) for name in names if not (read_only and by_name[name].writes))
 
 
 def _tool(tool: Tool) -> types.Tool:
@@ -166,8 +166,8 @@ def _tool(tool: Tool) -> types.Tool:
     )
 
 
-def _context(memory: Memory, given: dict[str, str]) -> str:
-    message, budget = given.get("message", ""), given.get("budget", "")
+def _context(memory: Memory, arguments: dict[str, str]) -> str:
+    message, budget = arguments.get("message", ""), arguments.get("budget", "")
     if not message.strip():
         raise InputError("message", "is needed: what the user says")
     if budget and not (budget.isdecimal() and len(budget) < 10):
@@ -176,14 +176,14 @@ def _context(memory: Memory, given: dict[str, str]) -> str:
     return built.text or _NOTHING
 
 
-async def _apart(verb: Callable[..., T], *given: Any) -> T:
+async def _apart(verb: Callable[..., T], *arguments: Any) -> T:
     """In a thread, so that other clients are served meanwhile.
 
     Once begun it is never given up halfway. What is wrong with a question is told to who asks, but never repeated in
     the log; what nobody foresaw is the other way round.
     """
     try:
-        return await to_thread.run_sync(verb, *given)
+        return await to_thread.run_sync(verb, *arguments)
     except (InputError, NotFoundError, AccessError) as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from None
     except RecollectError as error:

@@ -45,11 +45,13 @@ class Metrics:
                 lines += [f"# HELP {name} {help}", f"# TYPE {name} {kind}"]
                 if kind == "counter":
                     lines += [
-                        f"{name}{_shown(of)} {n:g}" for (one, of), n in sorted(self._counts.items()) if one == name
+                        f"{name}{_shown(of)} {n:g}"
+                        for (metric, of), n in sorted(self._counts.items())
+                        if metric == name
                     ]
                 else:
-                    for (one, of), row in sorted(self._times.items()):
-                        if one == name:
+                    for (metric, of), row in sorted(self._times.items()):
+                        if metric == name:
                             lines += _histogram(name, of, row)
         for name, (help, value) in sorted(gauges.items()):
             lines += [f"# HELP {name} {help}", f"# TYPE {name} gauge", f"{name} {value:g}"]

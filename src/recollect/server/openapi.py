@@ -93,8 +93,8 @@ def _id(kind: Any) -> str:
 def _describe(route: Route) -> tuple[Any, Any, str]:
     """The types of a route's body and answer, and its description."""
     if route.name in OPERATIONS:
-        known = form(route.name)
-        return known.body, wire.given_as(known.signature.gives), known.signature.doc
+        call_form = form(route.name)
+        return call_form.body, wire.given_as(call_form.signature.gives), call_form.signature.doc
     return _OTHERS[route.name]
 
 
@@ -113,7 +113,7 @@ def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]
         }
         for part in wire.ADDRESS
     ]
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": doc.partition("\n")[0],
         "description": doc,
@@ -123,7 +123,7 @@ def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]
     if route.method == "GET" and body is not None:
         parameters += _query(components[body.__name__])
     elif body is not None:
-        told["requestBody"] = {
+        operation["requestBody"] = {
             "required": bool(components.get(getattr(body, "__name__", ""), {}).get("required")),
             "content": {"application/json": {"schema": by_kind[_id(body)]}},
         }
@@ -131,9 +131,9 @@ def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]
         parameters.append({"name": HEADER, "in": "header", "schema": {"type": "string", "maxLength": 200}})
     gives_schema: dict[str, Any] = {} if gives in (None, type(None)) else by_kind[_id(gives)]
     answer: dict[str, Any] = {"description": "Done.", "content": {"application/json": {"schema": gives_schema}}}
-    told["parameters"] = parameters
-    told["responses"] = {str(route.status): answer, "default": {"$ref": "#/components/responses/Refused"}}
-    return told
+    operation["parameters"] = parameters
+    operation["responses"] = {str(route.status): answer, "default": {"$ref": "#/components/responses/Refused"}}
+    return operation
 
 
 def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
@@ -146,6 +146,6 @@ def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _without_null(part: dict[str, Any]) -> dict[str, Any]:
     """The schema of a query parameter: a query has no null, an absent parameter is left out."""
-    kinds = [one for one in part.get("anyOf", []) if one != {"type": "null"}]
+    kinds = [option for option in part.get("anyOf", []) if option != {"type": "null"}]
     rest = {key: value for key, value in part.items() if key != "anyOf" and (key, value) != ("default", None)}
     return {**kinds[0], **rest} if len(kinds) == 1 else ({**rest, "anyOf": kinds} if kinds else rest)

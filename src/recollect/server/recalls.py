@@ -58,24 +58,24 @@ class Recalls:
     def daily(self, place: Place, days: int) -> dict[str, int]:
         """For each of the last days in UTC, the latest last."""
         self.write()
-        known = self._known(place)
-        counted: dict[str, int] = known[0].body["days"] if known else {}
+        things = self._things(place)
+        counted: dict[str, int] = things[0].body["days"] if things else {}
         today = self._clock().date()
         wanted = (today - timedelta(days=back) for back in range(days - 1, -1, -1))
         return {f"{day}": counted.get(f"{day}", 0) for day in wanted}
 
-    def _known(self, place: Place) -> list[Thing]:
+    def _things(self, place: Place) -> list[Thing]:
         return self._store.find(PLACE, _SHELF, [_key(place)])
 
     def _add(self, place: Place, days: Counter[str]) -> None:
         oldest = f"{self._clock().date() - _KEPT}"
         for _ in range(_AGAIN):  # as often as another process was quicker
-            known = self._known(place)
-            before: dict[str, int] = known[0].body["days"] if known else {}
+            things = self._things(place)
+            before: dict[str, int] = things[0].body["days"] if things else {}
             body = {"days": {day: n for day, n in (Counter(before) + days).items() if day >= oldest}}
             thing = Thing(_SHELF, _key(place), body, created_at=self._clock(), changed_at=self._clock())
             with contextlib.suppress(ConflictError):
-                self._store.keep(PLACE, thing, expect=known[0].version if known else 0)
+                self._store.keep(PLACE, thing, expect=things[0].version if things else 0)
                 return
         raise ConflictError("recalls are being counted by others; later")
 

@@ -64,8 +64,8 @@ def _receipt(entries: Sequence[Entry]) -> Receipt:
     ids = tuple(ident for entry in entries for ident in entry.meta.get("deleted") or ())
     note = "the server was stopped after it; run compact to remove the last traces from the disk"
     erased = any(entry.action == "erase" for entry in entries)
-    told = tuple(entry.id for entry in entries)
-    return Receipt(entries[0].at, len(ids), ids, None, False, told, note if erased else None)
+    audit_ids = tuple(entry.id for entry in entries)
+    return Receipt(entries[0].at, len(ids), ids, None, False, audit_ids, note if erased else None)
 
 
 def _read(
@@ -77,18 +77,18 @@ def _read(
     for reader in OPERATIONS.values():
         if reader.method != "GET":
             continue
-        known, above = signature(reader.name, Memory).gives, reader.path.rpartition("/{")[0]
+        result_type, above = signature(reader.name, Memory).gives, reader.path.rpartition("/{")[0]
         names_in_path = [part[1:-1] for part in reader.path.split("/") if part.startswith("{")]
         arguments: list[dict[str, str]] = []
-        if known == gives and reader.path in (operation.path, operation.path.rpartition("/")[0]):
+        if result_type == gives and reader.path in (operation.path, operation.path.rpartition("/")[0]):
             arguments = [dict(request.parts)]
-        elif known == gives and above == operation.path:
+        elif result_type == gives and above == operation.path:
             arguments = [{names_in_path[0]: ident} for ident in made]
-        elif known == list[gives] and set(names_in_path) <= details.keys():
+        elif result_type == list[gives] and set(names_in_path) <= details.keys():
             arguments = [{name: details[name] for name in names_in_path}]
-        for given in arguments:
+        for candidate in arguments:
             with contextlib.suppress(RecollectError):
-                value = _call(memory, reader, given)
+                value = _call(memory, reader, candidate)
                 if not isinstance(value, list):
                     return _answer(operation, value)
                 for element in cast("list[Any]", value):

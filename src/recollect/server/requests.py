@@ -35,14 +35,14 @@ class HttpRequest(NamedTuple):
     def takes_gzip(self) -> bool:
         return self._weight("accept-encoding", "gzip") > 0
 
-    def prefers(self, one: str, other: str) -> bool:
+    def prefers(self, wanted: str, other: str) -> bool:
         """Whether it wants one kind of content and not rather the other."""
-        return self._weight("accept", one) > self._weight("accept", other)
+        return self._weight("accept", wanted) > self._weight("accept", other)
 
     def _weight(self, header: str, name: str) -> float:
         for part in self.headers.get(header, "").lower().replace(" ", "").split(","):
-            known, _, weight = part.partition(";q=")
-            if known == name:
+            offered, _, weight = part.partition(";q=")
+            if offered == name:
                 return float(weight) if weight.replace(".", "", 1).isdigit() else 1.0
         return 0.0
 
@@ -60,11 +60,11 @@ class Answer(NamedTuple):
     tag: str = ""
     """What tells it from its other versions, where that is not its content."""
 
-    def tagged(self, given: str | None) -> Answer:
+    def tagged(self, seen_tags: str | None) -> Answer:
         """With a tag; without the content for whoever has it already."""
         tag = self.tag or tag_of(self.content)
         headers = {**self.headers, "etag": tag}
-        if (held := matching(given, tag, weak=True)) is not None:
+        if (held := matching(seen_tags, tag, weak=True)) is not None:
             return Answer(b"", 304, self.media_type, {**headers, "etag": held})
         return self._replace(headers=headers)
 
@@ -83,11 +83,11 @@ def _packed_tag(tag: str) -> str:
     return f'{tag[:-1]}-gzip"'
 
 
-def matching(given: str | None, tag: str, *, weak: bool = False) -> str | None:
+def matching(header: str | None, tag: str, *, weak: bool = False) -> str | None:
     """The one of the tags in a header that stands for this content, packed or not. `weak` takes weak tags as well."""
-    for one in (given or "").split(","):
-        if (one.strip().removeprefix("W/") if weak else one.strip()) in (tag, _packed_tag(tag)):
-            return one.strip().removeprefix("W/")
+    for listed in (header or "").split(","):
+        if (listed.strip().removeprefix("W/") if weak else listed.strip()) in (tag, _packed_tag(tag)):
+            return listed.strip().removeprefix("W/")
     return None
 
 

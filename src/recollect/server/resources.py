@@ -39,15 +39,15 @@ def _memory(memory: Memory, ident: str) -> Any:
 
 
 def _sessions(memory: Memory, _: str) -> Any:
-    if (kept := _kept_sessions(memory)) is not None:
-        return {"sessions": kept}
-    said = [record.address.conversation for record in memory.list(limit=COUNTED)]
-    counts = Counter(name for name in said if name is not None)  # in the order of the newest
+    if (sessions := _ledger_sessions(memory)) is not None:
+        return {"sessions": sessions}
+    conversations = [record.address.conversation for record in memory.list(limit=COUNTED)]
+    counts = Counter(name for name in conversations if name is not None)  # in the order of the newest
     return {"sessions": [{"session_id": name, "memories": number} for name, number in counts.items()]}
 
 
 def _session(memory: Memory, ident: str) -> Any:
-    if _kept_sessions(memory) is not None:
+    if _ledger_sessions(memory) is not None:
         about = memory.sessions.load(ident)
         entries = memory.at(workspace=ident).list(limit=LATEST)
         return {"session": about, "memories": _documents(entries)}
@@ -61,7 +61,7 @@ _ALL = {"memories": _memories, "sessions": _sessions}
 _ONE = {"memories": _memory, "sessions": _session}
 
 
-def _kept_sessions(memory: Memory) -> Any:
+def _ledger_sessions(memory: Memory) -> Any:
     """The sessions of a store that keeps such; None where a conversation is the nearest thing."""
     try:
         return memory.sessions.list()

@@ -46,14 +46,14 @@ class Reviews:
         view = self._view
         with view.logging_refusals("reviews"):
             view.screen_address()
-            wanted = {validation.label(key, "key", _LONGEST_KEY): told[:_LONGEST] for key, told in suggestions}
+            wanted = {validation.label(key, "key", _LONGEST_KEY): text[:_LONGEST] for key, text in suggestions}
             if not wanted:
                 raise InputError("key", "choose at least one suggestion first")
-            for key, told in wanted.items():
-                screen(view.preset.secrets, "key", f"{key} {told}")
+            for key, text in wanted.items():
+                screen(view.preset.secrets, "key", f"{key} {text}")
         with self._shelf.transaction():
             stored = {thing.key for thing in self._shelf.stored(*wanted)}
-            new = [self._shelf.thing(key, {"told": told}) for key, told in wanted.items() if key not in stored]
+            new = [self._shelf.thing(key, {"told": text}) for key, text in wanted.items() if key not in stored]
             number = "1 suggestion" if len(new) == 1 else f"{len(new):,} suggestions"
             for thing in new:
                 view.store.keep(view.place, thing)

@@ -72,20 +72,20 @@ class MethodError(NotFoundError):
 
 def match(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
     """NotFoundError where there is nothing, and MethodError where there is something else."""
-    if (known := _EXACT.get((method, path))) is not None:
-        return known, {}
+    if (exact := _EXACT.get((method, path))) is not None:
+        return exact, {}
     parts = path.strip("/").split("/")
-    there = [
+    candidates = [
         (route, wanted)
         for route, wanted in _SPLIT
         if len(wanted) == len(parts) and all(w == p or w.startswith("{") for w, p in zip(wanted, parts, strict=True))
     ]
-    if not there:
+    if not candidates:
         raise NotFoundError("there is nothing at this address; /v1/openapi.json lists what there is")
-    here = [route for route, wanted in there if wanted == there[0][1]]
+    here = [route for route, wanted in candidates if wanted == candidates[0][1]]
     for route in here:
         if route.method == method:
-            pairs = zip(there[0][1], parts, strict=True)
+            pairs = zip(candidates[0][1], parts, strict=True)
             return route, {w[1:-1]: unquote(p) for w, p in pairs if w.startswith("{")}
     raise MethodError(method, [route.method for route in here])
 

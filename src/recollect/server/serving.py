@@ -113,13 +113,13 @@ class Serving:
         view_of(self.memory).store.places("default")
 
     def gauges(self) -> dict[str, tuple[str, float]]:
-        found = {"recollect_uptime_seconds": ("Since the start.", time.monotonic() - self._started)}
+        gauges = {"recollect_uptime_seconds": ("Since the start.", time.monotonic() - self._started)}
         try:
-            told = self.memory.sessions.metrics()
+            metrics = self.memory.sessions.metrics()
         except (InputError, AccessError):  # of a store that has no sessions
-            return found
+            return gauges
         # By the document's names, as Prometheus writes them.
-        return found | {name.replace(".", "_"): (f"{name} of the ledger.", value) for name, value in told.items()}
+        return gauges | {name.replace(".", "_"): (f"{name} of the ledger.", value) for name, value in metrics.items()}
 
     def refused(self, request: HttpRequest, name: str, error: RecollectError, status: int) -> None:
         """Into the audit log, once a minute for the same: nobody shall fill a disk by being refused."""
@@ -145,10 +145,10 @@ class Serving:
     def redeem(self, ticket: str) -> str:
         """A token for a cookie of whoever is at this machine."""
         with self._lock:
-            known = next((one for one in self._tickets if same(one, ticket)), None)
-            if not self.single or known is None:
+            matching = next((issued for issued in self._tickets if same(issued, ticket)), None)
+            if not self.single or matching is None:
                 raise UnknownCallerError("this link was used already, or is of another run; start `recollect ui` again")
-            self._tickets.discard(known)
+            self._tickets.discard(matching)
             token = secrets.token_urlsafe(32)
             self._locals[token] = Caller("local", "you", "owner", "local", session=secrets.token_urlsafe(16))
         return token
@@ -167,9 +167,9 @@ class Serving:
 
     def _sender(self, request: HttpRequest) -> Caller:
         """A cookie alone changes nothing: a form of ours says a word that only it knows."""
-        given = request.headers.get("authorization", "")
-        if given:
-            scheme, _, key = given.partition(" ")
+        authorization = request.headers.get("authorization", "")
+        if authorization:
+            scheme, _, key = authorization.partition(" ")
             if scheme.lower() != "bearer" or not key.strip():
                 raise UnknownCallerError("authorization: must be `Bearer` and a key")
             return self.vault.caller_of(key.strip())
@@ -182,4 +182,4 @@ class Serving:
 
     def _local(self, token: str) -> Caller | None:
         with self._lock:
-            return next((c for known, c in self._locals.items() if same(known, token)), None)
+            return next((c for local_token, c in self._locals.items() if same(local_token, token)), None)

@@ -45,8 +45,8 @@ class _TooLong(NamedTuple):
 
     def answer(self) -> SessionMessage:
         """Names the request, where its id comes first or last as all clients write it."""
-        found = _LEADING.match(self.begin) or _TRAILING.search(self.end)
-        ident = json.loads(found[1]) if found else None
+        match = _LEADING.match(self.begin) or _TRAILING.search(self.end)
+        ident = json.loads(match[1]) if match else None
         problem = types.ErrorData(
             code=types.INVALID_REQUEST, message=f"the message is over the limit of {_LONGEST:,} bytes"
         )

@@ -1,4 +1,4 @@
-"""The verb archive: out of recall, but kept."""
+"""The verb archive: keeps memories, but no longer recalls them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from recollect.view import View
 
 
 class Backup(msgspec.Struct, frozen=True):
-    """What was copied."""
+    """The result of a backup."""
 
     path: str
     places: int

@@ -35,7 +35,7 @@ class Duplicates(msgspec.Struct, frozen=True):
 
 
 def deduplicate(view: View, *, dry_run: bool, groups: Sequence[Duplicates] | None) -> list[Duplicates]:
-    """Merge what `find` finds, or these. What was changed meanwhile is left alone."""
+    """Merge the duplicates that `find` returns, or these. Memories that were changed meanwhile are skipped."""
     if groups is None:
         wanted = find(_statements(view), view.preset.remember.max_tags)
     else:
@@ -92,7 +92,7 @@ def _merge(view: View, place: Place, groups: Sequence[Duplicates]) -> list[Dupli
 
 
 def joined(keep: Record, others: Sequence[Record]) -> Record:
-    """With what was known of the others, as far as there is room."""
+    """The memory with tags and references of its duplicates, up to the limits."""
     every = (keep, *others)
     ends = [record.expires_at for record in every if record.expires_at is not None]
     return replace(

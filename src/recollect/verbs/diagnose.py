@@ -99,7 +99,7 @@ def texts_of(record: Record) -> tuple[str, ...]:
 
 
 class Day(msgspec.Struct, frozen=True):
-    """What was stored on one day in UTC."""
+    """Counts of one day in UTC."""
 
     on: date
     states: Mapping[str, int]
@@ -213,7 +213,7 @@ def _breaks(view: View) -> list[str]:
 
 
 def verify(view: View) -> list[Damage]:
-    """What is not as it was written."""
+    """The damage in the places of a view."""
     if not view.whole:
         raise AccessError("verify: only a view of the whole workspace can verify it, not one bound inside it")
     return [_named(view, place, damage) for place in view.checked_places() for damage in damaged(view.store, place)]

@@ -61,7 +61,7 @@ def export(view: View, target: Target, progress: Progress | None = None) -> int:
 
 
 def _things(view: View) -> Iterator[Thing]:
-    """What is on the shelves, can be read, and belongs to nobody else than who sees it here."""
+    """The readable things on the shelves that this view may export."""
     address = view.address
     conversations = {thing.key for thing in view.things(CONVERSATIONS)}
     for thing in view.things(None):

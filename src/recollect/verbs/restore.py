@@ -1,4 +1,4 @@
-"""The verb restore: what was archived is recalled again."""
+"""The verb restore: archived memories are recalled again."""
 
 from __future__ import annotations
 

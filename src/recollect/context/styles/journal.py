@@ -38,7 +38,7 @@ class Excerpt(NamedTuple):
 
 
 def draft(request: Request, style: Diary) -> Drafted:
-    # Not counted as a retrieval: what is in the prompt is a matter of its age alone.
+    # Not counted as a retrieval: journal entries are chosen by their age alone.
     view, zone = request.view, request.zone
     agent = view.address.agent
     sections = tuple(_section(passage) for passage in (*private(view, zone), *shared(view, zone)))
@@ -103,7 +103,7 @@ def _day(record: Record, zone: tzinfo) -> str:
 
 
 def _author(record: Record) -> str:
-    # Whoever writes the files by hand may write anything there.
+    # People edit these files by hand, so there may be anything.
     return " ".join(inside(str(record.metadata.get("author", ""))).split())
 
 

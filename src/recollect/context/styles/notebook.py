@@ -24,7 +24,7 @@ Do NOT store: transient task context, secrets/tokens, or information already in 
 Use memory_delete to remove outdated memories. Memories are automatically surfaced in your context when relevant."""
 """The Aegis document's section of the system prompt, word for word."""
 _VIEWS = 64
-"""For so many views the notes are kept as they were read last."""
+"""How many views have their notes cached."""
 
 
 class InjectedNote(NamedTuple):
@@ -71,7 +71,7 @@ def relevant(notes: Sequence[InjectedNote], message: str, now: datetime) -> list
 def _fit(
     notes: Sequence[InjectedNote], limit: int, chars: int, request: Request
 ) -> tuple[list[InjectedNote], list[LeftOut]]:
-    """One that is too long for what is left makes way for the shorter ones after it."""
+    """The notes that fit. A note that is too long is skipped, and shorter ones after it may still fit."""
     fitting: list[InjectedNote] = []
     left: list[LeftOut] = []
     room = chars
@@ -98,7 +98,7 @@ def _one_line(text: str) -> str:
 
 
 def _read(view: View) -> list[InjectedNote]:
-    """All that the view sees, oldest first. What has not changed since the last time is not read again."""
+    """All notes that the view sees, oldest first. Unchanged ones come from the cache."""
     cache = view.cache("notes")
     cached: dict[tuple[str | None, str], InjectedNote] = cache.get(view.address, {})
     injected: dict[tuple[str | None, str], InjectedNote | None] = {}

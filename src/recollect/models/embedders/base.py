@@ -38,7 +38,7 @@ class Scale(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Scaled(Protocol):
-    """An embedder may say what its cosines mean. Those of one that does not are taken as they are."""
+    """Optional: how an embedder's cosines map to relevance. Without it they are taken as they are."""
 
     @property
     def scale(self) -> Scale | None: ...
@@ -63,11 +63,11 @@ class Embedder(Protocol):
         ...
 
     def embed_query(self, text: str) -> Floats:
-        """One vector. Not that of `embed_documents`: many models want to be told that a text is a question."""
+        """One vector. Not the same as `embed_documents`: many models need a prefix for queries."""
         ...
 
     def close(self) -> None:
-        """Let go of what is held. A later call takes hold of it again."""
+        """Release resources. A later call acquires them again."""
         ...
 
 

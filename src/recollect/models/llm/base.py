@@ -1,4 +1,4 @@
-"""What is asked of whatever answers in words."""
+"""The protocol of a language model."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Llm(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what is held. A later call takes hold of it again."""
+        """Release resources. A later call acquires them again."""
         ...

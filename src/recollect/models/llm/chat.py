@@ -76,7 +76,7 @@ class Chat(ABC):
                 self._learn(refusal, sent)
 
     def _accepted(self, body: dict[str, Any]) -> dict[str, Any]:
-        """What is known not to be wanted is called by its other name, or left out."""
+        """Renames or drops parameters that this server is known to refuse."""
         sent = dict(body)
         for name in sorted(self._unwanted & body.keys()):
             value = sent.pop(name)

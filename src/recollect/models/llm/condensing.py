@@ -60,7 +60,7 @@ def condense(
     count: Callable[[str], int],
     embed: Embed | None = None,
 ) -> Condensed:
-    """At most `budget` tokens, as `count` counts them, by whoever can."""
+    """A summary of at most `budget` tokens: the model's, or else one by rules."""
     problem = ""
     if llm is not None and turns and budget > 0:
         try:

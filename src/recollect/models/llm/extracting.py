@@ -1,4 +1,4 @@
-"""What a model finds worth keeping in a conversation, held to what was said."""
+"""Facts that a model extracts from a conversation, checked against its words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = 10.0
 _reading = ThreadPool()
 _MOST = 50
 _GROUNDED = 0.6
-"""The share of a statement's words that must have been said: a model may not add what it thinks it knows."""
+"""The share of a fact's words that must occur in the turns, so that a model adds nothing of its own."""
 _ROOM = 2048
 _INSTRUCTIONS = """\
 You read a conversation and name what is worth remembering from it for later conversations.
@@ -52,7 +52,7 @@ def extracted(llm: Llm | None, turns: Sequence[Said]) -> list[Extracted]:
     if llm is not None and turns:
         try:
             return _reading.ask(lambda: _by(llm, turns), SECONDS)
-        except Exception as error:  # whatever a model of the user's own raises; what was said must not be lost
+        except Exception as error:  # a user's own model may raise anything, and the conversation must not be lost
             problem = str(error) or type(error).__name__
             log.warning("a conversation was read without the model", extra={"metadata": {"problem": problem}})
     return extract(turns)

@@ -98,7 +98,7 @@ def _parse(spec: str) -> _Named | None:
         named = _Named("", "", "")
     tidy = spec.isprintable() and " " not in spec and not named.model.startswith("//")
     if not tidy or not 0 < len(named.model) <= LONGEST_NAME or (named.url and not _is_url(named.url)):
-        # What was given is not repeated: it may be a key, or have a password in it.
+        # The value is not quoted: it may be a key, or contain a password.
         raise InputError("llm", f"must be {_FORMS}")
     return named
 

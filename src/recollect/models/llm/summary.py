@@ -30,7 +30,7 @@ log = logging.getLogger("recollect.llm")
 
 _CENTRAL, _FACTS, _PLACE, _REPEATED = 0.3, 0.55, 0.15, 0.6
 _SAME = 0.9
-"""From this likeness on, a sentence says nothing that has not been said."""
+"""From this similarity on, a sentence counts as a repetition."""
 _ASIDE = 0.3
 """What is left of the worth of code, seldom what a conversation is remembered for, and of what only leads to a list."""
 _LENGTH = 0.3
@@ -71,7 +71,7 @@ _FEW_WORDS, _WEAK = 3, 0.4
 
 
 class _Unit(NamedTuple):
-    """What may be picked: a sentence, or a block of code."""
+    """A candidate for the summary: a sentence, or a block of code."""
 
     line: str
     """As it is shown, behind who says it."""

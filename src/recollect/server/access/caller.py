@@ -17,9 +17,9 @@ PARTS = ("tenant", "workspace", "account", "agent")
 """The parts of an address that a key or a person can be bound to."""
 
 
-def same(one: str, other: str) -> bool:
+def same(first: str, second: str) -> bool:
     """Whether two secrets are the same, in the same time wherever they differ."""
-    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))
+    return hmac.compare_digest(first.encode("utf-8", "surrogatepass"), second.encode("utf-8", "surrogatepass"))
 
 
 class Caller(msgspec.Struct, frozen=True):

@@ -49,7 +49,7 @@ class Fetching:
 
     def _bytes(self, address: str, method: str, headers: Mapping[str, str] | None, content: bytes | None) -> bytes:
         until = time.monotonic() + self._seconds
-        found = bytearray()
+        body = bytearray()
         with (
             httpx.Client(timeout=self._seconds, follow_redirects=False) as client,
             client.stream(method, address, headers=headers, content=content) as answer,
@@ -57,8 +57,8 @@ class Fetching:
             if answer.status_code != 200:
                 raise ProviderError(f"the provider of the login answered with {answer.status_code}")
             for part in answer.iter_bytes():
-                found += part
+                body += part
                 # A timeout is for each part. One that sends a byte a second would hold a thread for ever.
-                if len(found) > _LARGEST or time.monotonic() > until:
+                if len(body) > _LARGEST or time.monotonic() > until:
                     raise ProviderError("the provider of the login says too much, or too slowly")
-        return bytes(found)
+        return bytes(body)

@@ -103,7 +103,7 @@ class OpenId:
             until=self._clock() + LASTS,
         )
         address: str = prepare_grant_uri(
-            self._known().authorization_endpoint,
+            self._read_endpoints().authorization_endpoint,
             self._provider.client_id,
             "code",
             back,
@@ -155,33 +155,33 @@ class OpenId:
 
     # What the provider says of itself
 
-    def _known(self) -> _Endpoints:
+    def _read_endpoints(self) -> _Endpoints:
         with self._lock:
             if self._endpoints is not None and time.monotonic() - self._endpoints[0] < _KNOWN_FOR:
                 return self._endpoints[1]
         issuer = self._provider.issuer
-        found = self._fetching.read(issuer.rstrip("/") + "/.well-known/openid-configuration", _Endpoints)
-        if found.issuer != issuer:
+        endpoints = self._fetching.read(issuer.rstrip("/") + "/.well-known/openid-configuration", _Endpoints)
+        if endpoints.issuer != issuer:
             raise RefusedLoginError("issuer of the provider", f"{self.name} says that it is another provider")
-        for address in (found.authorization_endpoint, found.token_endpoint, found.jwks_uri):
+        for address in (endpoints.authorization_endpoint, endpoints.token_endpoint, endpoints.jwks_uri):
             self._fetching.check(address)
         with self._lock:
-            self._endpoints = time.monotonic(), found
-        return found
+            self._endpoints = time.monotonic(), endpoints
+        return endpoints
 
     def _key_set(self, *, fresh: bool = False) -> KeySet:
         """`fresh` is for a key that is not among those we know, which may be new."""
         with self._lock:
-            kept = self._keys
-        if kept is not None and time.monotonic() - kept[0] < (_AGAIN if fresh else _KNOWN_FOR):
-            return kept[1]
-        found = self._fetching.read(self._known().jwks_uri, dict[str, Any])
+            cached = self._keys
+        if cached is not None and time.monotonic() - cached[0] < (_AGAIN if fresh else _KNOWN_FOR):
+            return cached[1]
+        answer = self._fetching.read(self._read_endpoints().jwks_uri, dict[str, Any])
         keys: list[Any] = []
-        listed: Any = found.get("keys")
-        for one in listed if isinstance(listed, list) else []:
+        listed: Any = answer.get("keys")
+        for entry in listed if isinstance(listed, list) else []:
             with contextlib.suppress(JoseError, ValueError, KeyError, TypeError, AttributeError):  # of no use to us
-                if one.get("use", "sig") == "sig" and one["kty"] != "oct":
-                    keys.append(import_key(one))
+                if entry.get("use", "sig") == "sig" and entry["kty"] != "oct":
+                    keys.append(import_key(entry))
         made = KeySet(keys)
         with self._lock:
             self._keys = time.monotonic(), made
@@ -190,21 +190,21 @@ class OpenId:
     # What it says of whoever comes
 
     def _exchanged(self, code: str, begun: _Begun, back: str) -> dict[str, Any]:
-        known = self._known()
-        by_post = "client_secret_basic" not in known.token_endpoint_auth_methods_supported
+        endpoints = self._read_endpoints()
+        by_post = "client_secret_basic" not in endpoints.token_endpoint_auth_methods_supported
         method = "client_secret_post" if by_post else "client_secret_basic"
         body: str = prepare_token_request("authorization_code", "", back, code=code, code_verifier=begun.verifier)
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         auth = ClientAuth(self._provider.client_id, self._provider.secret, method)
-        prepared: tuple[str, dict[str, str], str] = auth.prepare("POST", known.token_endpoint, headers, body)
+        prepared: tuple[str, dict[str, str], str] = auth.prepare("POST", endpoints.token_endpoint, headers, body)
         return self._fetching.read(prepared[0], dict[str, Any], "POST", prepared[1], prepared[2].encode())
 
     def _verified(self, token: Mapping[str, Any], nonce: str) -> dict[str, Any]:
-        given = token.get("id_token")
-        if not isinstance(given, str):
+        id_token = token.get("id_token")
+        if not isinstance(id_token, str):
             raise RefusedLoginError("id_token", f"{self.name} did not say who you are")
         try:
-            read = self._read(given)
+            read = self._read(id_token)
             claims: Any = CodeIDToken(
                 read.claims,
                 read.header,
@@ -226,16 +226,16 @@ class OpenId:
             raise RefusedLoginError(f"id_token: {why}", f"what {self.name} said of you cannot be believed") from None
         return dict(claims)
 
-    def _read(self, given: str) -> jwt.Token:
+    def _read(self, id_token: str) -> jwt.Token:
         try:
-            return jwt.decode(given, self._key_set(), algorithms=_ALGORITHMS)
+            return jwt.decode(id_token, self._key_set(), algorithms=_ALGORITHMS)
         except InvalidKeyIdError:
-            return jwt.decode(given, self._key_set(fresh=True), algorithms=_ALGORITHMS)
+            return jwt.decode(id_token, self._key_set(fresh=True), algorithms=_ALGORITHMS)
 
     def _identity(self, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Identity:
         """Who has logged in. Some providers give the e-mail at their userinfo endpoint only."""
         subject, access = str(claims["sub"]), token.get("access_token")
-        if "email" not in claims and (address := self._known().userinfo_endpoint) and isinstance(access, str):
+        if "email" not in claims and (address := self._read_endpoints().userinfo_endpoint) and isinstance(access, str):
             more = self._fetching.read(address, dict[str, Any], headers={"authorization": f"Bearer {access}"})
             if more.get("sub") != subject:
                 raise RefusedLoginError("userinfo: sub", f"what {self.name} said of you cannot be believed")

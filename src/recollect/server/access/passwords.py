@@ -25,9 +25,9 @@ def owner_of(password: str, hashes: Mapping[str, str | None]) -> str:
     from argon2.exceptions import VerificationError
 
     # Whoever has no password, or is not there, is refused like anybody, and after as long.
-    for key, known in hashes.items() or [("", None)]:
+    for key, stored in hashes.items() or [("", None)]:
         with contextlib.suppress(VerificationError):
-            if PasswordHasher().verify(known or _nobodys_hash(), password) and known:
+            if PasswordHasher().verify(stored or _nobodys_hash(), password) and stored:
                 return key
     raise UnknownCallerError("the name or the password is wrong")
 

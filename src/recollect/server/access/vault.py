@@ -161,20 +161,20 @@ class Vault:
         """The newest first."""
         return self._all("keys", Key, tenant)
 
-    def caller_of(self, given: str) -> Caller:
+    def caller_of(self, token: str) -> Caller:
         """Whoever a key belongs to."""
-        mark, _, rest = given.partition("_")
+        mark, _, rest = token.partition("_")
         ident, _, secret = rest.partition("_")
-        found = self._store.find(PLACE, "keys", [ident]) if mark == _MARK and ident and secret else []
-        body = found[0].body if found else {"hash": ""}
+        things = self._store.find(PLACE, "keys", [ident]) if mark == _MARK and ident and secret else []
+        body = things[0].body if things else {"hash": ""}
         right = hmac.compare_digest(_hash(secret), str(body["hash"]))
-        if not found or not right:
+        if not things or not right:
             raise UnknownCallerError("the key is not known here, or no longer")
         key, now = msgspec.convert(body, Key, strict=False), self._clock()
         if key.expires_at is not None and key.expires_at <= now:
             raise UnknownCallerError(f"key {key.id} expired on {key.expires_at:%Y-%m-%d}; make a new one")
         if key.last_used is None or now - key.last_used >= _SEEN:
-            self._seen(found[0], now)
+            self._seen(things[0], now)
         return Caller(key.id, key.name, key.rank, "key", _bound(key))
 
     def _seen(self, key: Thing, now: datetime) -> None:
@@ -194,7 +194,7 @@ class Vault:
         if self._named(name, tenant):
             raise ConflictError(f"there is a person called {name} already")
         if subject is not None and any(
-            one.subject == validation.label(subject, "subject", 255) for one in self.people()
+            other.subject == validation.label(subject, "subject", 255) for other in self.people()
         ):
             raise ConflictError("subject: somebody else comes by it already")
         person = Person(
@@ -293,7 +293,7 @@ class Vault:
 
     def _came(self, body: Mapping[str, Any], address: str) -> dict[str, Any]:
         """What a right password changes. Who guesses elsewhere goes on waiting."""
-        tries = {one: tried for one, tried in body.get("tries", {}).items() if one != address}
+        tries = {client: tried for client, tried in body.get("tries", {}).items() if client != address}
         return {"failures": 0, "locked_until": None, "tries": tries, "last_login": self._clock()}
 
     def log_in_by(self, subject: str, email: str) -> tuple[str, Caller]:
@@ -359,13 +359,13 @@ class Vault:
         return token, self._as(msgspec.convert(self._body("people", key, "person"), Person, strict=False), form)
 
     def logged_in(self, token: str) -> Caller:
-        found = self._store.find(PLACE, "logins", [_hash(token)])
-        if not found or parse_time(found[0].body["until"], "until") <= self._clock():
+        logins = self._store.find(PLACE, "logins", [_hash(token)])
+        if not logins or parse_time(logins[0].body["until"], "until") <= self._clock():
             raise UnknownCallerError("you are not logged in, or no longer")
-        people = self._store.find(PLACE, "people", [found[0].body["person"]])
+        people = self._store.find(PLACE, "people", [logins[0].body["person"]])
         if not people:
             raise UnknownCallerError("you are not logged in, or no longer")
-        return self._as(_person(people[0]), found[0].body["form"])
+        return self._as(_person(people[0]), logins[0].body["form"])
 
     def _as(self, person: Person, form: str) -> Caller:
         ident = f"person:{person.tenant}/{person.name}"
@@ -404,24 +404,24 @@ class Vault:
         ]
 
     def _body(self, shelf: str, key: str, what: str) -> dict[str, Any]:
-        found = self._store.find(PLACE, shelf, [key])
-        if not found:
+        things = self._store.find(PLACE, shelf, [key])
+        if not things:
             raise NotFoundError(f"there is no {what} {key}")
-        return found[0].body
+        return things[0].body
 
     def _change(
         self, shelf: str, key: str, what: str, change: Mapping[str, Any] | Callable[[Mapping[str, Any]], dict[str, Any]]
     ) -> dict[str, Any]:
         """Some fields of what is there, read again as often as somebody else was quicker."""
         for _ in range(_AGAIN):
-            found = self._store.find(PLACE, shelf, [key])
-            if not found:
+            things = self._store.find(PLACE, shelf, [key])
+            if not things:
                 raise NotFoundError(f"there is no {what} {key}")
-            given = change(found[0].body) if callable(change) else change
-            body: dict[str, Any] = msgspec.to_builtins({**found[0].body, **given})
-            thing = msgspec.structs.replace(found[0], body=body, changed_at=self._clock())
+            fields = change(things[0].body) if callable(change) else change
+            body: dict[str, Any] = msgspec.to_builtins({**things[0].body, **fields})
+            thing = msgspec.structs.replace(things[0], body=body, changed_at=self._clock())
             with contextlib.suppress(ConflictError):
-                self._store.keep(PLACE, thing, expect=found[0].version)
+                self._store.keep(PLACE, thing, expect=things[0].version)
                 return body
         raise ConflictError(f"{what} {key} is being changed by others; try again")
 

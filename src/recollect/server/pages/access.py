@@ -44,13 +44,14 @@ def access(visit: Visit) -> dict[str, Any]:
         ],
         "people": [
             {
-                **msgspec.structs.asdict(one),
-                "bound": _bound(one),
-                "locked": one.locked_until is not None and one.locked_until > now,
-                "mine": caller.how == "person" and (caller.name, caller.bound["tenant"]) == (one.name, one.tenant),
-                "manageable": caller.may(one.rank),
+                **msgspec.structs.asdict(person),
+                "bound": _bound(person),
+                "locked": person.locked_until is not None and person.locked_until > now,
+                "mine": caller.how == "person"
+                and (caller.name, caller.bound["tenant"]) == (person.name, person.tenant),
+                "manageable": caller.may(person.rank),
             }
-            for one in people
+            for person in people
         ],
         "ranks": [rank for rank in RANKS if caller.may(rank)],
         "free": [part for part in PARTS if part not in caller.bound],
@@ -59,27 +60,27 @@ def access(visit: Visit) -> dict[str, Any]:
 
 
 def _bound(owner: Key | Person) -> str:
-    found = [f"{part} {value}" for part in PARTS if (value := getattr(owner, part)) is not None]
-    return ", ".join(found) if owner.tenant is not None else ", ".join(["every tenant", *found])
+    parts = [f"{part} {value}" for part in PARTS if (value := getattr(owner, part)) is not None]
+    return ", ".join(parts) if owner.tenant is not None else ", ".join(["every tenant", *parts])
 
 
-def _given(visit: Visit) -> dict[str, Any]:
+def _fields(visit: Visit) -> dict[str, Any]:
     parts = {part: value for part in PARTS if (value := visit.field(part).strip())}
     parts.setdefault("tenant", visit.memory.address.tenant)
     return {"name": visit.field("name").strip(), "rank": visit.field("rank", "member"), **parts}
 
 
-def _shown(visit: Visit, content: bytes, said: str) -> Done:
+def _shown(visit: Visit, content: bytes, message: str) -> Done:
     made = msgspec.json.decode(content, type=Made)
     data = {"key": made.key, "secret": made.secret, "next": visit.link("/access")}
-    return Done(visit.link("/access"), said, show=data, template="key_made.html")
+    return Done(visit.link("/access"), message, show=data, template="key_made.html")
 
 
 @action("/access/keys", rank="admin", again="/access")
 def create_key(visit: Visit) -> Done:
     expires = visit.field("expires_at").strip()
-    given = {**_given(visit), **({"expires_at": expires} if expires else {})}
-    return _shown(visit, _called(visit, accounts.create_key, given), "A new key")
+    fields = {**_fields(visit), **({"expires_at": expires} if expires else {})}
+    return _shown(visit, _called(visit, accounts.create_key, fields), "A new key")
 
 
 @action("/access/keys/{id}/rotate", rank="admin", again="/access")
@@ -97,9 +98,9 @@ def revoke_key(visit: Visit) -> Done:
 
 @action("/access/people", rank="admin", again="/access")
 def add_person(visit: Visit) -> Done:
-    given = {**_given(visit), "password": visit.field("password")}
-    _called(visit, accounts.add_person, given)
-    return Done(visit.link("/access"), f"{given['name'].lower()} can log in now.")
+    fields = {**_fields(visit), "password": visit.field("password")}
+    _called(visit, accounts.add_person, fields)
+    return Done(visit.link("/access"), f"{fields['name'].lower()} can log in now.")
 
 
 @action("/access/people/{name}/password", rank="admin", again="/access")
@@ -121,6 +122,6 @@ def own_password(visit: Visit) -> Done:
     """Everybody their own, by the one that they have: an open browser is not enough to take an account over."""
     if visit.caller.how != "person":
         raise InputError("password", "is something that only people have")
-    given = {"password": visit.field("password"), "current": visit.field("current")}
-    _called(visit, accounts.set_password, given, name=visit.caller.name)
+    fields = {"password": visit.field("password"), "current": visit.field("current")}
+    _called(visit, accounts.set_password, fields, name=visit.caller.name)
     return Done("/login", "")

@@ -42,12 +42,12 @@ def agents(visit: Visit) -> dict[str, Any]:
         "agents": [
             {"name": name, "counts": (counts := own.get(name, nothing)), "told": counted(counts), "total": total[name]}
             for name in sorted(total)
-            if _mine(memory, name)
+            if _is_own(memory, name)
         ]
     }
 
 
-def _mine(memory: Memory, name: str) -> bool:
+def _is_own(memory: Memory, name: str) -> bool:
     return memory.address.agent in (None, name)
 
 
@@ -67,13 +67,13 @@ def agent(visit: Visit) -> dict[str, Any]:
         "word": WORD,
         "memories": [
             {
-                "id": one.id,
-                "content": one.text,
-                "memory_type": one.kind,
-                "created_at": when(one.created_at),
-                "expired": journal.has_expired(one),
+                "id": record.id,
+                "content": record.text,
+                "memory_type": record.kind,
+                "created_at": when(record.created_at),
+                "expired": journal.has_expired(record),
             }
-            for one in journal.recent_first(_LATEST)
+            for record in journal.recent_first(_LATEST)
         ],
         "latest": _LATEST,
         "problem": visit.refusal if visit.refused else "",

@@ -41,16 +41,22 @@ def audit(visit: Visit) -> dict[str, Any]:
         "may_undo": visit.caller.may("member"),
     }
     try:
-        found = _matching(visit, filters, number * _SIZE + 1)
+        entries = _matching(visit, filters, number * _SIZE + 1)
     except InputError as error:
         return {**data, "problem": str(error)}
-    shown = found[(number - 1) * _SIZE : number * _SIZE]
-    data |= {"entries": [_entry_row(visit, entry) for entry in shown], "more": len(found) > number * _SIZE}
+    shown = entries[(number - 1) * _SIZE : number * _SIZE]
+    data |= {"entries": [_entry_row(visit, entry) for entry in shown], "more": len(entries) > number * _SIZE}
     if visit.query("verify"):
         visit.caller.check("admin", "audit.verify")
         data["logs"] = [
-            {"workspace": one.workspace, "entries": one.entries, "head": one.head, "ok": one.ok, "breaks": one.breaks}
-            for one in visit.memory.audit.verify()
+            {
+                "workspace": break_.workspace,
+                "entries": break_.entries,
+                "head": break_.head,
+                "ok": break_.ok,
+                "breaks": break_.breaks,
+            }
+            for break_ in visit.memory.audit.verify()
         ]
     return data
 
@@ -107,9 +113,15 @@ def server(visit: Visit) -> dict[str, Any]:
     number = visit.number("page", 1, high=_PAGES)
     text = visit.query("text").casefold()
     entries = [
-        {"id": one.id, "at": one.at, "action": one.action, "message": one.message, "about": one.meta.get("about", "")}
-        for one in visit.serving.vault.entries(_EXPORTED)
-        if text in f"{one.action} {one.message} {one.meta.get('about', '')}".casefold()
+        {
+            "id": entry.id,
+            "at": entry.at,
+            "action": entry.action,
+            "message": entry.message,
+            "about": entry.meta.get("about", ""),
+        }
+        for entry in visit.serving.vault.entries(_EXPORTED)
+        if text in f"{entry.action} {entry.message} {entry.meta.get('about', '')}".casefold()
     ]
     return {
         "text": visit.query("text"),

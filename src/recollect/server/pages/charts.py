@@ -31,9 +31,9 @@ def bars(rows: Sequence[Mapping[str, Any]], names: Sequence[str], label: str) ->
                 top -= height
                 place = f'x="{at + _GAP / 2:.2f}" y="{top:.2f}" width="{1 - _GAP:.2f}" height="{height:.2f}"'
                 parts.append(f'<rect class="{colour(which)}" {place}/>')
-        told = ", ".join(f"{row[name]:,} {name}" for name in names if row.get(name)) or "none"
+        counts = ", ".join(f"{row[name]:,} {name}" for name in names if row.get(name)) or "none"
         # The whole column answers to the mouse, also where there is little to see.
-        title = f"<title>{escape(row['label'])}: {escape(told)}</title>"
+        title = f"<title>{escape(row['label'])}: {escape(counts)}</title>"
         parts.append(f'<rect class="clear" x="{at}" y="0" width="1" height="100">{title}</rect>')
     return _svg(parts, f"0 0 {max(len(rows), 1)} 100", label, "columns")
 
@@ -78,6 +78,6 @@ def stack(shares: Sequence[float], whole: float, label: str) -> Markup:
 
 def _svg(parts: Sequence[str], box: str, label: str, kind: str) -> Markup:
     """Without a label it is of no use to whoever cannot see it: the same is said in words beside it."""
-    told = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
+    attributes = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
     body = "".join(parts)
-    return Markup(f'<svg class="chart {kind}" viewBox="{box}" preserveAspectRatio="none" {told}>{body}</svg>')
+    return Markup(f'<svg class="chart {kind}" viewBox="{box}" preserveAspectRatio="none" {attributes}>{body}</svg>')

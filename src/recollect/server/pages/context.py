@@ -35,9 +35,11 @@ def read_messages(text: str) -> list[dict[str, Any]]:
             raise InputError("messages", f"is not a JSON list of messages: {error}") from None
     messages: list[dict[str, Any]] = []
     for line in text.strip().splitlines():
-        said = _ROLE.match(line)
-        if said or not messages:
-            messages.append({"role": said[1].lower() if said else "user", "content": line[said.end() if said else 0 :]})
+        match = _ROLE.match(line)
+        if match or not messages:
+            messages.append(
+                {"role": match[1].lower() if match else "user", "content": line[match.end() if match else 0 :]}
+            )
         else:
             messages[-1]["content"] += f"\n{line}"
     return messages
@@ -62,8 +64,8 @@ def _shown(memory: Memory, messages: list[dict[str, Any]], budget: int) -> dict[
     report = made.report
     return {
         "messages": [
-            {"role": one.get("role", ""), "text": _text(one.get("content")), "added": one not in messages}
-            for one in made.messages
+            {"role": message.get("role", ""), "text": _text(message.get("content")), "added": message not in messages}
+            for message in made.messages
         ],
         "memories": made.memories,
         "tokens": report.tokens,

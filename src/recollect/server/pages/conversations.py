@@ -19,19 +19,19 @@ _LABELS = {"active": "good", "idle": "", "archived": "archived"}
 """How the badge of each status looks."""
 
 
-def conversation_row(one: Conversation) -> dict[str, Any]:
+def conversation_row(conversation: Conversation) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "ref_code": one.ref_code,
-        "title": one.title,
-        "name": one.title or "Untitled",
-        "status": one.status,
-        "look": _LABELS[one.status],
-        "channel": one.channel,
-        "agent": one.agent,
-        "account": one.account,
-        "started_at": one.started_at,
-        "ended_at": one.ended_at,
+        "id": conversation.id,
+        "ref_code": conversation.ref_code,
+        "title": conversation.title,
+        "name": conversation.title or "Untitled",
+        "status": conversation.status,
+        "look": _LABELS[conversation.status],
+        "channel": conversation.channel,
+        "agent": conversation.agent,
+        "account": conversation.account,
+        "started_at": conversation.started_at,
+        "ended_at": conversation.ended_at,
     }
 
 
@@ -41,7 +41,7 @@ def conversations(visit: Visit) -> dict[str, Any]:
     data: dict[str, Any] = {
         "filters": filters,
         "statuses": STATUSES,
-        "channels": [one.name for one in visit.memory.channels.list()],
+        "channels": [channel.name for channel in visit.memory.channels.list()],
         "after": visit.query("after"),
         "new": bool(visit.query("new")) or visit.refused == "/conversations/start",
         "may_change": visit.caller.may("member"),
@@ -50,7 +50,7 @@ def conversations(visit: Visit) -> dict[str, Any]:
         "problem": "",
     }
     try:
-        found = visit.memory.conversations.list(
+        talks = visit.memory.conversations.list(
             status=filters.get("status"),  # type: ignore[arg-type]
             channel=filters.get("channel"),
             contains=filters.get("q", ""),
@@ -59,33 +59,33 @@ def conversations(visit: Visit) -> dict[str, Any]:
         )
     except (InputError, NotFoundError) as error:  # beside the form, which is still there to be corrected
         return {**data, "problem": str(error)}
-    following = found[_SIZE - 1].ref_code if len(found) > _SIZE else None
-    return {**data, "conversations": [conversation_row(one) for one in found[:_SIZE]], "next": following}
+    following = talks[_SIZE - 1].ref_code if len(talks) > _SIZE else None
+    return {**data, "conversations": [conversation_row(talk) for talk in talks[:_SIZE]], "next": following}
 
 
 @page("/conversations/{id}", "Conversation", template="conversation.html")
 def conversation(visit: Visit) -> dict[str, Any]:
-    known = visit.memory.conversations.get(visit.parts["id"])
-    inside = visit.memory.at(channel=known.channel, conversation=known.id)
+    talk = visit.memory.conversations.get(visit.parts["id"])
+    inside = visit.memory.at(channel=talk.channel, conversation=talk.id)
     now = view_of(inside).now()
-    records = inside.list(conversation=known.id, state=None, newest_first=False, limit=_TURNS + 1)
+    records = inside.list(conversation=talk.id, state=None, newest_first=False, limit=_TURNS + 1)
     shown = records[:_TURNS]
-    kept = visit.memory.query({"references": [known.id], "sort_by": "newest", "limit": 50})
+    facts = visit.memory.query({"references": [talk.id], "sort_by": "newest", "limit": 50})
     return {
-        "conversation": conversation_row(known),
-        "turns": [row(one, now) for one in shown if one.kind == TURN],
-        "memories": [row(one, now) for one in shown if one.kind != TURN],
+        "conversation": conversation_row(talk),
+        "turns": [row(record, now) for record in shown if record.kind == TURN],
+        "memories": [row(record, now) for record in shown if record.kind != TURN],
         "more": len(records) > _TURNS,
-        "kept": [row(hit.memory, now) for hit in kept],
-        "notes": _notes(visit, known),
+        "kept": [row(hit.memory, now) for hit in facts],
+        "notes": _notes(visit, talk),
         "may_change": visit.caller.may("member"),
     }
 
 
-def _notes(visit: Visit, known: Conversation) -> list[dict[str, Any]]:
+def _notes(visit: Visit, talk: Conversation) -> list[dict[str, Any]]:
     """Of everybody whom the view sees: whoever looks on wants to know whose a note is."""
     view = view_of(visit.memory)
-    return [note_row(thing) for thing in seen_notes(view, known.id)]
+    return [note_row(thing) for thing in seen_notes(view, talk.id)]
 
 
 @action("/conversations/start", again="/conversations")
@@ -119,19 +119,19 @@ def _change(visit: Visit) -> str | None:
 def channels(visit: Visit) -> dict[str, Any]:
     talks = visit.memory.conversations.list(limit=1000)
     numbers: dict[str, int] = {}
-    for one in talks:
-        numbers[one.channel] = numbers.get(one.channel, 0) + 1
-    known = visit.memory.channels.list()
+    for talk in talks:
+        numbers[talk.channel] = numbers.get(talk.channel, 0) + 1
+    all_channels = visit.memory.channels.list()
     return {
         "channels": [
             {
-                "name": one.name,
-                "description": one.description,
-                "default": one.is_default,
-                "conversations": numbers.get(one.name, 0),
-                "created_at": one.created_at,
+                "name": channel.name,
+                "description": channel.description,
+                "default": channel.is_default,
+                "conversations": numbers.get(channel.name, 0),
+                "created_at": channel.created_at,
             }
-            for one in known
+            for channel in all_channels
         ],
         "may_change": visit.caller.may("member"),
     }

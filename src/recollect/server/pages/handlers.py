@@ -83,9 +83,9 @@ def handlers(serving: Serving, *, oidc: OpenId | None = None) -> list[Controller
     @route(["/", "/{rest:path}"], http_method=["GET", "POST"], include_in_schema=False, status_code=200)
     async def anything(request: Request[Any, Any, Any]) -> Response[bytes]:
         path = request.scope["path"]
-        known = next((one.path for one in site.PAGES if one.path == path), "page")
+        page_path = next((page.path for page in site.PAGES if page.path == path), "page")
         return await _answering(
-            request, serving, lambda http_request, form: _answer(serving, http_request, form), known
+            request, serving, lambda http_request, form: _answer(serving, http_request, form), page_path
         )
 
     others = routes(serving, oidc) if oidc else []
@@ -161,30 +161,30 @@ def _proven(request: HttpRequest, form: Form) -> HttpRequest:
 
 def _answer(serving: Serving, request: HttpRequest, form: Form) -> Answer:
     visit: site.Visit | None = None
-    known: Any = None
+    entry: Any = None
     try:
         caller = serving.identify(_proven(request, form) if request.method == "POST" else request)
         entries = site.PAGES if request.method == "GET" else site.ACTIONS
         visit = site.Visit(serving, caller, request, form)
-        known, parts = site.match_path(entries, request.path)
+        entry, parts = site.match_path(entries, request.path)
         visit = site.Visit(serving, caller, request._replace(parts=parts), form)
-        caller.check(known.rank, known.path)
-        return site.shown(visit, known) if request.method == "GET" else site.redirect(visit, known.run(visit))
+        caller.check(entry.rank, entry.path)
+        return site.shown(visit, entry) if request.method == "GET" else site.redirect(visit, entry.run(visit))
     except UnknownCallerError:
         if site.wants_json(request):
             raise
         here = request.path + (f"?{urlencode(request.query)}" if request.query and request.method == "GET" else "")
         return Answer(b"", 303, site.HTML, {"location": f"/login?next={quote(here, safe='/')}"})
     except RecollectError as error:
-        answer = _refused(visit, known, request, error)
+        answer = _refused(visit, entry, request, error)
         serving.refused(request, "page", error, answer.status)
         return answer
 
 
-def _refused(visit: site.Visit | None, known: Any, request: HttpRequest, error: RecollectError) -> Answer:
-    if visit is not None and isinstance(known, site.Action) and known.again and not site.wants_json(request):
+def _refused(visit: site.Visit | None, entry: Any, request: HttpRequest, error: RecollectError) -> Answer:
+    if visit is not None and isinstance(entry, site.Action) and entry.again and not site.wants_json(request):
         with contextlib.suppress(RecollectError):  # of the page: then there is no form to show it beside
-            return site.refused_form(visit, known, error)
+            return site.refused_form(visit, entry, error)
     return site.refused(visit, request, error)
 
 

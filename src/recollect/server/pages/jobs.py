@@ -35,31 +35,31 @@ def jobs(visit: Visit) -> dict[str, Any]:
     view = view_of(memory)
     plan = memory.maintain(dry_run=True, jobs=NAMES)
     shelves = [thing for place in view.places for thing in view.store.shelf(place, leases.SHELF)]
-    known: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for job in sorted(EVERY, key=lambda job: not job.asked(view)):
-        mine = [thing.body for thing in shelves if thing.body.get("job") == job.name]
+        own_leases = [thing.body for thing in shelves if thing.body.get("job") == job.name]
         enabled = job.asked(view)
         reports = [report for report in plan.jobs if report.job == job.name]
-        known.append(
+        rows.append(
             {
                 "name": job.name,
                 "what": _WHAT[job.name],
                 "asked": enabled,
                 "hours": job.hours(view) if enabled else 0.0,
-                "last_run": max(filter(None, (_time(body, "last_run") for body in mine)), default=None),
-                "until": max(filter(None, (_time(body, "until") for body in mine)), default=None),
+                "last_run": max(filter(None, (_time(body, "last_run") for body in own_leases)), default=None),
+                "until": max(filter(None, (_time(body, "until") for body in own_leases)), default=None),
                 "plan": summarize_reports(reports),
                 "held": sum(len(report.held) for report in reports),
                 "notes": [report.note for report in reports if report.note],
             }
         )
     return {
-        "jobs": known,
-        "waiting": any(one["plan"] for one in known),
+        "jobs": rows,
+        "waiting": any(row["plan"] for row in rows),
         "past": _past(visit),
         "watch": view.preset.maintenance.watch_minutes,
         "word": WORD,
-        "chosen": visit.fields("job") if visit.refused else [one["name"] for one in known if one["plan"]],
+        "chosen": visit.fields("job") if visit.refused else [row["name"] for row in rows if row["plan"]],
     }
 
 
@@ -69,13 +69,13 @@ def summarize_reports(reports: list[JobReport]) -> str:
     for report in reports:
         for step in report.steps:
             changes[step.change] = changes.get(step.change, 0) + 1
-    said = [f"{change} {number:,}" for change, number in changes.items()]
+    parts = [f"{change} {number:,}" for change, number in changes.items()]
     number = sum(report.count for report in reports)
     if number:
-        said.append(f"{number:,} {_COUNTED.get(reports[0].job, '')}".strip())
+        parts.append(f"{number:,} {_COUNTED.get(reports[0].job, '')}".strip())
     if held := sum(len(report.held) for report in reports):
-        said.append(f"{held:,} held back")
-    return ", ".join(said)
+        parts.append(f"{held:,} held back")
+    return ", ".join(parts)
 
 
 def _time(body: dict[str, Any], name: str) -> datetime | None:
@@ -87,9 +87,9 @@ def _time(body: dict[str, Any], name: str) -> datetime | None:
 
 def _past(visit: Visit) -> list[dict[str, Any]]:
     """What the audit log has of jobs that changed memories; the others leave their last time only."""
-    entries = [one for name in NAMES if name != "undo" for one in visit.memory.audit.search(action=name, limit=_PAST)]
+    entries = [past for name in NAMES if name != "undo" for past in visit.memory.audit.search(action=name, limit=_PAST)]
     entries.sort(key=lambda entry: entry.id, reverse=True)
-    return [{"id": one.id, "at": one.at, "action": one.action, "message": one.message} for one in entries[:_PAST]]
+    return [{"id": past.id, "at": past.at, "action": past.action, "message": past.message} for past in entries[:_PAST]]
 
 
 @action("/jobs/run", rank="admin", again="/jobs")
@@ -99,9 +99,9 @@ def run(visit: Visit) -> Done:
         raise InputError("job", "choose at least one first")
     visit.confirm(WORD)
     done: Maintained = visit.memory.maintain(jobs=names, force=bool(visit.field("force")))
-    said: list[str] = []
+    lines: list[str] = []
     for name in dict.fromkeys(report.job for report in done.jobs):
-        mine = [report for report in done.jobs if report.job == name]
-        busy = next((report.note for report in mine if report.outcome == "busy"), "")
-        said.append(f"{name}: {busy or summarize_reports(mine) or 'done'}")
-    return Done(visit.link("/jobs"), "; ".join(said) or "There was nothing to do.")
+        reports = [report for report in done.jobs if report.job == name]
+        busy = next((report.note for report in reports if report.outcome == "busy"), "")
+        lines.append(f"{name}: {busy or summarize_reports(reports) or 'done'}")
+    return Done(visit.link("/jobs"), "; ".join(lines) or "There was nothing to do.")

@@ -21,17 +21,17 @@ _LONGEST_NAME = 200
 WORD = "remove"
 
 
-def document_row(one: Document) -> dict[str, Any]:
+def document_row(document: Document) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "title": one.title,
-        "source": one.source,
-        "category": one.category,
-        "status": one.status,
-        "chunks": one.chunks,
-        "created_at": one.created_at,
-        "updated_at": one.updated_at,
-        "version": one.version,
+        "id": document.id,
+        "title": document.title,
+        "source": document.source,
+        "category": document.category,
+        "status": document.status,
+        "chunks": document.chunks,
+        "created_at": document.created_at,
+        "updated_at": document.updated_at,
+        "version": document.version,
     }
 
 
@@ -45,7 +45,7 @@ def knowledge(visit: Visit) -> dict[str, Any]:
         "filters": filters,
         "statuses": _STATUSES,
         "formats": _FORMATS,
-        "categories": sorted({one.category for one in everything}),
+        "categories": sorted({doc.category for doc in everything}),
         "total": len(everything),
         "documents": [],
         "passages": [],
@@ -55,19 +55,19 @@ def knowledge(visit: Visit) -> dict[str, Any]:
         "access": _access(visit.memory) if visit.caller.may("admin") else [],
     }
     try:
-        found = base.list(**filters)  # type: ignore[arg-type]
-        data["documents"] = [document_row(one) for one in found[-_MOST:][::-1]]
+        documents = base.list(**filters)  # type: ignore[arg-type]
+        data["documents"] = [document_row(doc) for doc in documents[-_MOST:][::-1]]
         if data["q"]:
             wanted = [filters["category"]] if "category" in filters else None
-            data["passages"] = [_passage(one) for one in base.search(data["q"], categories=wanted, limit=10)]
+            data["passages"] = [_passage(passage) for passage in base.search(data["q"], categories=wanted, limit=10)]
     except InputError as error:
         data["problem"] = str(error)
     return data
 
 
-def _passage(one: Any) -> dict[str, Any]:
+def _passage(passage: Any) -> dict[str, Any]:
     names = ("id", "document", "title", "category", "source", "trail", "where", "text", "score")
-    return {name: getattr(one, name) for name in names}
+    return {name: getattr(passage, name) for name in names}
 
 
 def _access(memory: Memory) -> list[dict[str, Any]]:
@@ -80,17 +80,22 @@ def _access(memory: Memory) -> list[dict[str, Any]]:
 
 @page("/knowledge/{id}", "Document", template="document.html")
 def document(visit: Visit) -> dict[str, Any]:
-    known = visit.memory.knowledge.get(visit.parts["id"])
+    doc = visit.memory.knowledge.get(visit.parts["id"])
     view, place = inside(view_of(visit.memory)), place_of(view_of(visit.memory))
-    ids = thing_of(view, place, known.id).body["chunks"]
-    records = {one.id: one for one in view.store.get(place, ids[:_PASSAGES])}
+    ids = thing_of(view, place, doc.id).body["chunks"]
+    records = {record.id: record for record in view.store.get(place, ids[:_PASSAGES])}
     passages = [
-        {"id": one.id, "text": one.text, "trail": one.metadata.get("trail", ()), "where": one.metadata.get("where", "")}
+        {
+            "id": record.id,
+            "text": record.text,
+            "trail": record.metadata.get("trail", ()),
+            "where": record.metadata.get("where", ""),
+        }
         for ident in ids[:_PASSAGES]
-        if (one := records.get(ident))
+        if (record := records.get(ident))
     ]
     return {
-        "document": document_row(known),
+        "document": document_row(doc),
         "passages": passages,
         "word": WORD,
         "may_change": visit.caller.may("admin") and view_of(visit.memory).whole,
@@ -100,7 +105,7 @@ def document(visit: Visit) -> dict[str, Any]:
 @action("/knowledge/add", rank="admin", again="/knowledge")
 def add(visit: Visit) -> Done:
     file, text = visit.file("file"), visit.field("text")
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "title": visit.field("title").strip() or None,
         "category": visit.field("category").strip() or None,
         "status": "published" if visit.field("publish") else None,
@@ -111,7 +116,7 @@ def add(visit: Visit) -> Done:
     if file is None:
         if not text.strip():
             raise InputError("text", "is empty: choose a file, or paste a text")
-        added = base.add(text, format=visit.field("format", "md"), **given)  # type: ignore[arg-type]
+        added = base.add(text, format=visit.field("format", "md"), **fields)  # type: ignore[arg-type]
     else:
         # Only the last part of the name: it comes from another machine, and must not lead anywhere on this one.
         name = Path(file.filename.replace("\\", "/")).name
@@ -120,7 +125,7 @@ def add(visit: Visit) -> Done:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, name)
             path.write_bytes(file.content)
-            added = base.add(path=path, source=name, **given)
+            added = base.add(path=path, source=name, **fields)
     return Done(visit.link(f"/knowledge/{added.id}"), f"Added “{added.title}”, in {added.chunks} passages.")
 
 
@@ -140,8 +145,8 @@ def withdraw(visit: Visit) -> Done:
 def remove(visit: Visit) -> Done:
     visit.confirm(WORD)
     receipt = visit.memory.knowledge.remove(visit.parts["id"], reason=visit.field("reason").strip() or None)
-    said = "Removed for good" if receipt.erased else f"Removed, but not from the whole disk yet: {receipt.note}"
-    return Done(visit.link("/knowledge"), f"{said}, with {receipt.count} passages.")
+    message = "Removed for good" if receipt.erased else f"Removed, but not from the whole disk yet: {receipt.note}"
+    return Done(visit.link("/knowledge"), f"{message}, with {receipt.count} passages.")
 
 
 @action("/knowledge/allow", rank="admin", again="/knowledge")
@@ -149,7 +154,7 @@ def allow(visit: Visit) -> Done:
     agent, how = visit.field("agent").strip(), visit.field("how")
     if how not in ("all", "some"):
         raise InputError("how", "must be all or some")
-    chosen = [one for part in visit.field("categories").split(",") if (one := part.strip())]
+    chosen = [category for part in visit.field("categories").split(",") if (category := part.strip())]
     visit.memory.knowledge.allow(agent, None if how == "all" else chosen)
     if how == "all":
         return Done(visit.link("/knowledge"), f"{agent} may search every category.")

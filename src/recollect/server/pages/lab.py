@@ -30,11 +30,11 @@ def judged_by(memory: Memory, name: str) -> Memory:
 @page("/lab", "Recall lab", template="lab.html", nav="Recall lab")
 def lab(visit: Visit) -> dict[str, Any]:
     own = visit.memory.preset.name
-    known = list(dict.fromkeys([own, *presets.names()]))
+    names = list(dict.fromkeys([own, *presets.names()]))
     chosen = [visit.query("preset") or own, visit.query("against")]
     for name in filter(None, chosen):
-        if name not in known:
-            raise InputError("preset", f"must be one of {', '.join(known)}")
+        if name not in names:
+            raise InputError("preset", f"must be one of {', '.join(names)}")
     question, limit = visit.query("q"), visit.number("limit", 8, high=50)
     why = visit.query("why_not")
     problem = ""
@@ -51,7 +51,7 @@ def lab(visit: Visit) -> dict[str, Any]:
     return {
         "q": question,
         "limit": limit,
-        "presets": known,
+        "presets": names,
         "preset": chosen[0],
         "against": chosen[1],
         "why_not": why,
@@ -67,13 +67,13 @@ def _side(visit: Visit, name: str, question: str, limit: int, why: str) -> dict[
     now = view_of(memory).now()
     hits = memory.recall(question, limit=limit, touch=False, why_not=why or None)
     more = memory.recall(question, limit=limit + _FURTHER, touch=False, min_relevance=0.0)
-    there = {hit.memory.id for hit in hits}
-    told = [{"rank": at, "memory": row(hit.memory, now), **explained(hit)} for at, hit in enumerate(hits, 1)]
-    missed = [row(hit.memory, now) | {"score": hit.score} for hit in more if hit.memory.id not in there]
-    low, high = scale(told)
+    hit_ids = {hit.memory.id for hit in hits}
+    rows = [{"rank": at, "memory": row(hit.memory, now), **explained(hit)} for at, hit in enumerate(hits, 1)]
+    missed = [row(hit.memory, now) | {"score": hit.score} for hit in more if hit.memory.id not in hit_ids]
+    low, high = scale(rows)
     return {
         "preset": name,
-        "hits": told,
+        "hits": rows,
         "low": low,
         "high": high,
         "report": hits.report,
@@ -93,8 +93,8 @@ def cases(visit: Visit) -> Answer:
 @action("/lab/save", again="/lab")
 def save(visit: Visit) -> Done:
     texts = [line for part in visit.field("texts").splitlines() if (line := part.strip())]
-    said = visit.field("limit", "10")
-    limit = int(said) if said.isdecimal() and len(said) < 5 else 0
+    typed = visit.field("limit", "10")
+    limit = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
     case = visit.memory.cases.save(visit.query("q"), ids=visit.fields("id"), texts=texts, limit=limit)
     query = {name: visit.query(name) for name in ("limit", "preset", "against")}
     number = len(visit.memory.cases.list())

@@ -20,16 +20,16 @@ _WORDS = 60
 
 @page("/memories", "Memories", template="memories.html", nav="Memories")
 def memories(visit: Visit) -> dict[str, Any]:
-    data = _asked(visit)
+    data = _search_form(visit)
     try:
-        found = _found(visit, data)
+        results = _search_results(visit, data)
     except (InputError, NotFoundError) as error:  # beside the form, which is still there to be corrected
         nothing: list[Any] = []
-        found = {"memories": nothing, "next": None, "report": "", "problem": str(error)}
-    return {**data, **found}
+        results = {"memories": nothing, "next": None, "report": "", "problem": str(error)}
+    return {**data, **results}
 
 
-def _asked(visit: Visit) -> dict[str, Any]:
+def _search_form(visit: Visit) -> dict[str, Any]:
     state = visit.query("state", "live") or "live"
     filters = {name: value for name in _FILTERS if (value := visit.query(name))}
     if state != "live":
@@ -50,16 +50,16 @@ def _asked(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _found(visit: Visit, data: dict[str, Any]) -> dict[str, Any]:
+def _search_results(visit: Visit, data: dict[str, Any]) -> dict[str, Any]:
     memory, query = visit.memory, data["q"]
     now = view_of(memory).now()
     conditions: dict[str, Any] = {name: data["filters"].get(name) for name in _FILTERS}
     conditions["conversation"] = visit.chosen.get("conversation")
     state = data["filters"].get("state", "live")
-    found = {"next": None, "report": "", "problem": ""}
+    results = {"next": None, "report": "", "problem": ""}
     if query and state == "live":
         hits, report = _searched(memory, query, conditions)
-        return {**found, "memories": [hit_row(hit, now) for hit in hits], "report": report}
+        return {**results, "memories": [hit_row(hit, now) for hit in hits], "report": report}
     records = memory.list(
         state=None if state == "all" else state,  # type: ignore[arg-type]
         newest_first="order" not in data["filters"],
@@ -69,7 +69,7 @@ def _found(visit: Visit, data: dict[str, Any]) -> dict[str, Any]:
         **conditions,  # type: ignore[arg-type]
     )
     following = records[_SIZE - 1].id if len(records) > _SIZE else None
-    return {**found, "memories": [row(record, now) for record in records[:_SIZE]], "next": following}
+    return {**results, "memories": [row(record, now) for record in records[:_SIZE]], "next": following}
 
 
 def _searched(memory: Memory, query: str, conditions: dict[str, Any]) -> tuple[Hits, str]:
@@ -105,7 +105,7 @@ def known(visit: Visit) -> dict[str, Any]:
         "kinds": sorted(stats.kinds),
         "sources": sources,
         "agents": sorted(name for name in stats.agents if name),
-        "conversations": [{"id": one.id, "title": one.title} for one in talks],
+        "conversations": [{"id": talk.id, "title": talk.title} for talk in talks],
     }
 
 
@@ -116,9 +116,9 @@ def _sources(memory: Memory) -> list[str]:
 
 def fields_of(visit: Visit) -> dict[str, Any]:
     """What the form of a memory says, apart from its content."""
-    said = visit.field("importance").strip()
+    typed = visit.field("importance").strip()
     try:
-        importance = float(said) if said else None
+        importance = float(typed) if typed else None
     except ValueError:
         raise InputError("importance", "must be a number from 0 to 1, such as 0.5") from None
     tags = [tag for part in visit.field("tags").split(",") if (tag := part.strip())]
@@ -132,13 +132,13 @@ def fields_of(visit: Visit) -> dict[str, Any]:
 
 @action("/memories/new", again="/memories")
 def create(visit: Visit) -> Done:
-    given = fields_of(visit)
+    fields = fields_of(visit)
     stored = visit.memory.remember(
         visit.field("content"),
-        kind=given["kind"],
-        importance=given["importance"],
-        tags=given["tags"] or None,
-        source=given["source"],
+        kind=fields["kind"],
+        importance=fields["importance"],
+        tags=fields["tags"] or None,
+        source=fields["source"],
         tier=visit.field("tier") or None,  # type: ignore[arg-type]
     )
     here = visit.link("/memories")
@@ -161,19 +161,19 @@ def _several(number: int) -> str:
 
 @action("/memories/bulk", again="/memories")
 def bulk(visit: Visit) -> Done:
-    ids, wish, here = visit.fields("id"), visit.field("do"), visit.back(visit.link("/memories"))
+    ids, chosen, here = visit.fields("id"), visit.field("do"), visit.back(visit.link("/memories"))
     if not ids:
         raise InputError("id", "choose at least one memory first")
-    if wish == "archive":
+    if chosen == "archive":
         done = visit.memory.archive(ids, reason=visit.field("reason").strip() or None)
         return Done(here, f"Archived {_several(len(done))}.", change(visit, ids[0]))
-    if wish == "restore":
+    if chosen == "restore":
         done = visit.memory.restore(ids)
         return Done(here, f"Restored {_several(len(done))}.", change(visit, ids[0]))
-    if wish not in ("forget", "erase"):
+    if chosen not in ("forget", "erase"):
         raise InputError("do", "must be archive, restore, forget or erase")
-    visit.confirm(wish)
-    return removed(visit, ids, erase=wish == "erase", after=here)
+    visit.confirm(chosen)
+    return removed(visit, ids, erase=chosen == "erase", after=here)
 
 
 def removed(visit: Visit, ids: list[str], *, erase: bool, after: str) -> Done:

@@ -43,16 +43,16 @@ def routes(serving: Serving, oidc: OpenId) -> list[ControllerRouterHandler]:
 
     def begun(http_request: HttpRequest) -> Answer:
         serving.buckets.take(f"login:{http_request.client}")
-        address, kept = oidc.begin(back(http_request), site.ours(http_request.first("next", "/")))
-        cookie = f"{BEGUN}={kept}; HttpOnly; SameSite=Lax; Path={START}; Max-Age={_LASTS}{tls}"
+        address, state = oidc.begin(back(http_request), site.ours(http_request.first("next", "/")))
+        cookie = f"{BEGUN}={state}; HttpOnly; SameSite=Lax; Path={START}; Max-Age={_LASTS}{tls}"
         return Answer(b"", 303, site.HTML, {"location": address, "set-cookie": cookie})
 
     def ended(http_request: HttpRequest) -> Answer:
         serving.buckets.take(f"login:{http_request.client}")
-        told, target = oidc.finish(
+        identity, target = oidc.finish(
             http_request.cookies.get(BEGUN, ""), dict(http_request.query), back(http_request), serving.vault.first_time
         )
-        token, _ = serving.vault.log_in_by(told.subject, told.email)
+        token, _ = serving.vault.log_in_by(identity.subject, identity.email)
         cookie = f"{COOKIE}={token}{serving.cookie_flags}; Max-Age=43200"
         # Not by a redirect: what began at another site does not bring a cookie that is for ours only.
         answer = site.rendered(None, "entered.html", "Logged in", {"next": site.ours(target)})

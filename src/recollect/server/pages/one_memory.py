@@ -48,17 +48,17 @@ def memory(visit: Visit) -> dict[str, Any]:
         "referred": _referred(visit, record),
         "around": _around(visit, record),
         "related": _related(visit, record) if visit.query("related") else None,
-        "asked": _asked(visit, record),
+        "asked": _try_question(visit, record),
     }
 
 
 def _referred(visit: Visit, record: Record) -> list[dict[str, str]]:
     """What it refers to: memories, and the conversation that it was kept from."""
     view = visit.memory
-    known = {one.id for one in view_of(view).get(list(record.references))}
+    existing = {referred.id for referred in view_of(view).get(list(record.references))}
     return [
         {"id": ident, "name": ident[-8:], "address": visit.link(f"/memories/{quote(ident, safe='')}")}
-        if ident in known
+        if ident in existing
         else _talk(visit, ident)
         for ident in record.references
     ]
@@ -108,7 +108,7 @@ def _pretty(value: Any) -> str:
 
 def _versions(records: list[Record], now: Any) -> list[dict[str, Any]]:
     """The newest first, each with how it differs from the one before."""
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for at, record in enumerate(records):
         entry: dict[str, Any] = {**row(record, now), "number": at + 1, "before": [], "after": [], "changes": []}
         if at:
@@ -119,8 +119,8 @@ def _versions(records: list[Record], now: Any) -> list[dict[str, Any]]:
                 for name in _FIELDS
                 if (old := getattr(before, name)) != (new := getattr(record, name))
             ]
-        told.append(entry)
-    return told[::-1]
+        rows.append(entry)
+    return rows[::-1]
 
 
 def _shown(value: Any) -> str:
@@ -154,8 +154,8 @@ def _around(visit: Visit, record: Record) -> dict[str, Any] | None:
     )
     return {
         "conversation": talk,
-        "before": [row(one, now) for one in before[::-1]],
-        "after": [row(one, now) for one in after],
+        "before": [row(neighbour, now) for neighbour in before[::-1]],
+        "after": [row(neighbour, now) for neighbour in after],
     }
 
 
@@ -165,20 +165,20 @@ def _related(visit: Visit, record: Record) -> list[dict[str, Any]]:
     return [row(hit.memory, now) for hit in hits]
 
 
-def _asked(visit: Visit, record: Record) -> dict[str, Any] | None:
+def _try_question(visit: Visit, record: Record) -> dict[str, Any] | None:
     """What a question that somebody tries makes of this memory."""
     question = visit.query("q")
     if not question:
         return None
     hits = visit.memory.recall(question, touch=False, why_not=record.id)
-    mine = next((at for at, hit in enumerate(hits) if hit.memory.id == record.id), None)
-    told = explained(hits[mine]) if mine is not None else None
+    rank = next((at for at, hit in enumerate(hits) if hit.memory.id == record.id), None)
+    explanation = explained(hits[rank]) if rank is not None else None
     return {
         "q": question,
-        "rank": None if mine is None else mine + 1,
+        "rank": None if rank is None else rank + 1,
         "of": len(hits),
-        "explained": told,
-        "scale": scale([told]) if told else None,
+        "explained": explanation,
+        "scale": scale([explanation]) if explanation else None,
         "reason": hits.absence.reason if hits.absence else "",
     }
 
@@ -197,8 +197,8 @@ def revise(visit: Visit) -> Done:
             content = msgspec.json.decode(content)
         except msgspec.DecodeError as error:
             raise InputError("content", f"must be JSON, as it was: {error}") from None
-    given = fields_of(visit)
-    wanted: dict[str, Any] = {"content": content, **given}
+    fields = fields_of(visit)
+    wanted: dict[str, Any] = {"content": content, **fields}
     changed = {
         name: value
         for name, value in wanted.items()

@@ -48,20 +48,20 @@ def overview(visit: Visit) -> dict[str, Any]:
 def health(visit: Visit) -> dict[str, Any]:
     """Apart from the overview, because it reads everything: that comes after what is there at once."""
     memory = visit.memory
-    found, at = cached(memory, "doctor", memory.doctor)
+    report, at = cached(memory, "doctor", memory.doctor)
     findings = [
         {
-            "problem": one.problem,
-            "severity": one.severity,
-            "count": one.count,
-            "advice": one.advice,
-            "examples": one.examples,
-            "memories": one.problem not in ("corrupt", "audit log broken", "set-up", "not saved yet"),
-            "all": visit.link("/memories", state="expired") if one.problem == "expired" else "",
+            "problem": finding.problem,
+            "severity": finding.severity,
+            "count": finding.count,
+            "advice": finding.advice,
+            "examples": finding.examples,
+            "memories": finding.problem not in ("corrupt", "audit log broken", "set-up", "not saved yet"),
+            "all": visit.link("/memories", state="expired") if finding.problem == "expired" else "",
         }
-        for one in found.findings
+        for finding in report.findings
     ]
-    return {"memories": found.memories, "ok": found.ok, "findings": findings, "at": at}
+    return {"memories": report.memories, "ok": report.ok, "findings": findings, "at": at}
 
 
 @action("/undo", again="/memories")

@@ -23,9 +23,9 @@ Type = list[tuple[str, str]]
 def reference(visit: Visit) -> dict[str, Any]:
     query = visit.query("q")
     words = query.lower().split()
-    calls = [one for searched, one in _calls() if all(word in searched for word in words)]
-    names = [_FIRST, *sorted({one["group"] for one in calls} - {_FIRST})]
-    groups = [{"name": name, "calls": [one for one in calls if one["group"] == name]} for name in names]
+    calls = [call for searched, call in _calls() if all(word in searched for word in words)]
+    names = [_FIRST, *sorted({each["group"] for each in calls} - {_FIRST})]
+    groups = [{"name": name, "calls": [each for each in calls if each["group"] == name]} for name in names]
     return {
         "q": query,
         "count": len(calls),
@@ -45,30 +45,32 @@ def _document() -> dict[str, Any]:
 def _calls() -> list[tuple[str, dict[str, Any]]]:
     """Each with the words by which it is found."""
     return [
-        _call(method.upper(), path, told)
+        _call(method.upper(), path, operation)
         for path, methods in _document()["paths"].items()
-        for method, told in methods.items()
+        for method, operation in methods.items()
     ]
 
 
-def _call(method: str, path: str, told: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _call(method: str, path: str, operation: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     takes = [
-        _argument(one["name"], one["schema"], one.get("required", False), one["in"])
-        for one in told["parameters"]
-        if one["in"] != "header"  # which are the same for every call, and told once
+        _argument(parameter["name"], parameter["schema"], parameter.get("required", False), parameter["in"])
+        for parameter in operation["parameters"]
+        if parameter["in"] != "header"  # which are the same for every call, and told once
     ]
-    takes += _body(told.get("requestBody"))
-    (answer,) = (response for status, response in told["responses"].items() if status != "default")
+    takes += _body(operation.get("requestBody"))
+    (answer,) = (response for status, response in operation["responses"].items() if status != "default")
     gives = answer["content"]["application/json"]["schema"]
-    more = told["description"].partition("\n")[2].strip()
-    searched = " ".join((method, path, told["operationId"], told["description"], *(one["name"] for one in takes)))
+    more = operation["description"].partition("\n")[2].strip()
+    searched = " ".join(
+        (method, path, operation["operationId"], operation["description"], *(parameter["name"] for parameter in takes))
+    )
     return searched.lower(), {
-        "id": told["operationId"],
-        "group": told["tags"][0],
+        "id": operation["operationId"],
+        "group": operation["tags"][0],
         "method": method,
         "path": path,
-        "role": told["x-role"],
-        "summary": told["summary"],
+        "role": operation["x-role"],
+        "summary": operation["summary"],
         "more": [" ".join(part.split()) for part in more.split("\n\n") if part],
         "takes": takes,
         "gives": _type(gives) if gives else [("nothing", "")],
@@ -124,17 +126,19 @@ def _schemas() -> dict[str, Any]:
 
 def _reached(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The types that these calls name, and those that they are made of."""
-    waiting = [name for one in calls for _, name in one["gives"] + [p for a in one["takes"] for p in a["type"]] if name]
-    found: dict[str, dict[str, Any]] = {}
+    waiting = [
+        name for call in calls for _, name in call["gives"] + [p for a in call["takes"] for p in a["type"]] if name
+    ]
+    schemas: dict[str, dict[str, Any]] = {}
     while waiting:
         name = waiting.pop()
-        if name in found or name not in _schemas():
+        if name in schemas or name not in _schemas():
             continue
         schema = _schemas()[name]
         required = schema.get("required", ())
         fields = [_argument(key, part, key in required, "") for key, part in schema.get("properties", {}).items()]
-        found[name] = {"id": name, "name": _short(name), "about": schema.get("description", ""), "fields": fields}
+        schemas[name] = {"id": name, "name": _short(name), "about": schema.get("description", ""), "fields": fields}
         if not fields:
-            found[name]["about"] = found[name]["about"] or "".join(text for text, _ in _type(schema))
+            schemas[name]["about"] = schemas[name]["about"] or "".join(text for text, _ in _type(schema))
         waiting += [ref for field in fields for _, ref in field["type"] if ref]
-    return sorted(found.values(), key=lambda one: one["name"].lower())
+    return sorted(schemas.values(), key=lambda each: each["name"].lower())

@@ -39,9 +39,11 @@ def judging(memory: Memory) -> Memory:
 def review(visit: Visit) -> dict[str, Any]:
     memory = visit.memory
     rejected = Reviews(view_of(memory)).list()
-    hidden = {one.key for one in rejected}
-    found = suggestions(memory).items()
-    shown = {name: [one for one in section if one["key"] not in hidden] for name, section in found}
+    hidden = {rejection.key for rejection in rejected}
+    suggested = suggestions(memory).items()
+    shown = {
+        name: [suggestion for suggestion in section if suggestion["key"] not in hidden] for name, section in suggested
+    }
     return {
         **{name: section[:_MOST] for name, section in shown.items()},
         "numbers": {name: len(section) for name, section in shown.items()},
@@ -66,7 +68,7 @@ def _doubles(memory: Memory) -> list[dict[str, Any]]:
             "told": f"{len(group.others) + 1} that say the same",
             "alike": group.alike,
             "keep": row(group.keep, now),
-            "others": [row(one, now) for one in group.others],
+            "others": [row(other, now) for other in group.others],
         }
         for group in memory.deduplicate(dry_run=True)
     ]
@@ -75,29 +77,29 @@ def _doubles(memory: Memory) -> list[dict[str, Any]]:
 def _secrets(memory: Memory) -> list[dict[str, Any]]:
     """Their keys do not say `secret:`, since an import would take what stands behind that for one."""
     view = view_of(memory)
-    now, told = view.now(), list[dict[str, Any]]()
+    now, rows = view.now(), list[dict[str, Any]]()
     for record in view.scan(view.where(state=None)):
         rule = next(filter(None, (find(text, view.preset.secrets) for text in texts_of(record))), None)
         if rule:
-            told.append({"key": f"found:{record.id}", "told": "no secret", "rule": rule, "memory": row(record, now)})
-    return told
+            rows.append({"key": f"found:{record.id}", "told": "no secret", "rule": rule, "memory": row(record, now)})
+    return rows
 
 
 def _findings(memory: Memory) -> list[dict[str, Any]]:
     """Hidden only as long as there are as many: what grows is told again."""
     return [
         {
-            "key": f"finding:{one.problem}:{one.count}",
-            "told": f"{one.problem}: {one.count:,}",
-            "problem": one.problem,
-            "severity": one.severity,
-            "count": one.count,
-            "advice": one.advice,
-            "examples": one.examples,
-            "memories": one.problem in ("expired", "never recalled"),
+            "key": f"finding:{finding.problem}:{finding.count}",
+            "told": f"{finding.problem}: {finding.count:,}",
+            "problem": finding.problem,
+            "severity": finding.severity,
+            "count": finding.count,
+            "advice": finding.advice,
+            "examples": finding.examples,
+            "memories": finding.problem in ("expired", "never recalled"),
         }
-        for one in memory.doctor().findings
-        if one.problem not in _ELSEWHERE
+        for finding in memory.doctor().findings
+        if finding.problem not in _ELSEWHERE
     ]
 
 
@@ -106,10 +108,10 @@ def planned(memory: Memory) -> list[dict[str, Any]]:
     done = judging(memory).maintain(dry_run=True, jobs=JOBS)
     steps = [(report.job, step, step in report.held) for report in done.jobs for step in (*report.steps, *report.held)]
     ids = list(dict.fromkeys(ident for _, step, _ in steps for ident in (step.id, step.by) if ident))
-    records = {one.id: one for one in view_of(memory).get(ids)} if ids else {}
+    records = {record.id: record for record in view_of(memory).get(ids)} if ids else {}
     now = view_of(memory).now()
 
-    def there(ident: str | None) -> dict[str, Any] | None:
+    def record_row(ident: str | None) -> dict[str, Any] | None:
         return row(records[ident], now) if ident in records else None
 
     return [
@@ -120,8 +122,8 @@ def planned(memory: Memory) -> list[dict[str, Any]]:
             "change": step.change,
             "why": step.why,
             "held": held,
-            "memory": there(step.id),
-            "by": there(step.by),
+            "memory": record_row(step.id),
+            "by": record_row(step.by),
         }
         for job, step, held in steps
         if step.id in records
@@ -130,14 +132,14 @@ def planned(memory: Memory) -> list[dict[str, Any]]:
 
 def suggestions(memory: Memory) -> dict[str, list[dict[str, Any]]]:
     steps = planned(memory)
-    contradictions = [one for one in steps if one["job"] == "supersede" and one["by"]]
-    for one in contradictions:
-        one["before"], one["after"] = compared(one["memory"]["text"], one["by"]["text"])
+    contradictions = [step for step in steps if step["job"] == "supersede" and step["by"]]
+    for step in contradictions:
+        step["before"], step["after"] = compared(step["memory"]["text"], step["by"]["text"])
     return {
         "secrets": _secrets(memory),
         "contradictions": contradictions,
         "doubles": _doubles(memory),
-        "steps": [one for one in steps if one["job"] != "supersede"],
+        "steps": [step for step in steps if step["job"] != "supersede"],
         "findings": _findings(memory),
     }
 
@@ -150,7 +152,7 @@ def _here(visit: Visit) -> str:
 def merge(visit: Visit) -> Done:
     """Found anew: the page may be old, and what it showed no longer so."""
     key = visit.field("key")
-    groups = [one for one in visit.memory.deduplicate(dry_run=True) if group_key(one) == key]
+    groups = [group for group in visit.memory.deduplicate(dry_run=True) if group_key(group) == key]
     if not groups:
         raise ConflictError("these were changed meanwhile; look at the page again")
     visit.memory.deduplicate(groups=groups)
@@ -201,11 +203,16 @@ def reject(visit: Visit) -> Done:
 
 def _rejected(visit: Visit, keys: Iterable[str]) -> Done:
     wanted = set(keys)
-    known = [one for section in suggestions(visit.memory).values() for one in section if one["key"] in wanted]
-    if not known:
+    rejected = [
+        suggestion
+        for section in suggestions(visit.memory).values()
+        for suggestion in section
+        if suggestion["key"] in wanted
+    ]
+    if not rejected:
         raise ConflictError("there is no such suggestion any more; look at the page again")
-    entry = Reviews(view_of(visit.memory)).reject((one["key"], one["told"]) for one in known)
-    number = "It is" if len(known) == 1 else f"{len(known):,} are"
+    entry = Reviews(view_of(visit.memory)).reject((suggestion["key"], suggestion["told"]) for suggestion in rejected)
+    number = "It is" if len(rejected) == 1 else f"{len(rejected):,} are"
     return Done(_here(visit), f"{number} left as it is, and not shown again.", entry.id if entry else None)
 
 

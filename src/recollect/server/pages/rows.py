@@ -77,20 +77,26 @@ def hit_row(hit: Hit, now: datetime) -> dict[str, Any]:
 
 def explained(hit: Hit) -> dict[str, Any]:
     """The parts of a score as steps that go from nothing to it. Factors are steps of their own, each from nothing."""
-    told = hit.explain()
+    explanation = hit.explain()
     steps: list[dict[str, Any]] = []
     at = 0.0
-    for part in told.parts:
-        start = at if told.how == "sum" else 0.0
+    for part in explanation.parts:
+        start = at if explanation.how == "sum" else 0.0
         at = start + part.share
         step = {"name": part.name, "value": part.value, "weight": part.weight, "share": part.share}
         steps.append({**step, "start": start, "end": at})
-    return {"score": told.score, "how": told.how, "relevance": told.relevance, "parts": steps, "told": str(told)}
+    return {
+        "score": explanation.score,
+        "how": explanation.how,
+        "relevance": explanation.relevance,
+        "parts": steps,
+        "told": str(explanation),
+    }
 
 
 def scale(explanations: Sequence[dict[str, Any]]) -> tuple[float, float]:
     """The least and the most that any step reaches, so that all bars can be compared."""
-    ends = [step[edge] for one in explanations for step in one["parts"] for edge in ("start", "end")]
+    ends = [step[edge] for explanation in explanations for step in explanation["parts"] for edge in ("start", "end")]
     return min([0.0, *ends]), max([0.0, *ends]) or 1.0
 
 
@@ -102,11 +108,11 @@ def cached(memory: Memory, name: str, make: Callable[[], Any]) -> tuple[Any, dat
     last = memo.get(key)
     if last is not None and now < last[2]:
         return last[0], last[1]
-    found, at = make(), view.now()
+    value, at = make(), view.now()
     took = time.monotonic() - now
     if took > _QUICK:
-        memo[key] = found, at, time.monotonic() + min(took * _WORTH, _OLDEST)
-    return found, at
+        memo[key] = value, at, time.monotonic() + min(took * _WORTH, _OLDEST)
+    return value, at
 
 
 _QUICK, _WORTH, _OLDEST = 0.02, 30, 600

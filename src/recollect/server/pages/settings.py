@@ -37,7 +37,9 @@ def settings(visit: Visit) -> dict[str, Any]:
         "address": {part: value for part, value in msgspec.structs.asdict(memory.address).items() if value},
         "bound": visit.caller.bound,
         "workspaces": visit.workspaces,
-        "tenants": [{"name": one, "link": f"/settings?{urlencode({'tenant': one})}"} for one in tenants(visit)],
+        "tenants": [
+            {"name": tenant, "link": f"/settings?{urlencode({'tenant': tenant})}"} for tenant in tenants(visit)
+        ],
         "you": {"name": visit.caller.name, "rank": visit.caller.rank, "how": visit.caller.how},
         "url": url,
         "snippets": snippets(url, visit.serving.single),
@@ -97,12 +99,12 @@ def snippets(url: str, single: bool) -> list[dict[str, str]]:
 
 def rules(preset: Preset) -> list[dict[str, Any]]:
     """Every rule by its name in the preset's file, with its value in words."""
-    told: list[dict[str, Any]] = []
+    table: list[dict[str, Any]] = []
     for section, values in msgspec.to_builtins(preset).items():
         if isinstance(values, dict):
             rows = [{"name": name.replace("_", " "), "value": worded(value)} for name, value in values.items()]  # pyright: ignore
-            told.append({"name": section, "rows": rows})
-    return told
+            table.append({"name": section, "rows": rows})
+    return table
 
 
 def worded(value: Any) -> str:
@@ -113,32 +115,34 @@ def worded(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {worded(one)}" for key, one in value.items()) or "none"  # pyright: ignore
+        return ", ".join(f"{key} {worded(item)}" for key, item in value.items()) or "none"  # pyright: ignore
     if isinstance(value, list | tuple):
-        return ", ".join(worded(one) for one in value) or "none"  # pyright: ignore
+        return ", ".join(worded(item) for item in value) or "none"  # pyright: ignore
     return str(value)
 
 
 def sentences(memory: Memory) -> list[str]:
     """The rules that people ask about first."""
     preset = memory.preset
-    keep, kept, recall = preset.remember, preset.retention, preset.recall
-    said = [f"What is stored is a {keep.kind} unless it says otherwise, and {keep.lifetime.replace('_', ' ')}."]
+    keep, retention, recall = preset.remember, preset.retention, preset.recall
+    lines = [f"What is stored is a {keep.kind} unless it says otherwise, and {keep.lifetime.replace('_', ' ')}."]
     if keep.max_chars is not None:
-        said.append(f"One memory has at most {keep.max_chars:,} characters.")
-    said.append("Credentials are refused." if preset.secrets.enabled else "Credentials are not looked for.")
-    for days, text in ((kept.ttl_days, "expires after"), (kept.window_days, "leaves the prompt after")):
-        said += [f"A {kind} {text} {number:g} days." for kind, number in days.items()]
-    if not kept.ttl_days:
-        said.append("Nothing expires by itself.")
+        lines.append(f"One memory has at most {keep.max_chars:,} characters.")
+    lines.append("Credentials are refused." if preset.secrets.enabled else "Credentials are not looked for.")
+    for days, text in ((retention.ttl_days, "expires after"), (retention.window_days, "leaves the prompt after")):
+        lines += [f"A {kind} {text} {number:g} days." for kind, number in days.items()]
+    if not retention.ttl_days:
+        lines.append("Nothing expires by itself.")
     curve = msgspec.to_builtins(view_of(memory).decay).get("curve", "none")
-    said.append("Memories do not fade." if curve == "none" else f"Memories fade {str(curve).replace('_', ' ')}.")
-    if kept.archive_below is not None:
-        said.append(f"What has faded below {kept.archive_below:g} is archived by maintenance.")
+    lines.append("Memories do not fade." if curve == "none" else f"Memories fade {str(curve).replace('_', ' ')}.")
+    if retention.archive_below is not None:
+        lines.append(f"What has faded below {retention.archive_below:g} is archived by maintenance.")
     quota = view_of(memory).quota
-    said.append(
-        "There is no quota." if quota is None else f"An agent keeps at most {quota:,}: beyond, {kept.quota_action}."
+    lines.append(
+        "There is no quota."
+        if quota is None
+        else f"An agent keeps at most {quota:,}: beyond, {retention.quota_action}."
     )
-    said.append(f"A question finds at most {recall.limit}, {'by meaning and words' if recall.embed else 'by words'}.")
-    said.append(f"Changes can be undone for {preset.maintenance.undo_days:g} days.")
-    return said
+    lines.append(f"A question finds at most {recall.limit}, {'by meaning and words' if recall.embed else 'by words'}.")
+    lines.append(f"Changes can be undone for {preset.maintenance.undo_days:g} days.")
+    return lines

@@ -90,11 +90,11 @@ class Visit:
 
     def going_to(self, tenant: str, workspace: str) -> str:
         """The same page in another place, or the first one where it is about something of this place alone."""
-        known = any(one.path == self.request.path for one in PAGES)
+        is_page = any(page.path == self.request.path for page in PAGES)
         query = (
             {"workspace": workspace} if "tenant" in self.caller.bound else {"tenant": tenant, "workspace": workspace}
         )
-        return f"{self.request.path if known else '/'}?{urlencode(query)}"
+        return f"{self.request.path if is_page else '/'}?{urlencode(query)}"
 
     def query(self, name: str, default: str = "") -> str:
         return self.request.first(name, default).strip()
@@ -117,7 +117,9 @@ class Visit:
 
     def file(self, name: str) -> Any:
         """An uploaded file: `filename` and `content`. None where none was chosen."""
-        return next((one for one in self._form.get(name, ()) if hasattr(one, "filename") and one.filename), None)
+        return next(
+            (upload for upload in self._form.get(name, ()) if hasattr(upload, "filename") and upload.filename), None
+        )
 
     @property
     def here(self) -> str:
@@ -134,24 +136,24 @@ class Visit:
         if self.field("confirm").strip() != word:
             raise InputError("confirm", f"type {word} to go on; nothing was changed")
 
-    def again(self, known: Action, error: RecollectError) -> tuple[Page, Visit]:
+    def again(self, action: Action, error: RecollectError) -> tuple[Page, Visit]:
         """The page with the form that was refused, as somebody who typed this."""
-        path = known.again.format(**{name: quote(value, safe="") for name, value in self.parts.items()})
-        there, parts = match_path(PAGES, path)
+        path = action.again.format(**{name: quote(value, safe="") for name, value in self.parts.items()})
+        page, parts = match_path(PAGES, path)
         visit = Visit(self.serving, self.caller, self.request._replace(path=path, parts=parts), self._form)
-        visit.refused, visit.refusal = known.path, str(error)
-        return there, visit
+        visit.refused, visit.refusal = action.path, str(error)
+        return page, visit
 
     def link(self, path: str, **query: Any) -> str:
         """An address in what the page is about."""
-        given = {name: value for name, value in {**self.chosen, **query}.items() if value not in (None, "", False)}
-        return f"{path}?{urlencode(given, doseq=True)}" if given else path
+        pairs = {name: value for name, value in {**self.chosen, **query}.items() if value not in (None, "", False)}
+        return f"{path}?{urlencode(pairs, doseq=True)}" if pairs else path
 
 
-def ours(said: str, default: str = "/") -> str:
+def ours(target: str, default: str = "/") -> str:
     """An address that somebody named, if it is on this host. A browser leaves out tabs, so they hide a second slash."""
-    here = said.startswith("/") and not said.startswith(("//", "/\\")) and said.isprintable()
-    return said if here else default
+    here = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if here else default
 
 
 class Done(NamedTuple):
@@ -209,7 +211,7 @@ def action(path: str, *, rank: Rank = "member", again: str = "") -> Any:
 def match_path(entries: Sequence[Any], path: str) -> tuple[Any, dict[str, str]]:
     """The page or action at a path, and its parameters. Literal paths go before those with parameters."""
     parts = path.strip("/").split("/")
-    for entry in sorted(entries, key=lambda one: "{" in one.path):
+    for entry in sorted(entries, key=lambda candidate: "{" in candidate.path):
         wanted = entry.path.strip("/").split("/")
         if len(wanted) == len(parts) and all(w == p or w.startswith("{") for w, p in zip(wanted, parts, strict=True)):
             pairs = zip(wanted, parts, strict=True)
@@ -217,14 +219,14 @@ def match_path(entries: Sequence[Any], path: str) -> tuple[Any, dict[str, str]]:
     raise NotFoundError("there is no such page")
 
 
-def shown(visit: Visit, known: Page) -> Answer:
+def shown(visit: Visit, page: Page) -> Answer:
     """A page, or its twin in JSON."""
-    data = known.load(visit)
+    data = page.load(visit)
     if isinstance(data, Answer):
         return data
     if wants_json(visit.request):
         return Answer(_json(data)).tagged(visit.request.headers.get("if-none-match"))
-    return rendered(visit, known.template, known.title, data)
+    return rendered(visit, page.template, page.title, data)
 
 
 def wants_json(request: HttpRequest) -> bool:
@@ -242,8 +244,8 @@ def rendered(
 ) -> Answer:
     """`visit` is None for who is not logged in."""
     caller = visit.caller if visit else None
-    said = _flash(visit) if visit else None
-    gone = {"set-cookie": f"{FLASH}=; Max-Age=0{visit.serving.cookie_flags}"} if visit and said else {}
+    message = _flash(visit) if visit else None
+    gone = {"set-cookie": f"{FLASH}=; Max-Age=0{visit.serving.cookie_flags}"} if visit and message else {}
     text = (
         environment()
         .get_template(template)
@@ -254,7 +256,7 @@ def rendered(
             caller=caller,
             menu=_menu(visit) if visit else [],
             form=caller.session if caller else "",
-            said=said,
+            said=message,
             place=_place(visit),
             version=__version__,
         )
@@ -281,10 +283,10 @@ def _menu(visit: Visit) -> list[tuple[str, list[tuple[str, str, bool]]]]:
     """By group: the name of each page, its address, and whether it is this one."""
     groups: dict[str, list[tuple[str, str, bool]]] = {}
     here = visit.request.path
-    for known in PAGES:
-        if known.nav and visit.caller.may(known.rank):
-            current = here == known.path or (known.path != "/" and here.startswith(f"{known.path}/"))
-            groups.setdefault(known.group, []).append((known.nav, visit.link(known.path), current))
+    for page in PAGES:
+        if page.nav and visit.caller.may(page.rank):
+            current = here == page.path or (page.path != "/" and here.startswith(f"{page.path}/"))
+            groups.setdefault(page.group, []).append((page.nav, visit.link(page.path), current))
     return list(groups.items())
 
 
@@ -296,13 +298,13 @@ def refused(visit: Visit | None, request: HttpRequest, error: RecollectError) ->
     return rendered(visit, "refused.html", f"{problem.status}", data, problem.status)
 
 
-def refused_form(visit: Visit, known: Action, error: RecollectError) -> Answer:
+def refused_form(visit: Visit, action: Action, error: RecollectError) -> Answer:
     """The page of a refused form once more, with what was typed and what is wrong."""
-    there, typed = visit.again(known, error)
-    visit.caller.check(there.rank, there.path)  # whoever may not send the form may not see its page either
-    data = there.load(typed)
+    page, typed = visit.again(action, error)
+    visit.caller.check(page.rank, page.path)  # whoever may not send the form may not see its page either
+    data = page.load(typed)
     status = problem_of(error).status
-    return data if isinstance(data, Answer) else rendered(typed, there.template, there.title, data, status)
+    return data if isinstance(data, Answer) else rendered(typed, page.template, page.title, data, status)
 
 
 def redirect(visit: Visit, done: Done) -> Answer:

@@ -43,7 +43,7 @@ def timeline(visit: Visit) -> dict[str, Any]:
     try:
         then = _then(visit, now)
         data |= {"as_of": then, "day": f"{then:%Y-%m-%d}", "back": min(max((now - then).days, 0), _BACK)}
-        data["memories"] = _known(memory, data["q"], then, now)
+        data["memories"] = _live_then(memory, data["q"], then, now)
     except InputError as error:
         data |= {"as_of": now, "day": f"{now:%Y-%m-%d}", "problem": str(error)}
     data["ahead"] = _ahead(memory) if stats.total <= _AT_ONCE or visit.query("ahead") else None
@@ -52,25 +52,25 @@ def timeline(visit: Visit) -> dict[str, Any]:
 
 def _then(visit: Visit, now: datetime) -> datetime:
     """The end of the day that was chosen: by its date, else by how many days ago it was."""
-    said = visit.query("as_of")
-    if not said:
+    typed = visit.query("as_of")
+    if not typed:
         back = visit.number("back", 0, low=0, high=_BACK)
         return moved(now, -timedelta(days=back))
     try:
-        day = datetime.fromisoformat(said)
+        day = datetime.fromisoformat(typed)
     except ValueError:
         raise InputError("as_of", "must be a date such as 2026-03-01") from None
     end = day.replace(tzinfo=day.tzinfo or UTC)
-    return min(moved(end, timedelta(days=1)) if len(said) == len("2026-03-01") else end, now)
+    return min(moved(end, timedelta(days=1)) if len(typed) == len("2026-03-01") else end, now)
 
 
-def _known(memory: Memory, question: str, then: datetime, now: datetime) -> list[dict[str, Any]]:
+def _live_then(memory: Memory, question: str, then: datetime, now: datetime) -> list[dict[str, Any]]:
     if question:
         return [hit_row(hit, now) for hit in memory.recall(question, as_of=then, limit=_SIZE, touch=False)]
     until = moved(then, timedelta(microseconds=1))
     records = memory.list(state=None, until=until, limit=2 * _SIZE)
-    heirs = {one.superseded_by: _born(memory, one.superseded_by) for one in records if one.superseded_by}
-    return [row(one, now) for one in records if _was_live(one, then, heirs)][:_SIZE]
+    heirs = {record.superseded_by: _born(memory, record.superseded_by) for record in records if record.superseded_by}
+    return [row(record, now) for record in records if _was_live(record, then, heirs)][:_SIZE]
 
 
 def _born(memory: Memory, ident: str) -> datetime | None:
@@ -89,20 +89,20 @@ def _was_live(record: Record, then: datetime, heirs: dict[str, datetime | None])
 
 def _superseded(memory: Memory, now: datetime) -> list[dict[str, Any]]:
     """What was replaced lately, with what replaced it."""
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for record in memory.list(state="superseded", limit=10):
         heir = find_record(memory, record.superseded_by)
-        told.append({"before": row(record, now), "after": row(heir, now) if heir else None})
-    return told
+        rows.append({"before": row(record, now), "after": row(heir, now) if heir else None})
+    return rows
 
 
 def _ahead(memory: Memory) -> dict[str, Any]:
-    said, _ = cached(memory, "ahead", lambda: memory.simulate(days=_AHEAD))
+    simulation, _ = cached(memory, "ahead", lambda: memory.simulate(days=_AHEAD))
     return {
-        "days": said.days,
-        "live": said.live,
-        "events": said.events[:_MOST_EVENTS],
-        "number": len(said.events),
-        "end": said.live[-1] if said.live else 0,
-        "start": said.live[0] if said.live else 0,
+        "days": simulation.days,
+        "live": simulation.live,
+        "events": simulation.events[:_MOST_EVENTS],
+        "number": len(simulation.events),
+        "end": simulation.live[-1] if simulation.live else 0,
+        "start": simulation.live[0] if simulation.live else 0,
     }

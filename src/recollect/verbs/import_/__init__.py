@@ -77,7 +77,7 @@ def import_(view: View, source: Target, progress: Progress | None = None) -> Imp
                 things.check(item)
         things.check_links()
         lost = set(damaged) - {record.id for record in view.get(damaged, damaged=True)} if damaged else set[str]()
-        for ident in successors.keys() - ids - lost:  # else an import could write the history of what is here already
+        for ident in successors.keys() - ids - lost:  # else an import could rewrite the history of existing memories
             raise InputError("source", f"memory {successors[ident]}: superseded_by {ident} is not in the export")
         stream.seek(0)
         with view.store.transaction(*places):

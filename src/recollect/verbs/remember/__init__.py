@@ -94,7 +94,7 @@ def _put(
     arguments: Mapping[str, repeats.Arguments | None],
     unless: Callable[[], bool] | None,
 ) -> dict[str, Record] | None:
-    """What was stored, by the id that it was drafted with; None if it was not to be."""
+    """The stored memories by the id of their draft; None if `unless` was true."""
     stored: dict[str, Record] = {}
     whole = new_id() if len(groups) > 1 else None
     with view.store.transaction(*groups):

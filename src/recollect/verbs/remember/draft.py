@@ -20,7 +20,7 @@ from recollect.values.record import Address, Lifetime, Record, Role, Tier, diges
 
 _NO_METADATA: dict[str, Any] = {}
 WHITEBOARD = "whiteboard"
-"""The kind of what is written for all agents to read, each with its author."""
+"""The kind of whiteboard entries, which all agents read, each with its author."""
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "content": validation.content,
@@ -120,7 +120,7 @@ _LABELS = ("source", "embedding_model", "tags", "references", "derived_from")
 
 
 def _screen_names(fields: Mapping[str, Any], preset: Preset) -> None:
-    """Before anything else is checked: what is refused for another reason may be repeated in the error."""
+    """Checked first, because the errors of other checks quote the value."""
     if len(fields) == 1:
         return
     for field in _NAMES:
@@ -149,7 +149,7 @@ def _check_account(kind: str, embedded: bool, kinds: Sequence[str]) -> None:
 
 
 def _checked(fields: Mapping[str, Any], any_tags: bool) -> dict[str, Any]:
-    """What was given, each by its own rule. Content is always there."""
+    """The values that were given, each checked by its rule. Content is always among them."""
     checks = {**_CHECKS, "tags": validation.any_tags} if any_tags else _CHECKS
     try:
         values = {field: checks[field](value) for field, value in fields.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Room for what is new: the quota of an agent, and the size of a place. Both are seen to after a commit."""
+"""Makes room after a commit: enforces the quota of an agent and the size limit of a place."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def keep_quota(view: View, added: int) -> None:
     rooms[key] = rooms.get(key, 0) - added
     if rooms[key] >= 0:
         return
-    # What is archived can be restored. What is forgotten is gone after 30 days: never more of that than the quota asks.
+    # Archived memories can be restored. Forgotten ones are gone after 30 days: never forget more than needed.
     spare = quota // 100 if view.preset.retention.quota_action == "archive" else 0
     try:
         live = sum(_counts(view).values())
         if live > quota:
             live -= len(settle(view, spare=spare))
-    except StoreError as error:  # whoever adds next sees to the quota again
+    except StoreError as error:  # the next write enforces the quota again
         _log.warning("quota of %s not kept yet: %s", view.address.agent or "no agent", error)
         return
     rooms[key] = min(max(quota - live, 0), quota // 100)
@@ -101,7 +101,7 @@ def _over(view: View, counts: Mapping[Place, int], spare: int = 0) -> list[Recor
         return []
     first: list[Record] = []
     for where in [_owned(view, place) for place, count in counts.items() if count]:
-        # A filter cannot ask for what is nobody's, so that of those some more are looked at.
+        # Filter has no "agent IS NULL": read some more and filter here.
         going_first = view.store.scan(where, order=order, limit=excess if agent else None, whole=False)
         first += islice((record for record in going_first if record.address.agent == agent), excess)
     return over_quota(first, len(first) - excess, order)
@@ -121,7 +121,7 @@ def relieve(view: View, places: Iterable[Place]) -> None:
 
 
 def make_room(view: View, place: Place) -> int:
-    """Compact a place, without what has faded beyond the preset's limit. Returns the bytes freed."""
+    """Compact a place and drop memories that faded below the preset's limit. Returns the bytes freed."""
     if view.on_disk is None:
         return 0
     limit = view.preset.retention.compact_below
