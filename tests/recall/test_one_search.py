@@ -113,13 +113,13 @@ def test_on_postgresql_a_recall_is_few_round_trips_and_groups_nothing(
         if embedder == "concepts":
             memory.embed()
         memory.recall("what does Ann say of her dog?")
-        read, pipelines = store.sessions.ask, list[list[str]]()
+        read, pipelines = store.server.ask, list[list[str]]()
 
         def noted(tenant: str, statements: Any, *args: Any, **options: Any) -> Any:
             pipelines.append([statement.sql for statement in statements])
             return read(tenant, statements, *args, **options)
 
-        monkeypatch.setattr(store.sessions, "ask", noted)
+        monkeypatch.setattr(store.server, "ask", noted)
         assert memory.recall("what does Ann say of the hound?", touch=False)
         assert len(pipelines) <= trips
         workspace = [sql for pipeline in pipelines for sql in pipeline if "memories m" in sql]

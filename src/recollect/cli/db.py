@@ -13,7 +13,7 @@ from recollect.cli.target import Target, scoped
 from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
-    from recollect.stores.postgres.admin.nearest import Change
+    from recollect.stores.postgres.admin.nearest import IndexChange
     from recollect.stores.postgres.connections import Location
 
 _COMMANDS = {"upgrade": "db:upgrade", "status": "db:status", "roles": "db:roles", "index": "db:index"}
@@ -137,7 +137,7 @@ def index(target: Target, above: int | None, dry_run: bool) -> None:
         output.say("No workspace is so large that it needs an index.")
 
 
-def _print_change(change: Change) -> None:
+def _print_change(change: IndexChange) -> None:
     recall = "" if change.recall is None else f", finds {change.recall:.0%} of the true ten"
     place = f"{change.tenant} / {change.workspace}"
     output.say((f"{change.action:<6}", QUIET), place, f"  {change.vectors:,} vectors of {change.model}{recall}")

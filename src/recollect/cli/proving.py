@@ -50,7 +50,7 @@ def isolation(target: Target) -> None:
 
     with besieged(target.location) as proof:
         planned, outcomes = proof.attacks(), list["AttackResult"]()
-        where, facts = proof.siege.location.shown, proof.siege.sessions.facts
+        where, facts = proof.siege.location.shown, proof.siege.server.facts
         with progress("Attacking", len(planned)) as tell:
             for number, attack in enumerate(planned, 1):
                 outcomes.append(proof.siege.suffer(attack))

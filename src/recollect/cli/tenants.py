@@ -17,7 +17,7 @@ from recollect.cli.target import Target, scoped
 from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
-    from recollect.stores.postgres.tenants.moving import Receipt
+    from recollect.stores.postgres.tenants.moving import MoveReceipt
     from recollect.stores.postgres.tenants.servers import Servers
 
 
@@ -40,16 +40,16 @@ def _with_servers(command: Callable[..., None]) -> Callable[..., None]:
 
 def _opened(target: Target, servers: Sequence[str]) -> Servers:
     from recollect.stores.postgres.connections import Location
-    from recollect.stores.postgres.sessions import Sessions
+    from recollect.stores.postgres.server import Server
     from recollect.stores.postgres.tenants.servers import Servers
 
-    named: dict[str, Sessions] = {}
+    named: dict[str, Server] = {}
     for server in servers:
         name, equals, url = server.partition("=")
         if not equals or not url.startswith(("postgresql://", "postgres://")):
             raise InputError("server", f"{name} needs a URL, as in {name or 'b'}=postgresql://user@host/database")
-        named[name] = Sessions(Location.of(url))
-    return Servers(Sessions(location_of(target)), named)
+        named[name] = Server(Location.of(url))
+    return Servers(Server(location_of(target)), named)
 
 
 @click.command("list", cls=Leaf)
@@ -116,7 +116,7 @@ def move(target: Target, name: str, to: str | None, rollback: bool, empty: bool,
         _show(receipt)
 
 
-def _show(receipt: Receipt) -> None:
+def _show(receipt: MoveReceipt) -> None:
     if receipt.state == "rolled back":
         output.say((receipt.tenant, STRONG), f" stays on {receipt.source}; what was copied is gone.")
         return

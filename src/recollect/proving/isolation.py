@@ -45,7 +45,7 @@ class Proof(NamedTuple):
 
 
 def _bypass(siege: Siege) -> str:
-    seen = siege.sessions.facts
+    seen = siege.server.facts
     return bypasses(seen) if seen.unbound else ""
 
 
@@ -63,9 +63,9 @@ def besieged(location: str) -> Generator[Proof]:
     run, secret = f"proof-{secrets.token_hex(16)}", f"zq{secrets.token_hex(5)}x"
     victim, attacker, phantom = (f"{run}-{part}" for part in ("a", "b", "c"))
     with Memory(store, preset="recollect", embedder="none") as memory:
-        sessions = store.sessions
+        server = store.server
         names = {tenant: _nothing(tenant) for tenant in (victim, attacker, phantom)}
-        siege = Siege(sessions, run, names[victim], names[attacker], names[phantom], secret)
+        siege = Siege(server, run, names[victim], names[attacker], names[phantom], secret)
         try:
             prey = furnish(memory, victim, secret)
             memory.at(tenant=victim).remember(f"more than others have, called {secret}")

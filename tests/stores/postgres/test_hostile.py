@@ -58,7 +58,7 @@ def verdicts(proof: Proof, *names: str) -> dict[str, str]:
 @pytest.mark.slow
 def test_every_attack_by_sql_and_by_verbs_is_held(deployment: Deployment) -> None:
     with besieged(deployment.location) as proof:
-        assert proof.siege.sessions.facts.role is None  # nothing to step down from: the login is what is meant
+        assert proof.siege.server.facts.role is None  # nothing to step down from: the login is what is meant
         outcomes = list(proof.outcomes())
     assert [one for one in outcomes if one.verdict != "held"] == []
     assert len(outcomes) > 100

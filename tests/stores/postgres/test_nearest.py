@@ -13,7 +13,7 @@ from support.postgres import DSN, Server
 from recollect.conformance.samples import NOW, sample
 from recollect.stores import open_store
 from recollect.stores.port import Place, Store
-from recollect.stores.postgres.admin.nearest import Change, Indexer
+from recollect.stores.postgres.admin.nearest import IndexChange, Indexer
 from recollect.stores.postgres.connections import Location
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.text.query_parser import parse_query
@@ -80,7 +80,7 @@ def test_an_index_is_built_used_kept_and_dropped(server: Server, url: str, vecto
     location = Location.of(url)
     exact = {n: ask(open_store(url), LARGE, vectors[n]) for n in range(0, COUNT, 400)}
     (planned,) = Indexer(location, above=1000).plan()
-    assert planned == Change("acme", "large", f"test:{DIMENSIONS}", COUNT, "build")
+    assert planned == IndexChange("acme", "large", f"test:{DIMENSIONS}", COUNT, "build")
     (built,) = Indexer(location, above=1000).run()
     assert built.action == "build"
     assert (built.recall or 0.0) >= 0.9

@@ -107,7 +107,7 @@ def asked(deployment: Deployment, question: Callable[[Memory, Postgres], Any]) -
     statements: list[Statement] = []
     with closing(open_store(deployment.location)) as store:
         assert isinstance(store, Postgres)
-        sessions, read = store.sessions, store.sessions.read
+        sessions, read = store.server, store.server.read
 
         def noted(tenant: str, some: Any, *more: Any, **named: Any) -> Any:
             statements.extend(some)

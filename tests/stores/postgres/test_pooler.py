@@ -76,7 +76,7 @@ def test_every_verb_works(bouncer: Bouncer) -> None:
         assert memory.doctor().ok
         assert all(log.ok for log in memory.audit.verify())
         assert memory.workspaces()
-        assert store_of(memory).sessions.connections.pooled
+        assert store_of(memory).server.connections.pooled
         assert store_of(memory).tenants()
 
 

@@ -37,7 +37,7 @@ def replica(primary: Server) -> Iterator[Server]:
 
 
 def answered(memory: Memory) -> int:
-    return memory._view.store.sessions.replica.answered  # type: ignore[attr-defined]
+    return memory._view.store.server.replica.answered  # type: ignore[attr-defined]
 
 
 def test_reads_go_to_the_replica(primary: Server, replica: Server) -> None:
@@ -132,7 +132,7 @@ def test_a_tenant_that_was_away_is_read_as_it_came_back(primary: Server, replica
         with opened.at(tenant="traveller") as memory, closing(Postgres(primary.url(), servers=servers)) as movers:
 
             def move(to: str) -> None:
-                moving.move(movers._sessions, "traveller", to)  # type: ignore[arg-type]
+                moving.move(movers._runner, "traveller", to)  # type: ignore[arg-type]
 
             erased = memory.remember("to be erased")
             primary.caught_up(replica)

@@ -44,17 +44,17 @@ class Pair:
     def at(self, tenant: str) -> Memory:
         return self.memory().at(tenant=tenant, workspace="w")
 
-    def move(self, tenant: str, to: str, told: Callable[..., None] = lambda *_: None, **how: Any) -> moving.Receipt:
+    def move(self, tenant: str, to: str, told: Callable[..., None] = lambda *_: None, **how: Any) -> moving.MoveReceipt:
         store = Postgres(self.home.url(), servers={"b": self.b.url()})
         try:
-            return moving.move(store._sessions, tenant, to, told, **how)  # type: ignore[arg-type]
+            return moving.move(store._runner, tenant, to, told, **how)  # type: ignore[arg-type]
         finally:
             store.close()
 
-    def roll_back(self, tenant: str) -> moving.Receipt:
+    def roll_back(self, tenant: str) -> moving.MoveReceipt:
         store = Postgres(self.home.url(), servers={"b": self.b.url()})
         try:
-            return moving.roll_back(store._sessions, tenant)  # type: ignore[arg-type]
+            return moving.roll_back(store._runner, tenant)  # type: ignore[arg-type]
         finally:
             store.close()
 
@@ -366,9 +366,9 @@ for line in sys.stdin:
         Side.transaction = transaction
         try:
             if to == "back":
-                moving.roll_back(store._sessions, tenant)
+                moving.roll_back(store._runner, tenant)
             else:
-                moving.move(store._sessions, tenant, to)
+                moving.move(store._runner, tenant, to)
         except InputError:
             os._exit(3)
         except NotFoundError:
@@ -544,7 +544,7 @@ def test_what_cannot_be_moved_is_told(pair: Pair) -> None:
         pair.move("refused", "b")
     same = Postgres(pair.home.url(), servers={"b": pair.home.url()})
     with pytest.raises(InputError, match="same database"):
-        moving.move(same._sessions, "refused", "b")  # type: ignore[arg-type]
+        moving.move(same._runner, "refused", "b")  # type: ignore[arg-type]
     same.close()
     assert memory.remember("it can still be written")
     assert pair.move("refused", "home").state == "there already"
@@ -561,7 +561,7 @@ def test_only_the_owner_moves_tenants(pair: Pair) -> None:
     urls = pair.home.url(user="app"), pair.b.url(user="app")
     store = Postgres(urls[0], servers={"b": urls[1]})
     with pytest.raises(AccessError, match="owner of the tables"):
-        moving.move(store._sessions, "owned", "b")  # type: ignore[arg-type]
+        moving.move(store._runner, "owned", "b")  # type: ignore[arg-type]
     store.close()
     pair.move("owned", "b")
     with Memory(urls[0], servers={"b": urls[1]}) as memory:  # which needs no more than before

@@ -183,9 +183,9 @@ def test_no_statement_is_compiled(server: Server, database: str) -> None:
     assert isinstance(store, Postgres)
     with closing(store):
         store.places("default")
-        assert store.sessions.rows("default", "SHOW jit") == [("off",)]
+        assert store.server.rows("default", "SHOW jit") == [("off",)]
         with store.transaction(Place("default", "default")):
-            assert store.sessions.rows("default", "SHOW jit") == [("off",)]
+            assert store.server.rows("default", "SHOW jit") == [("off",)]
 
 
 def test_a_wrong_password_is_told_at_once(database: str) -> None:

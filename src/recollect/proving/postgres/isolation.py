@@ -16,7 +16,7 @@ from recollect.stores.port import Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.admin.setup import TABLES
 from recollect.stores.postgres.connections import Location, driver
-from recollect.stores.postgres.sessions import Sessions
+from recollect.stores.postgres.server import Server
 from recollect.stores.postgres.statements import literal, whose
 
 Script = Sequence[str]
@@ -108,16 +108,14 @@ class Attack(NamedTuple):
 class Siege:
     """One deployment, with the three tenants on it."""
 
-    def __init__(
-        self, sessions: Sessions, run: str, victim: Names, attacker: Names, phantom: Names, secret: str
-    ) -> None:
+    def __init__(self, server: Server, run: str, victim: Names, attacker: Names, phantom: Names, secret: str) -> None:
         """`run` is what the names of the three begin with, and nobody else's."""
-        self.sessions = sessions
+        self.server = server
         self.run = run
         self.victim, self.attacker, self.phantom = victim, attacker, phantom
         self.secret = secret
-        self.location: Location = sessions.location
-        self.tables = [*TABLES, *(["vectors"] if sessions.facts.vectors else [])]
+        self.location: Location = server.location
+        self.tables = [*TABLES, *(["vectors"] if server.facts.vectors else [])]
         self._connection: Any = None
         """The connection of the attack that is being tried."""
 
@@ -138,8 +136,8 @@ class Siege:
             return AttackResult(attack.name, attack.tried, "held", _describe_held(attack))
         if problem == DUD:
             return AttackResult(attack.name, attack.tried, "unproven", problem)
-        steps_down = attack.login and self.sessions.facts.role is not None
-        advice = f"; {self.sessions.facts.user} {_TOO_MUCH}" if steps_down else ""
+        steps_down = attack.login and self.server.facts.role is not None
+        advice = f"; {self.server.facts.user} {_TOO_MUCH}" if steps_down else ""
         return AttackResult(attack.name, attack.tried, "limit" if steps_down else "leaked", problem + advice)
 
     def _try_all(self, attack: Attack) -> str:
@@ -185,7 +183,7 @@ class Siege:
 
     def beginning(self, tenant: str | None) -> list[str]:
         """As the store begins a transaction, and with its role; for nobody without a tenant."""
-        begin = self.sessions.prefix(tenant or "")
+        begin = self.server.prefix(tenant or "")
         return begin if tenant is not None else [statement for statement in begin if statement != whose("")]
 
     @contextmanager

@@ -13,10 +13,10 @@ import msgspec
 from recollect.stores.fields import FIELDS
 from recollect.stores.port import Damage, Place
 from recollect.stores.postgres import words
-from recollect.stores.postgres.sessions import Runner
+from recollect.stores.postgres.server import Runner
 from recollect.stores.postgres.statements import rows_of, workspace_of
 from recollect.stores.postgres.tables import BESIDE, DIALECT, PostgresTables
-from recollect.stores.postgres.work import Work
+from recollect.stores.postgres.transaction import OpenTransaction
 from recollect.stores.rows import COLUMNS, text_key, to_changes, to_values
 from recollect.stores.tables.engine import Statement
 from recollect.stores.tables.memories import (
@@ -85,14 +85,14 @@ _SEARCH = (*_KEY, "part", "words")
 _TAGGED = (*_KEY, "tag")
 
 
-class Memories:
+class MemoryRows:
     """Writes memories, and the retrievals that are counted of them."""
 
-    def __init__(self, sessions: Runner) -> None:
-        self._sessions = sessions
+    def __init__(self, server: Runner) -> None:
+        self._runner = server
         self._lock = threading.Lock()
         self._touches: dict[Place, Touches] = {}
-        self.tables = PostgresTables(sessions, self._touches)
+        self.tables = PostgresTables(server, self._touches)
 
     def after_fork(self) -> None:
         """The retrievals that the parent counted are its own to write."""
@@ -101,23 +101,29 @@ class Memories:
 
     # Writing
 
-    def put(self, work: Work, place: Place, records: Sequence[Record]) -> None:
+    def put(self, transaction: OpenTransaction, place: Place, records: Sequence[Record]) -> None:
         if not records:
             return
-        head = work.heads[place]
+        head = transaction.heads[place]
         numbered = list(enumerate(records, head.memories + 1))
-        work.changed(place, "memory", [(seq,) for seq, _ in numbered])
-        added = {ident for cursor in work.run(self._inserts(work, place, numbered)) for (ident,) in rows_of(cursor)}
+        transaction.changed(place, "memory", [(seq,) for seq, _ in numbered])
+        added = {
+            ident
+            for cursor in transaction.run(self._inserts(transaction, place, numbered))
+            for (ident,) in rows_of(cursor)
+        }
         if len(added) < len(records):
-            self._take_out(work, place, [seq for seq, _ in numbered])
+            self._take_out(transaction, place, [seq for seq, _ in numbered])
             first = next((record.id for record in records if record.id not in added), records[0].id)
             raise id_exists(first)
-        work.heads[place] = head._replace(memories=head.memories + len(records))
-        self._hear(work, place, prove_speakers(DIALECT, place, records))
+        transaction.heads[place] = head._replace(memories=head.memories + len(records))
+        self._hear(transaction, place, prove_speakers(DIALECT, place, records))
 
-    def _inserts(self, work: Work, place: Place, numbered: Sequence[tuple[int, Record]]) -> Iterator[Statement]:
+    def _inserts(
+        self, transaction: OpenTransaction, place: Place, numbered: Sequence[tuple[int, Record]]
+    ) -> Iterator[Statement]:
         """Some memories at a time: the server writes them while the next are made ready. One tells which are new."""
-        compared = work.sessions.facts.vectors
+        compared = transaction.server.facts.vectors
         for at in range(0, len(numbered), _AT_ONCE):
             rows = [_Rows(place, seq, record) for seq, record in numbered[at : at + _AT_ONCE]]
             yield from _inserted("memories", _MEMORY, [row.memory for row in rows], _ONCE)
@@ -127,17 +133,17 @@ class Memories:
             yield from _inserted("embeddings", _EMBEDDING, [row.embedding for row in rows if row.embedding])
             yield from _inserted("vectors", _VECTOR, [row.vector for row in rows if row.vector and compared])
 
-    def _hear(self, work: Work, place: Place, statements: Sequence[Statement]) -> None:
-        for cursor in work.run(statements) if statements else ():
-            work.changed(place, "memory", rows_of(cursor))
+    def _hear(self, transaction: OpenTransaction, place: Place, statements: Sequence[Statement]) -> None:
+        for cursor in transaction.run(statements) if statements else ():
+            transaction.changed(place, "memory", rows_of(cursor))
 
-    def update(self, work: Work, place: Place, records: Sequence[Record]) -> None:
+    def update(self, transaction: OpenTransaction, place: Place, records: Sequence[Record]) -> None:
         where = place.tenant, workspace_of(place)
         records = list({record.id: record for record in records}.values())
         rows = [dict(zip(_GIVEN, to_changes(record), strict=True)) for record in records]
         tags = [(*where, record.id, tag) for record in records for tag in _and_above(record.tags)]
         encoded = _json(rows)
-        done = work.run(
+        done = transaction.run(
             [
                 Statement(_UPDATE, (encoded, *where)),
                 Statement(_UPDATE_BESIDE, (encoded, *where)),
@@ -150,59 +156,63 @@ class Memories:
             ]
         )
         known = dict(done[0].fetchall())
-        work.changed(place, "memory", [(seq,) for seq in known.values()])
+        transaction.changed(place, "memory", [(seq,) for seq in known.values()])
         for record in records:
             if record.id not in known:
                 raise no_memory(record.id)
 
-    def delete(self, work: Work, place: Place, ids: Sequence[str]) -> None:
+    def delete(self, transaction: OpenTransaction, place: Place, ids: Sequence[str]) -> None:
         ids = list(dict.fromkeys(ids))
         where = place.tenant, workspace_of(place)
-        rows = work.execute(_DELETE, (*where, ids)).fetchall()
+        rows = transaction.execute(_DELETE, (*where, ids)).fetchall()
         gone: dict[str, int] = {ident: seq for ident, seq, _, _ in rows}
         for ident in ids:
             if ident not in gone:
                 raise no_memory(ident)
-        self._take_out(work, place, list(gone.values()), ("memories",))
+        self._take_out(transaction, place, list(gone.values()), ("memories",))
         names = {Name(talk, name) for _, _, talk, name in rows if talk is not None and name is not None}
-        self._hear(work, place, unprove_speakers(DIALECT, place, names))
+        self._hear(transaction, place, unprove_speakers(DIALECT, place, names))
         self.touches(place).drop(ids)
 
-    def _take_out(self, work: Work, place: Place, seqs: Sequence[int], but: Sequence[str] = ()) -> None:
+    def _take_out(
+        self, transaction: OpenTransaction, place: Place, seqs: Sequence[int], but: Sequence[str] = ()
+    ) -> None:
         where = place.tenant, workspace_of(place), list(seqs)
-        work.changed(place, "memory", [(seq,) for seq in seqs])
-        work.run(
+        transaction.changed(place, "memory", [(seq,) for seq in seqs])
+        transaction.run(
             [
                 Statement(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s AND seq = ANY(%s)", where)
-                for table in tables(work)
+                for table in tables(transaction)
                 if table not in but
             ]
         )
 
-    def embed(self, work: Work, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
+    def embed(self, transaction: OpenTransaction, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         where = place.tenant, workspace_of(place)
-        rows = work.execute(_SEQS, (*where, sorted(vectors))).fetchall()
+        rows = transaction.execute(_SEQS, (*where, sorted(vectors))).fetchall()
         if not rows:
             return
         seqs = [seq for _, seq in rows]
-        self._take_out(work, place, seqs, [table for table in tables(work) if table not in ("embeddings", "vectors")])
+        self._take_out(
+            transaction, place, seqs, [table for table in tables(transaction) if table not in ("embeddings", "vectors")]
+        )
         blobs = [(seq, vectors[ident]) for ident, seq in rows]
         known = [{"seq": seq, "embedded": embedded_as(model, len(blob) // 4)} for seq, blob in blobs]
         statements = [Statement(_EMBEDDED, (_json(known), *where))]
         given = [(*where, seq, model, blob) for seq, blob in blobs]
         statements += _inserted("embeddings", _EMBEDDING, given)
-        if work.sessions.facts.vectors:
+        if transaction.server.facts.vectors:
             near = [
                 (*where, seq, embedded_as(model, len(blob) // 4), halves(blob)) for seq, blob in blobs if fits(blob)
             ]
             statements += _inserted("vectors", _VECTOR, near)
-        work.run(statements)
+        transaction.run(statements)
 
     def damage(self, place: Place) -> list[Damage]:
         """Rows without those that belong to them, as after a restore of some tables only."""
         where = place.tenant, workspace_of(place)
         asked = [Statement(sql, where) for sql in (_UNPLACED, _WITHOUT_CONTENT, _WITHOUT_WORDS)]
-        unplaced, lost, unindexed = self._sessions.read(place.tenant, asked)
+        unplaced, lost, unindexed = self._runner.read(place.tenant, asked)
         found = [Damage(f"{place.tenant}/{workspace_of(place)}", "has memories, but no row in places")] * len(unplaced)
         found += [Damage(ident, "has lost its content: its row in contents is missing") for (ident,) in lost]
         return found + [Damage(ident, "is missing from the text index") for (ident,) in unindexed]
@@ -217,33 +227,33 @@ class Memories:
         if self.touches(place).add(ids, at):
             self.settle(place)
 
-    def write_touches(self, work: Work, place: Place) -> Mapping[str, Touched]:
+    def write_touches(self, transaction: OpenTransaction, place: Place) -> Mapping[str, Touched]:
         """Those that wait, at the beginning of a transaction. If they cannot be written, they wait further."""
         touches = self._touches.get(place)
         taken: Mapping[str, Touched] = touches.take() if touches else {}
         if taken and touches is not None:
             try:
-                self._write_counts(work, place, taken)
+                self._write_counts(transaction, place, taken)
             except BaseException:
                 touches.put_back(taken)
                 raise
         return taken
 
-    def _write_counts(self, work: Work, place: Place, taken: Mapping[str, Touched]) -> None:
+    def _write_counts(self, transaction: OpenTransaction, place: Place, taken: Mapping[str, Touched]) -> None:
         rows = [{"id": i, "times": taken[i].times, "at": to_micros(taken[i].at)} for i in sorted(taken)]
-        work.become(place.tenant)
-        counted = work.execute(_TOUCH, (_json(rows), place.tenant, workspace_of(place)))
-        work.changed(place, "memory", counted.fetchall())
+        transaction.become(place.tenant)
+        counted = transaction.execute(_TOUCH, (_json(rows), place.tenant, workspace_of(place)))
+        transaction.changed(place, "memory", counted.fetchall())
 
     def settle(self, place: Place) -> None:
         """Write them now. What cannot be written waits for the next time: no recall may fail by that."""
-        if self._sessions.work is not None or not self._touches.get(place):
+        if self._runner.transaction is not None or not self._touches.get(place):
             return
         touches = self.touches(place)
         taken: Mapping[str, Touched] = {}
         try:
-            with self._sessions.writing((place,), seconds=_SOON) as work:
-                taken = self.write_touches(work, place)
+            with self._runner.writing((place,), seconds=_SOON) as transaction:
+                taken = self.write_touches(transaction, place)
         except RecollectError:
             touches.put_back(taken)
 
@@ -254,9 +264,9 @@ class Memories:
         return not any(self._touches.values())
 
 
-def tables(work: Work) -> list[str]:
+def tables(transaction: OpenTransaction) -> list[str]:
     """Those that a memory has rows in, on the server of a transaction."""
-    return ["memories", *_KEPT_TABLES, *(["vectors"] if work.sessions.facts.vectors else [])]
+    return ["memories", *_KEPT_TABLES, *(["vectors"] if transaction.server.facts.vectors else [])]
 
 
 def _inserted(table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], end: str = "") -> list[Statement]:

@@ -17,7 +17,7 @@ from recollect.stores.port import Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.admin.nearest import nearest_sql, vectors_of
 from recollect.stores.postgres.memories import halves
-from recollect.stores.postgres.sessions import Runner
+from recollect.stores.postgres.server import Runner
 from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.tables import DIALECT
 from recollect.stores.resident.snapshot import Block, Seen
@@ -140,27 +140,27 @@ _SAMPLE = 1000
 _HEADS = "SELECT workspace, memories, nearest FROM {s}.places WHERE tenant = %s AND workspace = ANY(%s)"
 
 
-def search(sessions: Runner, ask: Ask) -> list[Shortlist]:
+def search(server: Runner, ask: Ask) -> list[Shortlist]:
     """Of each place in which the filter sees something."""
     places = Place.seen_by(ask.where)
     if not places:
         return []
-    if ask.words.phrases or ask.words.patterns or sessions.work is not None:
-        heads = _heads(sessions, places, sessions.rows(places[0].tenant, *_asking_heads(places)))
-        answers = [_search(sessions, place, ask, nearest) for place, nearest in heads.items()]
+    if ask.words.phrases or ask.words.patterns or server.transaction is not None:
+        heads = _heads(server, places, server.rows(places[0].tenant, *_asking_heads(places)))
+        answers = [_search(server, place, ask, nearest) for place, nearest in heads.items()]
     else:
-        answers = _search_at_once(sessions, places, ask)
+        answers = _search_at_once(server, places, ask)
     return [answer for answer in answers if answer is not None]
 
 
-def _search_at_once(sessions: Runner, places: Sequence[Place], ask: Ask) -> list[Shortlist | None]:
+def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[Shortlist | None]:
     """In one round trip, without knowing which places hold something. One with an index of its own is asked again."""
-    questions = [_PlaceQuery(sessions, place, ask, None, _SPEAKERS, unless_indexed=True) for place in places]
+    questions = [_PlaceQuery(server, place, ask, None, _SPEAKERS, unless_indexed=True) for place in places]
     statements = [Statement(*_asking_heads(places)), *(question.statement for question in questions)]
-    head_rows, *answers = sessions.read(places[0].tenant, statements, binary=True)
-    heads = _heads(sessions, places, head_rows)
+    head_rows, *answers = server.read(places[0].tenant, statements, binary=True)
+    heads = _heads(server, places, head_rows)
     return [
-        _search(sessions, place, ask, heads[place]) if _has_index(ask, heads[place]) else question.answer(rows)
+        _search(server, place, ask, heads[place]) if _has_index(ask, heads[place]) else question.answer(rows)
         for place, question, rows in zip(places, questions, answers, strict=True)
         if place in heads
     ]
@@ -170,10 +170,10 @@ def _asking_heads(places: Sequence[Place]) -> tuple[str, Any]:
     return _HEADS, (places[0].tenant, [workspace_of(place) for place in places])
 
 
-def _heads(sessions: Runner, places: Sequence[Place], rows: Sequence[Sequence[Any]]) -> dict[Place, str | None]:
+def _heads(server: Runner, places: Sequence[Place], rows: Sequence[Sequence[Any]]) -> dict[Place, str | None]:
     """The places that hold something, each with the model that it has an index for. Most accounts share nothing."""
     stored = {place_of(places[0].tenant, workspace): (memories, nearest) for workspace, memories, nearest in rows}
-    opened = sessions.work.heads if sessions.work is not None else {}
+    opened = server.transaction.heads if server.transaction is not None else {}
     counts = {place: opened[place].memories if place in opened else stored.get(place, (0, None))[0] for place in places}
     return {place: stored[place][1] if place in stored else None for place in places if counts[place]}
 
@@ -184,18 +184,18 @@ def _has_index(ask: Ask, nearest: str | None) -> bool:
     )
 
 
-def _search(sessions: Runner, place: Place, ask: Ask, nearest: str | None) -> Shortlist | None:
+def _search(server: Runner, place: Place, ask: Ask, nearest: str | None) -> Shortlist | None:
     """None where the filter sees nothing."""
-    required = _required(sessions, place, ask)
+    required = _required(server, place, ask)
     if required is not None and not required:
         return None
     whole: Whole | None = None
     speakers = _SPEAKERS if required is None else _ALL_SPEAKERS
     if nearest is not None and _has_index(ask, nearest):
-        required, whole = _narrowed(sessions, place, ask, required, words.queries(place, ask.words), nearest)
+        required, whole = _narrowed(server, place, ask, required, words.queries(place, ask.words), nearest)
         speakers = _SPEAKERS
-    question = _PlaceQuery(sessions, place, ask, required, speakers)
-    (rows,) = sessions.read(place.tenant, [question.statement], binary=True)
+    question = _PlaceQuery(server, place, ask, required, speakers)
+    (rows,) = server.read(place.tenant, [question.statement], binary=True)
     shortlist = question.answer(rows)
     if shortlist is None or whole is None:
         return shortlist
@@ -210,7 +210,7 @@ class _PlaceQuery:
 
     def __init__(
         self,
-        sessions: Runner,
+        server: Runner,
         place: Place,
         ask: Ask,
         required: Sequence[int] | None,
@@ -221,7 +221,7 @@ class _PlaceQuery:
         self._place = place
         self._words = words.queries(place, ask.words)
         self._loose = words.queries(place, msgspec.structs.replace(ask.words, loose=True)) if ask.words.words else {}
-        parts, values = _parts(sessions, place, ask, required)
+        parts, values = _parts(server, place, ask, required)
         values |= {"words": list(self._words.values()), "parts": list(self._loose.values()), "enough": ask.enough}
         values["nothing"] = not self._words and ask.vector is None
         parts["gate"] = "TRUE"
@@ -255,7 +255,7 @@ class _PlaceQuery:
 
 
 def _parts(
-    sessions: Runner, place: Place, ask: Ask, required: Sequence[int] | None
+    server: Runner, place: Place, ask: Ask, required: Sequence[int] | None
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """What statements are put together from, and their values."""
     clause, given = condition(ask.where, DIALECT)
@@ -264,7 +264,7 @@ def _parts(
         clause = clause.replace("%s", f"%(c{number})s", 1)
         values[f"c{number}"] = value
     distance, vectors = "NULL::float8", ""
-    if ask.vector is not None and ask.model is not None and sessions.facts_of(place.tenant).vectors:
+    if ask.vector is not None and ask.model is not None and server.facts_of(place.tenant).vectors:
         distance, vectors = "v.v OPERATOR({v}.<#>) %(vector)s::{v}.halfvec", _VECTORS
         values |= {"vector": halves(ask.vector), "model": embedded_as(ask.model, len(ask.vector) // 4)}
     if required is not None:
@@ -278,10 +278,10 @@ def _parts(
 
 
 def _narrowed(
-    sessions: Runner, place: Place, ask: Ask, required: Sequence[int] | None, asked: dict[str, str], model: str
+    server: Runner, place: Place, ask: Ask, required: Sequence[int] | None, asked: dict[str, str], model: str
 ) -> tuple[list[int], Whole]:
     """The memories that a shortlist may come from, and what the whole is like."""
-    parts, values = _parts(sessions, place, ask, required)
+    parts, values = _parts(server, place, ask, required)
     near = nearest_sql(vectors_of(place, model).replace("%", "%%"), model, "%(each)s")
     values |= {"words": list(asked.values()), "sample": _SAMPLE}
     statements = [
@@ -290,9 +290,9 @@ def _narrowed(
         # Planned with its values: only then is it seen that the index is of this very place.
         Statement(_LARGE.format(nearest=near, **parts), values, prepare=False),
     ]
-    ((n, length, compared, cosine, spread, seqs, counts, names),) = sessions.read(
-        place.tenant, statements, binary=True
-    )[-1]
+    ((n, length, compared, cosine, spread, seqs, counts, names),) = server.read(place.tenant, statements, binary=True)[
+        -1
+    ]
     frequency = _frequency(counts, list(asked))
     size, speakers = max(n, len(seqs or [])), frozenset(names or ())
     return seqs or [], Whole(size, length, frequency, compared, cosine, spread, speakers)
@@ -355,7 +355,7 @@ def _frequency(counts: Sequence[Sequence[int]] | None, entries: list[str]) -> di
     return {entries[number - 1]: count for number, count in zip(*counts, strict=True)}
 
 
-def _required(sessions: Runner, place: Place, ask: Ask) -> list[int] | None:
+def _required(server: Runner, place: Place, ask: Ask) -> list[int] | None:
     """Which memories have every phrase and pattern; None if there are neither."""
     query = ask.words
     if not query.phrases and not query.patterns:
@@ -365,20 +365,20 @@ def _required(sessions: Runner, place: Place, ask: Ask) -> list[int] | None:
         return []
     here = place.tenant, workspace_of(place)
     if asked:
-        seqs = [seq for (seq,) in sessions.rows(place.tenant, _REQUIRED, (*here, asked, len(asked)))]
+        seqs = [seq for (seq,) in server.rows(place.tenant, _REQUIRED, (*here, asked, len(asked)))]
     else:  # nothing is known of the patterns but themselves
         sql = "SELECT seq FROM {s}.memories WHERE tenant = %s AND workspace = %s ORDER BY seq"
-        seqs = [seq for (seq,) in sessions.rows(place.tenant, sql, here)]
-    return _with_patterns(sessions, place, query, sorted(seqs)) if query.patterns else seqs
+        seqs = [seq for (seq,) in server.rows(place.tenant, sql, here)]
+    return _with_patterns(server, place, query, sorted(seqs)) if query.patterns else seqs
 
 
-def _with_patterns(sessions: Runner, place: Place, query: TextQuery, seqs: Sequence[int]) -> list[int]:
+def _with_patterns(server: Runner, place: Place, query: TextQuery, seqs: Sequence[int]) -> list[int]:
     patterns = [re.compile(word_pattern(pattern)) for pattern in query.patterns]
     found: list[int] = []
     for at in range(0, len(seqs), _TEXTS):
         some = list(seqs[at : at + _TEXTS])
         values = place.tenant, workspace_of(place), some
-        for seq, text in sessions.rows(place.tenant, _TEXT, values):
+        for seq, text in server.rows(place.tenant, _TEXT, values):
             folded = fold(text)
             if all(pattern.search(folded) for pattern in patterns):
                 found.append(seq)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from recollect.runtime import forking, imports
 from recollect.stores.port import Damage, Place
 from recollect.stores.postgres.connections import PATIENCE, Location
-from recollect.stores.postgres.memories import Memories, tables
+from recollect.stores.postgres.memories import MemoryRows, tables
 from recollect.stores.postgres.replica import Replica
-from recollect.stores.postgres.sessions import Runner, Sessions
+from recollect.stores.postgres.server import Runner, Server
 from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.tenants.servers import Servers
-from recollect.stores.postgres.work import Work, Writing
+from recollect.stores.postgres.transaction import OpenTransaction, ServerTransaction
 from recollect.stores.scope import Scope
 from recollect.stores.tables.audit import AuditTable
 from recollect.stores.tables.memories import MemoryTable
@@ -40,9 +40,9 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
 
     def __init__(self, location: str, replica_url: str | None = None, servers: Mapping[str, str] | None = None) -> None:
         replica = None if replica_url is None else Replica(Location.of(replica_url))
-        self._home = Sessions(Location.of(f"postgresql:{location}" if location.startswith("//") else location), replica)
-        self._sessions: Runner = self._home if servers is None else Servers(self._home, _others(servers))
-        self._memories = Memories(self._sessions)
+        self._home = Server(Location.of(f"postgresql:{location}" if location.startswith("//") else location), replica)
+        self._runner: Runner = self._home if servers is None else Servers(self._home, _others(servers))
+        self._memories = MemoryRows(self._runner)
         self.tables = self._memories.tables
         forking.watch(self)
 
@@ -50,7 +50,7 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
         self._memories.after_fork()
 
     @property
-    def sessions(self) -> Sessions:
+    def server(self) -> Server:
         """What runs statements on the server."""
         return self._home
 
@@ -60,22 +60,22 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
         return self._writing(*places)
 
     def _writing(self, *places: Place, steps: int = 2, seconds: float = PATIENCE) -> Counting:
-        return Counting(self._memories, self._sessions.writing(places, steps, seconds), places)
+        return Counting(self._memories, self._runner.writing(places, steps, seconds), places)
 
     def put(self, place: Place, records: Sequence[Record]) -> Sequence[Record]:
-        with self._writing(place, steps=1) as work:
-            self._memories.put(work, place, records)
+        with self._writing(place, steps=1) as transaction:
+            self._memories.put(transaction, place, records)
         return records
 
     def update(self, place: Place, records: Sequence[Record]) -> None:
         if records:
-            with self._writing(place) as work:
-                self._memories.update(work, place, records)
+            with self._writing(place) as transaction:
+                self._memories.update(transaction, place, records)
 
     def delete(self, place: Place, ids: Sequence[str], reason: str = "") -> None:
         if ids:
-            with self._writing(place) as work:
-                self._memories.delete(work, place, ids)
+            with self._writing(place) as transaction:
+                self._memories.delete(transaction, place, ids)
 
     def touch(self, place: Place, ids: Sequence[str], at: datetime) -> None:
         with suppress(StoreError):
@@ -90,30 +90,30 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
         imports.load("recollect.stores.postgres.search")
         from recollect.stores.postgres.search import search
 
-        return search(self._sessions, ask)
+        return search(self._runner, ask)
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and place in self.places(place.tenant):
-            with self._writing(place, seconds=_SOON) as work:
-                self._memories.embed(work, place, model, vectors)
+            with self._writing(place, seconds=_SOON) as transaction:
+                self._memories.embed(transaction, place, model, vectors)
 
     def places(self, tenant: str) -> list[Place]:
         sql = f"SELECT workspace FROM {{s}}.places WHERE tenant = %s AND ({_USED}) ORDER BY workspace = '', workspace"
-        return [place_of(tenant, workspace) for (workspace,) in self._sessions.rows(tenant, sql, (tenant,))]
+        return [place_of(tenant, workspace) for (workspace,) in self._runner.rows(tenant, sql, (tenant,))]
 
     def drop(self, place: Place) -> None:
         if place.workspace is None or place not in self.places(place.tenant):
             return
         where = place.tenant, workspace_of(place)
-        with self._writing(place) as work:
-            work.changed(place, "drop", [()])
-            for table in (*tables(work), "undo_items", "things"):
-                work.execute(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s", where)
-            work.execute("SELECT {s}.drop_place(%s, %s)", where)
+        with self._writing(place) as transaction:
+            transaction.changed(place, "drop", [()])
+            for table in (*tables(transaction), "undo_items", "things"):
+                transaction.execute(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s", where)
+            transaction.execute("SELECT {s}.drop_place(%s, %s)", where)
 
     def tenants(self) -> list[str]:
         sql = f"SELECT DISTINCT tenant FROM {{s}}.places WHERE {_USED} ORDER BY tenant"
-        return sorted({tenant for (tenant,) in self._sessions.administer(sql)})
+        return sorted({tenant for (tenant,) in self._runner.administer(sql)})
 
     def identity(self) -> str:
         """A server has no other name that is its own alone: not even one that was copied started at the same time."""
@@ -121,48 +121,48 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
         return f"postgresql {started} {database} {self._home.location.schema}"
 
     def away(self) -> dict[str, str]:
-        return self._sessions.away()
+        return self._runner.away()
 
     def remarks(self) -> list[str]:
         from recollect.stores.postgres.admin.status import remarks
 
-        return remarks(self._sessions.facts)
+        return remarks(self._runner.facts)
 
     def damage(self, place: Place) -> list[Damage]:
         return self._memories.damage(place)
 
     def written(self, place: Place) -> int:
-        work = self._sessions.work
-        if work is not None and place in work.heads:
-            return work.heads[place].entries
-        if work is not None and place.workspace is None and place.tenant in work.shared:
-            return work.shared[place.tenant]
-        rows = self._sessions.rows(place.tenant, _WRITTEN, (place.tenant, workspace_of(place)))
+        transaction = self._runner.transaction
+        if transaction is not None and place in transaction.heads:
+            return transaction.heads[place].entries
+        if transaction is not None and place.workspace is None and place.tenant in transaction.shared:
+            return transaction.shared[place.tenant]
+        rows = self._runner.rows(place.tenant, _WRITTEN, (place.tenant, workspace_of(place)))
         return rows[0][0] if rows else 0
 
     def close(self) -> None:
         self._memories.settle_all()
-        self._sessions.close()
+        self._runner.close()
         timer.forget(self)
 
 
-class Counting(Scope[Work]):
+class Counting(Scope[OpenTransaction]):
     """A transaction. Counted retrievals are written along, before anything else changes what they count."""
 
     __slots__ = ("_memories", "_places", "_taken", "_writing")
 
-    def __init__(self, memories: Memories, writing: Writing, places: Sequence[Place]) -> None:
+    def __init__(self, memories: MemoryRows, writing: ServerTransaction, places: Sequence[Place]) -> None:
         self._memories = memories
         self._places = places
         self._writing = writing
         self._taken: dict[Place, Mapping[str, Touched]] = {}
 
-    def enter(self) -> Work:
-        work = self._writing.enter()
+    def enter(self) -> OpenTransaction:
+        transaction = self._writing.enter()
         if self._writing.opened:
             for place in self._places:
-                self._taken[place] = self._memories.write_touches(work, place)
-        return work
+                self._taken[place] = self._memories.write_touches(transaction, place)
+        return transaction
 
     def leave(self, error: BaseException | None) -> None:
         self._writing.leave(error)
@@ -179,8 +179,8 @@ class Counting(Scope[Work]):
             self._memories.touches(place).put_back(touched)
 
 
-def _others(servers: Mapping[str, str]) -> dict[str, Sessions]:
+def _others(servers: Mapping[str, str]) -> dict[str, Server]:
     for name, url in servers.items():
         if not url.startswith(("postgresql://", "postgres://")):
             raise InputError("servers", f"{name} needs a URL, as in postgresql://user@host/database")
-    return {name: Sessions(Location.of(url)) for name, url in servers.items()}
+    return {name: Server(Location.of(url)) for name, url in servers.items()}

@@ -7,9 +7,9 @@ from typing import Any
 
 from recollect.stores.audit import Entry
 from recollect.stores.port import Place
-from recollect.stores.postgres.sessions import Runner
+from recollect.stores.postgres.server import Runner
 from recollect.stores.postgres.statements import rows_of, workspace_of
-from recollect.stores.postgres.work import Work, Writing
+from recollect.stores.postgres.transaction import OpenTransaction, ServerTransaction
 from recollect.stores.rows import COLUMNS
 from recollect.stores.tables.engine import Dialect, Rows, Statement, What
 from recollect.stores.touches import Touches
@@ -64,15 +64,15 @@ DIALECT = Dialect(
 class PostgresTables:
     dialect = DIALECT
 
-    def __init__(self, sessions: Runner, touches: Mapping[Place, Touches]) -> None:
-        self._sessions = sessions
+    def __init__(self, server: Runner, touches: Mapping[Place, Touches]) -> None:
+        self._runner = server
         self.touches = touches
 
     def rows(self, place: Place, sql: str, values: Sequence[Any] = ()) -> Rows:
-        return self._sessions.rows(place.tenant, sql, values, binary=True)
+        return self._runner.rows(place.tenant, sql, values, binary=True)
 
-    def writing(self, place: Place) -> Writing:
-        return self._sessions.writing((place,), steps=1)
+    def writing(self, place: Place) -> ServerTransaction:
+        return self._runner.writing((place,), steps=1)
 
     def run(
         self,
@@ -89,23 +89,23 @@ class PostgresTables:
         return []
 
     @property
-    def _work(self) -> Work:
-        work = self._sessions.work
-        assert work is not None
-        return work
+    def _work(self) -> OpenTransaction:
+        transaction = self._runner.transaction
+        assert transaction is not None
+        return transaction
 
     def last_entry(self, place: Place) -> tuple[int, str]:
         head = self._work.heads[place]
         return head.entries, head.sealed
 
     def appended(self, place: Place, entry: Entry) -> None:
-        work = self._work
-        work.heads[place] = work.heads[place]._replace(entries=entry.seq, sealed=entry.hash)
+        transaction = self._work
+        transaction.heads[place] = transaction.heads[place]._replace(entries=entry.seq, sealed=entry.hash)
 
     def next_item(self, place: Place) -> int:
-        work = self._work
-        work.heads[place] = work.heads[place]._replace(things=work.heads[place].things + 1)
-        return work.heads[place].things
+        transaction = self._work
+        transaction.heads[place] = transaction.heads[place]._replace(things=transaction.heads[place].things + 1)
+        return transaction.heads[place].things
 
     def unreadable(self, place: Place, what: str, error: Exception) -> CorruptionError:
         return CorruptionError(f"{place}: {what} cannot be read ({error})")

@@ -93,12 +93,12 @@ def _prepared(siege: Siege) -> str:
 
 def _pooled(siege: Siege) -> str:
     """As the store lends connections: the one that was used last comes first."""
-    sessions, sql = siege.sessions, "SELECT tenant FROM {s}.memories WHERE tenant = %s"
-    if not sessions.rows(siege.victim.tenant, sql, [siege.victim.tenant]):
+    server, sql = siege.server, "SELECT tenant FROM {s}.memories WHERE tenant = %s"
+    if not server.rows(siege.victim.tenant, sql, [siege.victim.tenant]):
         return DUD
-    if sessions.rows(siege.attacker.tenant, sql, [siege.victim.tenant]):
+    if server.rows(siege.attacker.tenant, sql, [siege.victim.tenant]):
         return "the attacker saw the victim's rows on a connection that the victim had used"
-    with sessions.connections.lent() as connection:
+    with server.connections.lent() as connection:
         for statement in siege.beginning(None):
             connection.execute(statement)
         rows = connection.execute(_theirs(siege)).fetchall()

@@ -30,7 +30,7 @@ _LONGEST = 4000
 """Dimensions that such an index can have."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class IndexChange(msgspec.Struct, frozen=True):
     tenant: str
     workspace: str
     model: str
@@ -49,16 +49,16 @@ class Indexer:
         self._above = above
         self._connections = Connections(location)
 
-    def plan(self) -> list[Change]:
+    def plan(self) -> list[IndexChange]:
         with self._connected() as (connection, seen):
             return self._plan(connection, seen)
 
-    def run(self, told: Callable[[Change], object] = lambda change: None) -> list[Change]:
+    def run(self, told: Callable[[IndexChange], object] = lambda change: None) -> list[IndexChange]:
         """Build what is wanted and drop what is not, each told when it is done."""
         with self._connected() as (connection, seen):
             connection.execute("SELECT pg_advisory_lock(7265, 3)")
             try:
-                done: list[Change] = []
+                done: list[IndexChange] = []
                 for change in self._plan(connection, seen):
                     done.append(self._carry_out(connection, seen, change))
                     told(done[-1])
@@ -84,7 +84,7 @@ class Indexer:
     def _sql(self, text: str) -> str:
         return text.replace("{s}", self._location.schema)
 
-    def _plan(self, connection: Connection, seen: Facts) -> list[Change]:
+    def _plan(self, connection: Connection, seen: Facts) -> list[IndexChange]:
         if not seen.vectors:
             return []
         with connection.transaction():
@@ -93,15 +93,15 @@ class Indexer:
                 "SELECT tenant, workspace, nearest FROM {s}.places WHERE memories >= %s OR nearest IS NOT NULL"
             )
             rows = connection.execute(sql, (self._above * _KEEP,)).fetchall()
-        found: list[Change] = []
+        found: list[IndexChange] = []
         for tenant, workspace, nearest in rows:
             model, count = self._counted(connection, seen, tenant, workspace)
             wanted = count >= self._above or (nearest == model and count >= self._above * _KEEP)
             if wanted and int(model.rpartition(":")[2]) <= _LONGEST:
                 action: Any = "keep" if nearest == model else "build"
-                found.append(Change(tenant, workspace, model, count, action))
+                found.append(IndexChange(tenant, workspace, model, count, action))
             elif nearest is not None:
-                found.append(Change(tenant, workspace, nearest, count, "drop"))
+                found.append(IndexChange(tenant, workspace, nearest, count, "drop"))
         found.sort(key=lambda change: -change.vectors)
         kept = [change for change in found if change.action != "drop"][:_MOST]
         return [*kept, *(change for change in found if change.action == "drop")]
@@ -121,7 +121,7 @@ class Indexer:
             connection.execute(f'SET LOCAL ROLE "{role}"')
             yield
 
-    def _carry_out(self, connection: Connection, seen: Facts, change: Change) -> Change:
+    def _carry_out(self, connection: Connection, seen: Facts, change: IndexChange) -> IndexChange:
         place = place_of(change.tenant, change.workspace)
         name = _name(place, change.model)
         if change.action == "keep":

@@ -57,7 +57,7 @@ _ROW = "SELECT state, server, move, mover, started_at, position FROM {s}.moves W
 _COPIED, _UNLIKE = "copied", "unlike"
 
 
-class Row(NamedTuple):
+class MoveRow(NamedTuple):
     """What a server knows of the tenant's move."""
 
     state: Literal["copying", "frozen", "gone", "arriving"]
@@ -68,7 +68,7 @@ class Row(NamedTuple):
     position: str
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class MoveReceipt(msgspec.Struct, frozen=True):
     """What became of a move."""
 
     tenant: str
@@ -99,12 +99,12 @@ class TakenOverError(ConcurrencyError):
         super().__init__(f"another run has taken over the move of {tenant}; this one has stopped and harmed nothing")
 
 
-def move(servers: Servers, tenant: str, to: str, told: Progress = _silent, *, empty: bool = False) -> Receipt:
+def move(servers: Servers, tenant: str, to: str, told: Progress = _silent, *, empty: bool = False) -> MoveReceipt:
     """Move a tenant, or go on with a move that was stopped; one that has nothing yet only if it may be `empty`."""
     return Mover(servers, tenant, told).move(to, empty)
 
 
-def roll_back(servers: Servers, tenant: str) -> Receipt:
+def roll_back(servers: Servers, tenant: str) -> MoveReceipt:
     """Leave the tenant where it was, if the move has not come so far that it can only be finished."""
     return Mover(servers, tenant).roll_back()
 
@@ -115,14 +115,14 @@ class Mover:
         self._told = told
         self._started = time.monotonic()
         self._run = new_id()
-        self._sides = {name: Side(name, sessions, tenant) for name, sessions in servers.named.items()}
+        self._sides = {name: Side(name, server, tenant) for name, server in servers.named.items()}
         self._home = self._sides[HOME]
         self._move = ""
         self._frozen: float | None = None
         self._suspects: dict[Group, set[Key]] = {}
         """What differed when it was compared. Compared once more when nobody writes."""
 
-    def move(self, to: str, empty: bool = False) -> Receipt:
+    def move(self, to: str, empty: bool = False) -> MoveReceipt:
         if to not in self._sides:
             raise InputError("to", f"{to!r} is not the name of a server here; known: {', '.join(self._sides)}")
         placed, found = self._placed(), self._unfinished()
@@ -146,7 +146,7 @@ class Mover:
         self._freeze()
         return self._finish()
 
-    def roll_back(self) -> Receipt:
+    def roll_back(self) -> MoveReceipt:
         found = self._unfinished()
         if found is None:
             raise NotFoundError(f"{self.tenant} is not being moved: there is nothing to roll back")
@@ -177,16 +177,16 @@ class Mover:
             rows = run.rows(PLACEMENT)
         return Placement(*rows[0]) if rows else Placement()
 
-    def _unfinished(self) -> tuple[Side, Row] | None:
+    def _unfinished(self) -> tuple[Side, MoveRow] | None:
         """The source of a move that was begun: it is marked first, and unmarked last."""
         for side in self._sides.values():
             with side.transaction() as run:
-                rows = [Row(*row) for row in run.rows(_ROW)]
+                rows = [MoveRow(*row) for row in run.rows(_ROW)]
             if rows and rows[0].state in ("copying", "frozen"):
                 return side, rows[0]
         return None
 
-    def _resume(self, source: Side, row: Row) -> None:
+    def _resume(self, source: Side, row: MoveRow) -> None:
         self._source, self._target, self._move = source, self._side(row.server), row.move
 
     def _flipped(self, placed: Placement) -> bool:
@@ -200,7 +200,7 @@ class Mover:
                     f"{self._target.name}, pass --empty"
                 )
 
-    def _there(self, to: str) -> Receipt:
+    def _there(self, to: str) -> MoveReceipt:
         self._source = self._target = self._side(to)
         with self._target.transaction() as run:
             return self._receipt("there already", transfer.counts(run))
@@ -209,7 +209,7 @@ class Mover:
 
     def _claim(self) -> None:
         """Tell all three that this run moves the tenant, so that no other does any more."""
-        if self._source.sessions.facts.vectors != self._target.sessions.facts.vectors:
+        if self._source.server.facts.vectors != self._target.server.facts.vectors:
             raise InputError("to", "pgvector must be on both servers or on none; run `recollect db status` on each")
         with self._home.transaction() as run:
             run.named(_CLAIM_HOME, source=self._source.name, run=self._run)
@@ -228,7 +228,7 @@ class Mover:
 
     def _receive(self, run: Run) -> None:
         """Let the target wait for the tenant, which it must have nothing of."""
-        rows = [Row(*row) for row in run.rows(_ROW)]
+        rows = [MoveRow(*row) for row in run.rows(_ROW)]
         state = rows[0].state if rows else None
         if state in ("copying", "frozen"):
             raise InputError("to", f"{self._target.name} and {self._source.name} are the same database")
@@ -249,7 +249,7 @@ class Mover:
             alone = False
             try:
                 with side.transaction(patience=_LOCK) as run:
-                    run(_LOCKED, lock_key(side.sessions.location.schema, self.tenant))
+                    run(_LOCKED, lock_key(side.server.location.schema, self.tenant))
                     alone = True
                     return act(run)
             except ConcurrencyError:
@@ -269,7 +269,7 @@ class Mover:
     def _copy(self) -> None:
         """Page by page. How far it came is written with each page, so none is copied twice."""
         with self._target.transaction() as run:
-            position = Row(*run.rows(_ROW)[0]).position
+            position = MoveRow(*run.rows(_ROW)[0]).position
         if position == _COPIED:
             return
         reached, after = msgspec.json.decode(position) if position else (0, None)
@@ -397,7 +397,7 @@ class Mover:
         raise self._kept()
 
     def _kept(self) -> CorruptionError:
-        schema = self._source.sessions.location.schema
+        schema = self._source.server.location.schema
         return CorruptionError(
             f"{self.tenant} is on {self._target.name} now, but what was copied there is not all that "
             f"{self._source.name} had. Both are kept. When you have compared them, have {self._source.name} emptied: "
@@ -426,12 +426,12 @@ class Mover:
 
     # Finishing
 
-    def _finish(self) -> Receipt:
+    def _finish(self) -> MoveReceipt:
         """The tenant is on the target. Until the source is empty this can be done again."""
         self._open()
         self._told("finishing", 0, None)
         with self._source.transaction() as run:
-            if [Row(*row).position for row in run.rows(_ROW)] == [_UNLIKE]:
+            if [MoveRow(*row).position for row in run.rows(_ROW)] == [_UNLIKE]:
                 raise self._kept()
         with self._source.transaction() as run:
             rows, checked = transfer.counts(run), transfer.sums(run)
@@ -443,30 +443,30 @@ class Mover:
             self._still(run.named(_GONE, move=self._move))
             transfer.remove_all(run)
             run("DELETE FROM {s}.changes WHERE tenant = %s")
-        advice = not_moved(self.tenant, indexes, self._target.sessions.location)
+        advice = not_moved(self.tenant, indexes, self._target.server.location)
         if advice:
             log.warning("%s", advice)
         return msgspec.structs.replace(receipt, seconds=time.monotonic() - self._started, advice=advice)
 
     def _receipt(
         self, state: Literal["moved", "rolled back", "there already"], rows: Mapping[str, int] = {}, checksum: str = ""
-    ) -> Receipt:
+    ) -> MoveReceipt:
         frozen = None if self._frozen is None else round(1000 * self._frozen, 1)
         seconds = time.monotonic() - self._started
         ends = self._source.name, self._target.name
-        return Receipt(self.tenant, *ends, state, self._move, _whoami(), rows, checksum, seconds, frozen)
+        return MoveReceipt(self.tenant, *ends, state, self._move, _whoami(), rows, checksum, seconds, frozen)
 
-    def _log(self, receipt: Receipt) -> None:
+    def _log(self, receipt: MoveReceipt) -> None:
         """In the tenant's own audit log, once: the entry has the name of the move."""
-        sessions, place = self._target.sessions, Place(self.tenant, None)
+        server, place = self._target.server, Place(self.tenant, None)
         told = {"from": receipt.source, "to": receipt.target, "by": receipt.by, "checksum": receipt.checksum}
         details = {**told, "rows": dict(receipt.rows)}
         message = f"moved the tenant from the server {receipt.source} to {receipt.target}"
         entry = Entry(0, self._move, utc_now(), "move", message, None, {"details": details})
-        with sessions.writing([place]) as work:
+        with server.writing([place]) as transaction:
             there = "SELECT FROM {s}.audit WHERE tenant = %s AND workspace = '' AND id = %s"
-            if not work.execute(there, (self.tenant, self._move)).rowcount:
-                AuditTable(PostgresTables(sessions, {})).append(place, entry)
+            if not transaction.execute(there, (self.tenant, self._move)).rowcount:
+                AuditTable(PostgresTables(server, {})).append(place, entry)
 
 
 def _unlike(tenant: str, tables: Iterable[str]) -> CorruptionError:

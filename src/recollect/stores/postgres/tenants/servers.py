@@ -16,7 +16,7 @@ import msgspec
 from recollect.stores.port import Place
 from recollect.stores.postgres.admin.setup import Facts
 from recollect.stores.postgres.connections import PATIENCE
-from recollect.stores.postgres.sessions import Sessions
+from recollect.stores.postgres.server import Server
 from recollect.stores.postgres.tenants.placement import (
     HOME,
     MOVES,
@@ -26,7 +26,7 @@ from recollect.stores.postgres.tenants.placement import (
     Placement,
     moved,
 )
-from recollect.stores.postgres.work import POSITION, Work, Writing
+from recollect.stores.postgres.transaction import POSITION, OpenTransaction, ServerTransaction
 from recollect.stores.tables.engine import Rows, Statement
 from recollect.values.errors import AccessError, InputError, MovedError, StoreError
 
@@ -55,9 +55,9 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Servers:
-    """Runs what `Sessions` runs, for tenants on several servers."""
+    """Runs what `Server` runs, for tenants on several servers."""
 
-    def __init__(self, home: Sessions, others: Mapping[str, Sessions]) -> None:
+    def __init__(self, home: Server, others: Mapping[str, Server]) -> None:
         checked_names(others)
         self.named = {HOME: home, **others}
         self._home = home
@@ -71,8 +71,8 @@ class Servers:
         return self._at(tenant, self.placed(tenant)).facts
 
     @property
-    def work(self) -> Work | None:
-        return next((sessions.work for sessions in self.named.values() if sessions.work is not None), None)
+    def transaction(self) -> OpenTransaction | None:
+        return next((server.transaction for server in self.named.values() if server.transaction is not None), None)
 
     # Where a tenant is
 
@@ -91,7 +91,7 @@ class Servers:
         self._placed[tenant] = placed
         return placed
 
-    def _at(self, tenant: str, placed: Placement) -> Sessions:
+    def _at(self, tenant: str, placed: Placement) -> Server:
         if placed.server not in self.named:
             raise moved(tenant, placed.server)
         return self.named[placed.server]
@@ -99,13 +99,13 @@ class Servers:
     def tenants(self) -> list[Listed]:
         """All, each where it is. Only some roles may ask."""
         found: list[Listed] = []
-        for name, sessions in self.named.items():
-            for (tenant,) in sessions.administer(_TENANTS):
+        for name, server in self.named.items():
+            for (tenant,) in server.administer(_TENANTS):
                 if self.look(tenant).server != name:
                     continue  # a copy that is not finished, or not cleared away
                 asked = [Statement(_MEMORIES, (tenant,)), Statement(MOVES, (tenant,))]
                 try:
-                    ((count,),), moves = sessions.ask(tenant, asked, primary=True)
+                    ((count,),), moves = server.ask(tenant, asked, primary=True)
                 except AccessError:  # an administrator of tenants who may see nothing that is theirs
                     found.append(Listed(tenant, name, None))
                     continue
@@ -125,8 +125,8 @@ class Servers:
 
     def read(self, tenant: str, statements: Sequence[Statement], binary: bool = False) -> list[Rows]:
         """What is said of a move is of the same moment as the answer, so an old copy is never taken for the tenant."""
-        if (work := self.work) is not None:
-            return work.sessions.read(tenant, statements, binary)
+        if (transaction := self.transaction) is not None:
+            return transaction.server.read(tenant, statements, binary)
         asked = [*statements, Statement(MOVES, (tenant,))]
         until = time.monotonic() + PATIENCE
         while True:
@@ -148,14 +148,14 @@ class Servers:
         return movement.state == "frozen" and now == placed
 
     def administer(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        return [row for sessions in self.named.values() for row in sessions.administer(sql, values)]
+        return [row for server in self.named.values() for row in server.administer(sql, values)]
 
     # Writing
 
-    def writing(self, places: Sequence[Place], steps: int = 2, seconds: float = PATIENCE) -> Writing:
-        return Writing(self, places, steps, seconds)
+    def writing(self, places: Sequence[Place], steps: int = 2, seconds: float = PATIENCE) -> ServerTransaction:
+        return ServerTransaction(self, places, steps, seconds)
 
-    def begin(self, places: Sequence[Place], seconds: float) -> Work:
+    def begin(self, places: Sequence[Place], seconds: float) -> OpenTransaction:
         """Nothing was done before, so it can be begun again elsewhere."""
         until = time.monotonic() + seconds
         while True:
@@ -171,22 +171,22 @@ class Servers:
                 if same:
                     time.sleep(_PAUSE)
 
-    def _only(self, placed: Mapping[str, Placement]) -> Sessions:
+    def _only(self, placed: Mapping[str, Placement]) -> Server:
         found = {where.server: self._at(tenant, where) for tenant, where in placed.items()}
         if len(found) > 1:
             raise StoreError(f"one transaction cannot change tenants on several servers ({', '.join(sorted(found))})")
         return next(iter(found.values()))
 
-    def end(self, work: Work, error: BaseException | None) -> None:
-        work.sessions.end(work, error)
+    def end(self, transaction: OpenTransaction, error: BaseException | None) -> None:
+        transaction.server.end(transaction, error)
 
     def abandon(self) -> None:
-        for sessions in self.named.values():
-            sessions.abandon()
+        for server in self.named.values():
+            server.abandon()
 
     def close(self) -> None:
-        for sessions in self.named.values():
-            sessions.close()
+        for server in self.named.values():
+            server.close()
 
 
 def _wait(until: float, tenant: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recollect.stores.postgres.connections import PATIENCE, Connection, driver, translated
-from recollect.stores.postgres.sessions import Sessions
+from recollect.stores.postgres.server import Server
 from recollect.stores.postgres.statements import DURABLE, whose
 from recollect.stores.postgres.tenants.placement import What
 from recollect.stores.tables.engine import Rows
@@ -30,21 +30,21 @@ _PLACES = "tenant, workspace, memories, things, entries, sealed"
 class Side:
     """One tenant on one server, as the owner of the tables."""
 
-    def __init__(self, name: str, sessions: Sessions, tenant: str) -> None:
+    def __init__(self, name: str, server: Server, tenant: str) -> None:
         self.name = name
         self.tenant = tenant
-        self.sessions = sessions
-        seen = sessions.facts
+        self.server = server
+        seen = server.facts
         if not seen.may_upgrade:
             raise AccessError(
-                f"{sessions.location.shown}: only the owner of the tables moves tenants, which the role {seen.user} is "
+                f"{server.location.shown}: only the owner of the tables moves tenants, which the role {seen.user} is "
                 f"not: connect as {seen.owner}, or as a member of it"
             )
 
     @contextmanager
     def transaction(self, level: str = "", patience: float = PATIENCE) -> Generator[Run]:
         """Committed at the end, taken back on an error."""
-        seen = self.sessions.facts
+        seen = self.server.facts
         begin = [f"BEGIN {level}", *seen.begin]
         if seen.citus:
             begin.append("SET LOCAL citus.propagate_set_commands = 'local'")
@@ -52,7 +52,7 @@ class Side:
         if seen.owner != seen.user:
             begin.append(f'SET LOCAL ROLE "{seen.owner}"')
         begin += [_ALIKE, f"SET LOCAL lock_timeout = {max(1, int(patience * 1000))}"]
-        with self.sessions.connections.lent() as connection:
+        with self.server.connections.lent() as connection:
             try:
                 connection.execute("; ".join(begin), prepare=False)
                 yield Run(self, connection)
@@ -60,7 +60,7 @@ class Side:
                     connection.execute(DURABLE)
                 connection.execute("COMMIT", prepare=False)
             except driver().Error as error:
-                raise translated(error, self.sessions.location) from error
+                raise translated(error, self.server.location) from error
             finally:
                 if not connection.closed and connection.pgconn.transaction_status:
                     connection.execute("ROLLBACK", prepare=False)
@@ -75,11 +75,11 @@ class Run:
 
     def __call__(self, sql: str, *values: Any) -> Any:
         """The first value is the tenant."""
-        return self._connection.execute(self.side.sessions.sql(sql), (self.side.tenant, *values))
+        return self._connection.execute(self.side.server.sql(sql), (self.side.tenant, *values))
 
     def named(self, sql: str, **values: Any) -> Any:
         """One of the values is called `tenant`."""
-        return self._connection.execute(self.side.sessions.sql(sql), {"tenant": self.side.tenant, **values})
+        return self._connection.execute(self.side.server.sql(sql), {"tenant": self.side.tenant, **values})
 
     def rows(self, sql: str, *values: Any) -> Rows:
         return self(sql, *values).fetchall()
@@ -100,7 +100,7 @@ Key = tuple[str, *tuple[Any, ...]]
 
 
 def groups(side: Side) -> list[Group]:
-    vectors = ("vectors",) if side.sessions.facts.vectors else ()
+    vectors = ("vectors",) if side.server.facts.vectors else ()
     return [
         Group("memory", ("memories", "contents", "tags", "embeddings", "search", *vectors), ("seq",)),
         Group("undo", ("undo_items",), ("entry",)),

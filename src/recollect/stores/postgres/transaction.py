@@ -24,7 +24,7 @@ from recollect.stores.transactions import Nesting
 from recollect.values.errors import StoreError
 
 if TYPE_CHECKING:
-    from recollect.stores.postgres.sessions import Runner, Sessions
+    from recollect.stores.postgres.server import Runner, Server
 
 POSITION = "SELECT pg_current_wal_insert_lsn()::text"
 _HEAD = "SELECT {s}.write_head(%s, %s, %s, %s, %s, %s)"
@@ -39,11 +39,11 @@ class Head(NamedTuple):
     sealed: str
 
 
-class Work:
+class OpenTransaction:
     """One transaction that writes, of one thread."""
 
-    def __init__(self, sessions: Sessions, connection: Connection) -> None:
-        self.sessions = sessions
+    def __init__(self, server: Server, connection: Connection) -> None:
+        self.server = server
         self.connection = connection
         self.heads: dict[Place, Head] = {}
         self._before: dict[Place, Head] = {}
@@ -57,7 +57,7 @@ class Work:
         """By tenant, for those that are being copied elsewhere: the keys of what was changed."""
         self._lazy = False
         """Whether the server would say that it is committed before that is on its disk."""
-        self.transaction = ""
+        self.number = ""
         """Its number on the server."""
 
     def logged(self) -> list[tuple[Place, Head]]:
@@ -70,9 +70,9 @@ class Work:
             self.run(())
         try:
             execute: Any = self.connection.execute
-            return execute(self.sessions.sql(sql), values or None, binary=binary, prepare=prepare)
+            return execute(self.server.sql(sql), values or None, binary=binary, prepare=prepare)
         except driver().Error as error:
-            raise translated(error, self.sessions.location) from error
+            raise translated(error, self.server.location) from error
 
     def run(self, statements: Iterable[Statement]) -> list[Any]:
         """All in one round trip, each sent as soon as it is made. Their cursors."""
@@ -80,9 +80,9 @@ class Work:
             execute: Any = self.connection.execute
             with self.connection.pipeline():
                 self._send_waiting()
-                return [execute(self.sessions.sql(sql), values or None) for sql, values, _ in statements]
+                return [execute(self.server.sql(sql), values or None) for sql, values, _ in statements]
         except driver().Error as error:
-            raise translated(error, self.sessions.location) from error
+            raise translated(error, self.server.location) from error
 
     def later(self, statements: Iterable[Statement]) -> None:
         """Of which nothing is to be known: they cost no round trip of their own."""
@@ -92,7 +92,7 @@ class Work:
         execute: Any = self.connection.execute
         waiting, self._waiting = self._waiting, []
         for sql, values, _ in waiting:
-            execute(self.sessions.sql(sql), values or None)
+            execute(self.server.sql(sql), values or None)
 
     def become(self, tenant: str) -> None:
         if tenant != self._tenant:
@@ -108,7 +108,7 @@ class Work:
         """Raises psycopg's errors. Places come in the order in which locks are taken."""
         tenants = list(dict.fromkeys(place.tenant for place in places))
         for number, tenant in enumerate(tenants):
-            begin = self.sessions.prefix(tenant) if number == 0 else [whose(tenant)]
+            begin = self.server.prefix(tenant) if number == 0 else [whose(tenant)]
             begin.append(f"SET LOCAL lock_timeout = {max(1, int(seconds * 1000))}")
             begin += self._watched(tenant)
             wanted = [place for place in places if place.tenant == tenant]
@@ -120,15 +120,15 @@ class Work:
                     values = [value for place in wanted for value in (tenant, workspace_of(place))]
                     marks = ", ".join(["(%s, %s)"] * len(wanted))
                     sql = f"INSERT INTO {{s}}.places (tenant, workspace) VALUES {marks} ON CONFLICT DO NOTHING"
-                    self.connection.execute(self.sessions.sql(sql), values)
+                    self.connection.execute(self.server.sql(sql), values)
                     for place in wanted:
                         self.changed(place, "head", [()])
         self._before = dict(self.heads)
 
     def _watched(self, tenant: str) -> list[str]:
         """The tenant's lock, and then, as it is under that, whether the tenant is being moved."""
-        key = lock_key(self.sessions.location.schema, tenant)
-        look = self.sessions.sql(MOVES).replace("%s", literal(tenant))
+        key = lock_key(self.server.location.schema, tenant)
+        look = self.server.sql(MOVES).replace("%s", literal(tenant))
         return [f"SELECT pg_advisory_xact_lock_shared({key}), current_setting('synchronous_commit')", look]
 
     def _heed(self, tenant: str, movement: Movement) -> None:
@@ -142,14 +142,14 @@ class Work:
     def _lock(self, begin: Sequence[str], tenant: str, places: Sequence[Place]) -> None:
         names = ", ".join(literal(workspace_of(place)) for place in places)
         # As one text without parameters, so that all of it is one round trip.
-        sql = self.sessions.sql(
+        sql = self.server.sql(
             f"""SELECT workspace, memories, things, entries, sealed, pg_current_xact_id()::text FROM {{s}}.places
             WHERE tenant = {literal(tenant)} AND workspace IN ({names}) ORDER BY workspace FOR UPDATE"""
         )
-        shared = self.sessions.sql(
+        shared = self.server.sql(
             f"SELECT entries FROM {{s}}.places WHERE tenant = {literal(tenant)} AND workspace = ''"
         )
-        cursor: Any = self.connection.execute("; ".join([*begin, sql, self.sessions.sql(shared)]), prepare=False)
+        cursor: Any = self.connection.execute("; ".join([*begin, sql, self.server.sql(shared)]), prepare=False)
         answered = [rows_of(cursor)]
         while cursor.nextset():
             answered.append(rows_of(cursor))
@@ -161,7 +161,7 @@ class Work:
                 self._heed(tenant, Movement(*moves[0]))
         self.shared[tenant] = entries_shared[0][0] if entries_shared else 0
         for workspace, memories, things, entries, sealed, transaction in locked:
-            self.transaction = transaction
+            self.number = transaction
             self.heads[place_of(tenant, workspace)] = Head(memories, things, entries, sealed or GENESIS)
 
     @property
@@ -206,28 +206,28 @@ class Work:
                             execute(whose(place.tenant), prepare=False)
                             self._tenant = place.tenant
                         where = (place.tenant, workspace_of(place))
-                        execute(self.sessions.sql(_HEAD), (*where, *head))
+                        execute(self.server.sql(_HEAD), (*where, *head))
                 for tenant, log in self._logged.items():
                     if log:
                         execute(whose(tenant), prepare=False)
                         self._tenant = tenant
-                        execute(self.sessions.sql(LOG), (tenant, *map(list, zip(*log, strict=True))))
+                        execute(self.server.sql(LOG), (tenant, *map(list, zip(*log, strict=True))))
                 if self._lazy:
                     execute(DURABLE, prepare=False)
                 sent = True
                 done = execute("COMMIT", prepare=False)
-                position = None if self.sessions.replica is None else execute(POSITION)
+                position = None if self.server.replica is None else execute(POSITION)
             if done.statusmessage != "COMMIT":  # an error that somebody caught has ended the transaction before
-                raise StoreError(f"{self.sessions.location.shown}: the change was taken back after an error in it")
-            if position is not None and self.sessions.replica is not None:
+                raise StoreError(f"{self.server.location.shown}: the change was taken back after an error in it")
+            if position is not None and self.server.replica is not None:
                 ((reached,),) = position.fetchall()
-                self.sessions.replica.wrote([place.tenant for place in self.heads], reached)
+                self.server.replica.wrote([place.tenant for place in self.heads], reached)
         except psycopg.Error as error:
-            if sent and lost(error) and self.transaction:
-                self.sessions.committed(self)
+            if sent and lost(error) and self.number:
+                self.server.committed(self)
                 return
             self.roll_back()
-            raise translated(error, self.sessions.location) from error
+            raise translated(error, self.server.location) from error
 
     def roll_back(self) -> None:
         if not self.connection.closed:
@@ -237,14 +237,14 @@ class Work:
                 self.connection.close()
 
 
-class Writing(Nesting[Work]):
+class ServerTransaction(Nesting[OpenTransaction]):
     """The transaction of some places on one server: all of them have one connection."""
 
-    __slots__ = ("_depth", "_seconds", "_sessions")
+    __slots__ = ("_depth", "_runner", "_seconds")
 
-    def __init__(self, sessions: Runner, places: Sequence[Place], steps: int, seconds: float) -> None:
+    def __init__(self, server: Runner, places: Sequence[Place], steps: int, seconds: float) -> None:
         super().__init__(places, steps)
-        self._sessions = sessions
+        self._runner = server
         self._seconds = seconds
         self._depth = 0
 
@@ -254,23 +254,23 @@ class Writing(Nesting[Work]):
         return self._opened
 
     def _inside(self) -> Mapping[Place, Head]:
-        work = self._sessions.work
-        self._depth = 0 if work is None else work.depth
-        return {} if work is None else work.heads
+        transaction = self._runner.transaction
+        self._depth = 0 if transaction is None else transaction.depth
+        return {} if transaction is None else transaction.heads
 
     def _begin(self) -> None:
-        self._sessions.begin(self._places, self._seconds)
+        self._runner.begin(self._places, self._seconds)
 
-    def _handle(self) -> Work:
-        work = self._work
-        work.become(self._places[0].tenant)
-        return work
+    def _handle(self) -> OpenTransaction:
+        transaction = self._work
+        transaction.become(self._places[0].tenant)
+        return transaction
 
     @property
-    def _work(self) -> Work:
-        work = self._sessions.work
-        assert work is not None, "not in a transaction"
-        return work
+    def _work(self) -> OpenTransaction:
+        transaction = self._runner.transaction
+        assert transaction is not None, "not in a transaction"
+        return transaction
 
     def _savepoint(self) -> None:
         self._work.savepoint()
@@ -279,13 +279,13 @@ class Writing(Nesting[Work]):
         self._work.release(error)
 
     def _end(self, error: BaseException | None) -> None:
-        if (work := self._sessions.work) is not None:
-            self._sessions.end(work, error)
+        if (transaction := self._runner.transaction) is not None:
+            self._runner.end(transaction, error)
 
     def _abandon(self) -> None:
-        self._sessions.abandon()
+        self._runner.abandon()
 
     def _take_back(self) -> None:
-        work = self._sessions.work
-        while work is not None and work.depth > self._depth:
-            work.release(KeyboardInterrupt())
+        transaction = self._runner.transaction
+        while transaction is not None and transaction.depth > self._depth:
+            transaction.release(KeyboardInterrupt())

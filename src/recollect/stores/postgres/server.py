@@ -18,7 +18,7 @@ from recollect.stores.postgres.connections import PATIENCE, Connection, Connecti
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.statements import rows_of, whose, workspace_of
 from recollect.stores.postgres.tenants.placement import AWAY, HOME, MOVES, FrozenError, moved
-from recollect.stores.postgres.work import Work, Writing
+from recollect.stores.postgres.transaction import OpenTransaction, ServerTransaction
 from recollect.stores.scope import end_left
 from recollect.stores.tables.engine import Rows, Statement
 from recollect.values.errors import AccessError, MovedError, RecollectError, StoreError, UnavailableError
@@ -38,19 +38,19 @@ class Runner(Protocol):
     def facts(self) -> Facts: ...
     def facts_of(self, tenant: str) -> Facts: ...
     @property
-    def work(self) -> Work | None: ...
+    def transaction(self) -> OpenTransaction | None: ...
     def rows(self, tenant: str, sql: str, values: Any = (), binary: bool = False) -> Rows: ...
     def read(self, tenant: str, statements: Sequence[Statement], binary: bool = False) -> list[Rows]: ...
     def administer(self, sql: str, values: Sequence[Any] = ()) -> Rows: ...
     def away(self) -> dict[str, str]: ...
-    def writing(self, places: Sequence[Place], steps: int = 2, seconds: float = PATIENCE) -> Writing: ...
-    def begin(self, places: Sequence[Place], seconds: float) -> Work: ...
-    def end(self, work: Work, error: BaseException | None) -> None: ...
+    def writing(self, places: Sequence[Place], steps: int = 2, seconds: float = PATIENCE) -> ServerTransaction: ...
+    def begin(self, places: Sequence[Place], seconds: float) -> OpenTransaction: ...
+    def end(self, transaction: OpenTransaction, error: BaseException | None) -> None: ...
     def abandon(self) -> None: ...
     def close(self) -> None: ...
 
 
-class Sessions:
+class Server:
     """What runs statements for the threads of one process on one server."""
 
     def __init__(self, location: Location, replica: Replica | None = None) -> None:
@@ -67,8 +67,8 @@ class Sessions:
 
     def after_fork(self) -> None:
         self._looking = threading.Lock()
-        if self._thread.work is not None:  # the parent's, and its to end
-            _abandoned.append(self._thread.work)
+        if self._thread.transaction is not None:  # the parent's, and its to end
+            _abandoned.append(self._thread.transaction)
         self._forget_threads()
 
     @property
@@ -84,10 +84,10 @@ class Sessions:
         return self.facts
 
     @property
-    def work(self) -> Work | None:
+    def transaction(self) -> OpenTransaction | None:
         """This thread's transaction."""
         end_left()
-        return self._thread.work
+        return self._thread.transaction
 
     def sql(self, statement: str) -> str:
         statement = statement.replace("{s}", self.location.schema)
@@ -111,9 +111,9 @@ class Sessions:
 
     def read(self, tenant: str, statements: Sequence[Statement], binary: bool = False) -> list[Rows]:
         """Joins this thread's transaction; else one of its own, begun again where the connection was lost."""
-        if (work := self.work) is not None:
-            work.become(tenant)
-            return [rows_of(work.execute(sql, values, binary, prepare)) for sql, values, prepare in statements]
+        if (transaction := self.transaction) is not None:
+            transaction.become(tenant)
+            return [rows_of(transaction.execute(sql, values, binary, prepare)) for sql, values, prepare in statements]
         answer = self.ask(tenant, statements, binary)
         if any(_nothing(*pair) for pair in zip(statements, answer, strict=True)):
             self._check_here(tenant)
@@ -190,10 +190,10 @@ class Sessions:
 
     # Writing
 
-    def writing(self, places: Sequence[Place], steps: int = 2, seconds: float = PATIENCE) -> Writing:
-        return Writing(self, places, steps, seconds)
+    def writing(self, places: Sequence[Place], steps: int = 2, seconds: float = PATIENCE) -> ServerTransaction:
+        return ServerTransaction(self, places, steps, seconds)
 
-    def begin(self, places: Sequence[Place], seconds: float) -> Work:
+    def begin(self, places: Sequence[Place], seconds: float) -> OpenTransaction:
         """Waits, with no lock held, while the last of the tenant is being moved."""
         until = time.monotonic() + seconds
         while True:
@@ -204,7 +204,7 @@ class Sessions:
                     raise
                 time.sleep(_BLINK)
 
-    def start(self, places: Sequence[Place], seconds: float) -> Work:
+    def start(self, places: Sequence[Place], seconds: float) -> OpenTransaction:
         """With the locks of the places. FrozenError or MovedError, with nothing done, if they cannot be written here.
 
         Nothing was done before, so a lost connection is no reason to give up.
@@ -212,12 +212,14 @@ class Sessions:
         _ = self.facts  # which takes a connection: whoever held one already would wait for all who do the same
         until, pause = time.monotonic() + PATIENCE, _PAUSE
         while True:
-            work = self._thread.work = Work(self, self.connections.take(until - time.monotonic()))
+            transaction = self._thread.transaction = OpenTransaction(
+                self, self.connections.take(until - time.monotonic())
+            )
             try:
-                work.lock(places, seconds)
-                return work
+                transaction.lock(places, seconds)
+                return transaction
             except (FrozenError, MovedError):
-                work.roll_back()
+                transaction.roll_back()
                 self.abandon()
                 raise
             except driver().Error as error:
@@ -228,28 +230,28 @@ class Sessions:
             time.sleep(pause)
             pause *= 2
 
-    def end(self, work: Work, error: BaseException | None) -> None:
+    def end(self, transaction: OpenTransaction, error: BaseException | None) -> None:
         try:
             if error is None:
-                work.commit()
+                transaction.commit()
             else:
-                work.roll_back()
+                transaction.roll_back()
         finally:
             self.abandon()
 
     def abandon(self) -> None:
         """Let go of this thread's transaction, which is taken back if it is not over."""
-        if (work := self._thread.work) is not None:
-            self.connections.give_back(work.connection)
-            self._thread.work = None
+        if (transaction := self._thread.transaction) is not None:
+            self.connections.give_back(transaction.connection)
+            self._thread.transaction = None
 
-    def committed(self, work: Work) -> None:
+    def committed(self, transaction: OpenTransaction) -> None:
         """Whether a transaction was committed whose answer was lost: an error if it was not, or nobody can tell."""
         until = time.monotonic() + PATIENCE
         try:
             while time.monotonic() < until:
-                status = self.patiently(lambda connection: _status(connection, work.transaction))
-                if status == "committed" and self._sealed(work):
+                status = self.patiently(lambda connection: _status(connection, transaction.number))
+                if status == "committed" and self._sealed(transaction):
                     return
                 if status in ("aborted", "committed"):
                     raise UnavailableError(
@@ -263,12 +265,12 @@ class Sessions:
             raise self._unknown() from error
         raise self._unknown()
 
-    def _sealed(self, work: Work) -> bool:
+    def _sealed(self, transaction: OpenTransaction) -> bool:
         """Whether the log of each place has the last entry of this transaction.
 
         A server that crashed may give the number of a transaction that it lost to another one.
         """
-        for place, head in work.logged():
+        for place, head in transaction.logged():
             asked = Statement(_SEAL, (place.tenant, workspace_of(place), head.entries))
             prefix = self.prefix(place.tenant)
             (seals,) = self.patiently(
@@ -310,7 +312,7 @@ def _nothing(statement: Statement, rows: Rows) -> bool:
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.work: Work | None = None
+        self.transaction: OpenTransaction | None = None
 
 
 _abandoned: list[object] = []
