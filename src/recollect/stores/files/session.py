@@ -249,6 +249,11 @@ class Session:
         except (CorruptionError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
+    @property
+    def has_metadata(self) -> bool:
+        """Whether there were some when they were last looked at."""
+        return self._metadata is not None and self._metadata[1] is not None
+
     def check_settings(self) -> None:
         """InputError for a setting in the metadata that is wrong: before anything is written, and so overwritten."""
         self._kept()

@@ -415,6 +415,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
                 self._handles.clear()
             self.residents.clear()
             for index in handles:
+                index.settle()
                 index.close()
             self._logs = {}
             timer.forget(self)
