@@ -318,10 +318,12 @@ def _told(text: str, off: frozenset[str]) -> str | None:
             for match in _compile(pattern).finditer(text):
                 if _is_value("password", match[1], False, False) and _is_made_up(match[1].rstrip(".!?)]}>")):
                     return "password"
-    if any(verb in text for verb in _FOREIGN_VERBS):
-        for match in _compile(_FOREIGN).finditer(text):
-            if _is_made_up(match[1].rstrip(".!?)]}>")):
-                return "password"
+    for verb in _FOREIGN_VERBS:
+        if verb in text:
+            for match in _compile(_FOREIGN).finditer(text):
+                if _is_made_up(match[1].rstrip(".!?)]}>")):
+                    return "password"
+            break
     if ("PIN" in text or "pin" in text or "Pin" in text) and _compile(_PIN).search(text):
         return "password"
     return None
@@ -482,8 +484,30 @@ def _for_names(rules: Screen) -> Screen:
 
 def screen(rules: Screen, field: str, text: str) -> None:
     """Refuse what looks like a credential, naming the field and the rule, never the text."""
+    if len(text) > _NAME_CHARS:
+        if rule := find(text, rules):
+            raise SecretError(field, rule)
+        return
+    try:
+        _pass_name(rules, text)
+    except _BrokenRuleError as broken:
+        raise SecretError(field, broken.rule) from None
+
+
+_NAME_CHARS = 48
+
+
+class _BrokenRuleError(Exception):
+    def __init__(self, rule: str) -> None:
+        super().__init__(rule)
+        self.rule = rule
+
+
+@lru_cache(maxsize=1024)
+def _pass_name(rules: Screen, text: str) -> None:
+    """Kinds and tags come again with most memories. An exception is not cached, and so no credential is."""
     if rule := find(text, rules):
-        raise SecretError(field, rule)
+        raise _BrokenRuleError(rule)
 
 
 # Many ids and hashes that stand in messages are blobs.

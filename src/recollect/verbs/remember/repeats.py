@@ -41,6 +41,8 @@ def sort(view: View, place: Place, drafts: Sequence[Record], said: Mapping[str, 
     One of which None is said was read out of other words: then how its sentence ends, its kind, who said it and where
     it is from do not matter.
     """
+    if not said:
+        return Sorted({draft.id: draft for draft in drafts}, {}, [], {})
     forms = {draft.id: _forms(draft, said[draft.id]) for draft in drafts if draft.id in said}
     texts = list(dict.fromkeys(text for known in forms.values() for text in known))
     now, there = view.now(), list(intact(view.store.with_texts(place, texts))) if texts else []
