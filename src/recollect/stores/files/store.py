@@ -290,7 +290,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
     def written(self, place: Place) -> int:
         written = self._log_read(place).last_entry(self._staged(place))[0]
-        if place in self.inside():
+        if not written or place in self.inside():
             return written
         return self._read(place, lambda index: index.entries_shown(written), written)
 
