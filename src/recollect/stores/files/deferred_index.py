@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from recollect.stores.files.index_tables import FileRead
+from recollect.stores.files.index_tables import LAST_ID, FileRead
 from recollect.stores.files.log import Log, Parts
 from recollect.stores.files.log_reader import LogReader
 from recollect.stores.files.replay import Row
@@ -30,7 +30,6 @@ _MOST_BYTES = 4 << 20
 _SHARED_SECONDS = 10.0
 """After another process wrote to the log or the index, the index is written with each append for so long: the other
 one would have to read the lines from the log."""
-_LAST_ID = """SELECT max(coalesce((SELECT max(id) FROM memories), ''), coalesce((SELECT max(id) FROM tombs), ''))"""
 
 
 class Deferred(NamedTuple):
@@ -125,7 +124,7 @@ class DeferredIndex(LogReader):
             connection = self._take()
             try:
                 with self._translated():
-                    last = max(last, connection.execute(_LAST_ID).fetchone()[0])
+                    last = max(last, connection.execute(LAST_ID).fetchone()[0])
             finally:
                 self._give_back(connection)
         for record in records:

@@ -34,7 +34,7 @@ from recollect.values.record import SCHEMA_VERSION, Record
 _TRIES = 50
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 _REFUSED = (apsw.IOError, apsw.FullError, apsw.CantOpenError, apsw.ReadOnlyError)
-_LINES_AT_ONCE = 5000
+_LINES_AT_ONCE = 20_000
 _MOMENT = 0.05
 """Seconds that a reader waits for the thread that writes to append its lines."""
 _UNREAD = FileRead(MISSING, 0, 0)
