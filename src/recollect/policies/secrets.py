@@ -40,6 +40,8 @@ def find(text: str, screen: Screen) -> str | None:
     plan, plain = _plan(screen), _plain(text)
     if name := _behind(plan.gates, plain):
         return name
+    if _two_digits()(plain) and (name := _behind(plan.number_gates, plain)):
+        return name
     if ":" in plain and (name := _assigned(plain, ":", plan.off)):
         return name
     if "=" in plain and (name := _assigned(plain, "=", plan.off)):
@@ -215,6 +217,8 @@ RULES = tuple(
 
 class _Plan(msgspec.Struct, frozen=True):
     gates: tuple[_OpenGate, ...]
+    number_gates: tuple[_OpenGate, ...]
+    """For texts with two digits in a row."""
     long_gates: tuple[_OpenGate, ...]
     extra: tuple[tuple[str, Callable[[str], object]], ...]
     off: frozenset[str]
@@ -229,8 +233,8 @@ def _plan(screen: Screen) -> _Plan:
             raise PresetError("secrets.allow", f"there is no rule `{name}`; the rules are {', '.join(sorted(names))}")
     off = frozenset(screen.allow)
     extra = tuple([(rule.name, _searcher(rule)) for rule in screen.rules if rule.name not in off])
-    gates = (*_LITERAL, *_DEFAULT, *_NUMBERS) if screen.literal else (*_DEFAULT, *_NUMBERS)
-    return _Plan(_opened(gates, off), _opened(_LONG, off), extra, off, screen.literal)
+    gates = (*_LITERAL, *_DEFAULT) if screen.literal else _DEFAULT
+    return _Plan(_opened(gates, off), _opened(_NUMBERS, off), _opened(_LONG, off), extra, off, screen.literal)
 
 
 def _opened(gates: tuple[_Gate, ...], off: frozenset[str]) -> tuple[_OpenGate, ...]:
@@ -247,6 +251,11 @@ def _searcher(rule: SecretRule) -> Callable[[str], object]:
         return re.compile(rule.pattern).search
     except re.error as error:
         raise PresetError(f"secrets.rules.{rule.name}.pattern", f"not a regular expression ({error})") from None
+
+
+@cache
+def _two_digits() -> Callable[[str], object]:
+    return _compile(r"\d\d").search
 
 
 @cache
@@ -272,7 +281,8 @@ _HINTS = ("pass", "pwd", "token", "key", "secret")
 _OWN_VALUE = frozenset("value plain plaintext raw text current old new default".split())
 _WORDS = r"(?i:password|passphrase|passwd|pwd)"
 _SENTENCE = _WORDS + r"(?: (?:for|of|to|on|at) [\w. '-]{1,40}?)? is:? [\"'`]?([^\s\"'`,;]{5,256})"
-_FOREIGN_VERBS = " (?:ist|lautet|es|est|é|è|är|это) "
+_ASCII_VERBS = (" ist ", " lautet ", " es ", " est ")
+_FOREIGN_VERBS = (*_ASCII_VERBS, " é ", " è ", " är ", " это ")
 _FOREIGN = (
     r"(?i:passwort|kennwort|contraseña|mot de passe|wachtwoord|senha|hasło|lösenord|пароль)"
     r"(?: \S{1,20}){0,3}? (?:ist|lautet|es|est|é|è|is|är|это):? [\"'`]?([^\s\"'`,;]{5,256})"
@@ -318,10 +328,12 @@ def _find_spoken_password(text: str, off: frozenset[str]) -> str | None:
             for match in _compile(pattern).finditer(text):
                 if _is_value("password", match[1], False, False) and _is_made_up(match[1].rstrip(".!?)]}>")):
                     return "password"
-    if _compile(_FOREIGN_VERBS).search(text):
-        for match in _compile(_FOREIGN).finditer(text):
-            if _is_made_up(match[1].rstrip(".!?)]}>")):
-                return "password"
+    for verb in _ASCII_VERBS if text.isascii() else _FOREIGN_VERBS:
+        if verb in text:
+            for match in _compile(_FOREIGN).finditer(text):
+                if _is_made_up(match[1].rstrip(".!?)]}>")):
+                    return "password"
+            break
     if ("PIN" in text or "pin" in text or "Pin" in text) and _compile(_PIN).search(text):
         return "password"
     return None
@@ -482,8 +494,30 @@ def _for_names(rules: Screen) -> Screen:
 
 def screen(rules: Screen, field: str, text: str) -> None:
     """Refuse what looks like a credential, naming the field and the rule, never the text."""
+    if len(text) > _NAME_CHARS:
+        if rule := find(text, rules):
+            raise SecretError(field, rule)
+        return
+    try:
+        _pass_name(rules, text)
+    except _BrokenRuleError as broken:
+        raise SecretError(field, broken.rule) from None
+
+
+_NAME_CHARS = 48
+
+
+class _BrokenRuleError(Exception):
+    def __init__(self, rule: str) -> None:
+        super().__init__(rule)
+        self.rule = rule
+
+
+@lru_cache(maxsize=1024)
+def _pass_name(rules: Screen, text: str) -> None:
+    """Kinds and tags come again with most memories. An exception is not cached, and so no credential is."""
     if rule := find(text, rules):
-        raise SecretError(field, rule)
+        raise _BrokenRuleError(rule)
 
 
 # Many ids and hashes that stand in messages are blobs.

@@ -166,19 +166,25 @@ class _Decays:
 def _by_conditions(
     views: Sequence[View], wheres: Sequence[Filter], related: set[str] | None, order: SortBy, limit: int
 ) -> list[Hit]:
-    """Ranked without content, which is then read of the best only."""
+    """Ranked without content, which is then read of the best only, unless all are asked for."""
+    every = limit == _ALL
     hits: list[Hit] = []
     for view, where in zip(views, wheres, strict=True):
         score, decay, now = view.preset.ranking.score, view.decay, where.now
         stored: Order = "newest" if order == "newest" else "oldest"
-        records = [r for r in view.store.scan(where, order=stored, whole=False) if related is None or r.id in related]
+        records = [r for r in view.store.scan(where, order=stored, whole=every) if related is None or r.id in related]
         if len(records) > limit:
             records = heapq.nsmallest(limit, records, key=_bare_key(order, view, now))
-        groups = by_place(records).items()
-        whole = {(p, r.id): r for p, group in groups for r in view.store.get(p, [bare.id for bare in group])}
-        ordered = (whole[key] for bare in records if (key := (Place.of(bare), bare.id)) in whole)
-        hits += [Hit(record, score(Evidence(record, ""), decay, now)) for record in intact(ordered)]
+        whole = records if every else _with_content(view, records)
+        hits += [Hit(record, score(Evidence(record, ""), decay, now)) for record in intact(whole)]
     return hits
+
+
+def _with_content(view: View, records: Sequence[Record]) -> list[Record]:
+    """The same memories, but for those that were deleted meanwhile."""
+    groups = by_place(records).items()
+    whole = {(p, r.id): r for p, group in groups for r in view.store.get(p, [bare.id for bare in group])}
+    return [whole[key] for bare in records if (key := (Place.of(bare), bare.id)) in whole]
 
 
 def _bare_key(order: SortBy, view: View, now: datetime) -> Callable[[Record], Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.stores.fields import FIELDS, Field
+from recollect.stores.fields import FIELDS, Field, compiled
 from recollect.stores.port import Place
 from recollect.values.record import Address, Record, from_micros, to_micros
 
@@ -25,8 +25,8 @@ def _as_json(value: Any) -> str | None:
 
 def _checked(kind: Any, tier: Any, text: Any, importance: Any) -> None:
     """TypeError for a row whose values are of another type than was written: a database may be edited by hand."""
-    names = isinstance(kind, str) and isinstance(tier, str)
-    if not names or not isinstance(text, str | None) or not isinstance(importance, float | int):
+    names = type(kind) is str and type(tier) is str and (text is None or type(text) is str)
+    if not names or (type(importance) is not float and not isinstance(importance, int)):
         raise TypeError("a value is of another type than was written")
 
 
@@ -70,14 +70,7 @@ def _in(field: Field) -> str:
     return decode[field.way]
 
 
-def _made(name: str, source: str) -> Any:
-    """A function from its source: reading and writing rows must not cost a loop over the fields."""
-    space = dict(_USED)
-    exec(source, space)
-    return space[name]
-
-
-to_values: Callable[[Record], tuple[Any, ...]] = _made(
+to_values: Callable[[Record], tuple[Any, ...]] = compiled(
     "_to_values",
     f"""
 def _to_values(record):
@@ -86,10 +79,11 @@ def _to_values(record):
     return ({", ".join(map(_out, FIELDS))}, content if plain else record.text,
         None if plain else encode(content).decode())
 """,
+    _USED,
 )
 
-to_changes: Callable[[Record], tuple[Any, ...]] = _made(
-    "_to_changes", f"def _to_changes(record): return ({', '.join(map(_out, CHANGING))}, record.id)"
+to_changes: Callable[[Record], tuple[Any, ...]] = compiled(
+    "_to_changes", f"def _to_changes(record): return ({', '.join(map(_out, CHANGING))}, record.id)", _USED
 )
 """What may change, in the order of CHANGING, and the id."""
 
@@ -102,7 +96,7 @@ _READ = {field.name: _in(field) for field in FIELDS} | {
     "embedding": "embedding",
     "embedding_model": "model",
 }
-to_record: Callable[[Place, Sequence[Any]], Record] = _made(
+to_record: Callable[[Place, Sequence[Any]], Record] = compiled(
     "_to_record",
     f"""
 def _to_record(place, row):
@@ -111,6 +105,7 @@ def _to_record(place, row):
     created = from_micros(created_at)
     return Record({", ".join(_READ[name] for name in Record.__struct_fields__)})
 """,
+    _USED,
 )
 """From the values of COLUMNS, then the embedding and its model."""
 

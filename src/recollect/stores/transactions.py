@@ -33,8 +33,11 @@ class Unit(Protocol):
         """Lock timeout in seconds of a write that nobody has set another one for."""
         ...
 
-    def begin(self, *, seconds: float, durable: bool) -> None:
-        """Take the lock and open a transaction. StaleFileError, without either, if the file is no longer the one."""
+    def begin(self, *, seconds: float, durable: bool, alone: bool) -> None:
+        """Take the lock and open a transaction. StaleFileError, without either, if the file is no longer the one.
+
+        `alone` is one of no other place.
+        """
         ...
 
     def prepare(self) -> None:
@@ -223,7 +226,7 @@ class Transaction(Nesting[U], Generic[U]):
                 handle = inside[place] = self._units.creating(place)
                 try:
                     seconds = handle.patience if self._seconds is None else self._seconds
-                    handle.begin(seconds=seconds, durable=self._durable)
+                    handle.begin(seconds=seconds, durable=self._durable, alone=len(self._places) == 1)
                 except StaleFileError:
                     del inside[place]
                     self._units.discard(place, handle)

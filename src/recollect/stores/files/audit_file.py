@@ -50,6 +50,10 @@ class AuditFile:
             self._known = there, last
         return last
 
+    def note_appended(self, there: Identity, lines: bytes) -> None:
+        """These lines were appended to the file just now, which is so since: it need not be read for the last one."""
+        self._known = there, last_of(lines)
+
     def _read_last(self, there: Identity) -> Last:
         """From the last line that can be read."""
         if there == MISSING:  # before the first entry, or because somebody removed it

@@ -89,12 +89,10 @@ class AppendOnly:
 
     def open(self, *, create: bool = False) -> bool:
         """Have the file that the path names now. False if there is none."""
-        there = identity(self.path)
-        if self._fd >= 0 and there.inode == self._inode:
-            return True
-        self.close()
-        if not there.inode and not create:
-            return False
+        if self._fd >= 0:
+            if identity(self.path).inode == self._inode:
+                return True
+            self.close()
         try:
             fd = _open(self.path, os.O_CREAT if create else 0)
         except FileNotFoundError:

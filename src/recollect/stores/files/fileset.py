@@ -31,6 +31,8 @@ class FileSet:
         self.lock_path = os.path.join(folder, "lock")
         beside = (CHANGES, VECTORS, TOMBSTONES, SHELVES, UNDO, AUDIT)
         self.paths = {main: memories, **{name: os.path.join(folder, name) for name in beside}}
+        self._more_paths: dict[str, str] = {}
+        """Of other files that were asked for."""
         self.log = (main, CHANGES, VECTORS, TOMBSTONES)
         """Those that say which memories there are."""
         self.read = (*self.log, SHELVES)
@@ -41,7 +43,10 @@ class FileSet:
         return self.paths[self.main]
 
     def path(self, name: str) -> str:
-        return self.paths.get(name) or os.path.join(self.folder, name)
+        path = self.paths.get(name) or self._more_paths.get(name)
+        if path is None:
+            path = self._more_paths[name] = os.path.join(self.folder, name)
+        return path
 
     def identity(self, name: str) -> Identity:
         return files.identity(self.path(name))

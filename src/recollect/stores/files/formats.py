@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from recollect.stores.fields import ADDRESS, FIELDS, REQUIRED
+from recollect.stores.fields import ADDRESS, FIELDS, REQUIRED, compiled
 from recollect.stores.files.lines import intact, sealed
 from recollect.stores.port import Place
 from recollect.stores.undo import FieldValues
@@ -96,7 +96,7 @@ _ON_LINES = [field for field in FIELDS if field.name != "checksum"]
 _TIMES = [field.name for field in FIELDS if field.way == "time"]
 _PLAIN = [field.name for field in _ON_LINES if not field.address and field.name != "schema_version"]
 _USUAL_TEXTS = {field.name: field.usual for field in _ON_LINES if isinstance(field.usual, str)}
-_plain, _address = attrgetter(*_PLAIN), attrgetter(*ADDRESS)
+_address = attrgetter(*ADDRESS)
 
 
 def _written_fields() -> list[tuple[str, Any] | tuple[str, Any, Any]]:
@@ -132,6 +132,51 @@ _Entry: Any = msgspec.defstruct("_Entry", _read_fields(), rename=_RENAMED)
 _OurEntry: Any = msgspec.defstruct("_OurEntry", _read_fields(), rename=_RENAMED, forbid_unknown_fields=True)
 
 
+def _utc(when: datetime) -> datetime:
+    return when if when.tzinfo is UTC else when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+
+
+def _written_value(name: str) -> str:
+    """The expression of a field's value on a line."""
+    if name in ADDRESS:
+        return f"address.{name}"
+    value = f"record.{name}"
+    if name in _USUAL_TEXTS:  # msgspec leaves out the very same text only, not an equal one
+        return f"usual_{name} if {value} == usual_{name} else {value}"
+    return f"None if {value} == record.created_at else {value}" if name == "accessed_at" else value
+
+
+def _stored_value(name: str) -> str:
+    """The expression of a field's value of the memory on a line."""
+    value = f"entry.{name}"
+    if name == "accessed_at":
+        return f"created if {value} is None else utc({value})"
+    if name == "created_at":
+        return "created"
+    return f"None if {value} is None else utc({value})" if name in _TIMES else value
+
+
+_written: Callable[[Record, int], Any] = compiled(
+    "_written",
+    f"""
+def _written(record, version):
+    address = record.address
+    return Written({", ".join(f"{name}={_written_value(name)}" for name in (*_PLAIN, *ADDRESS))}, version=version,
+        content=record.content, schema_version={SCHEMA_VERSION}, decay_factor=1.0,
+        session_id=address.workspace or "account")
+""",
+    {"Written": _Written, **{f"usual_{name}": usual for name, usual in _USUAL_TEXTS.items()}},
+)
+_stored: Callable[[Any, Address], Record] = compiled(
+    "_stored",
+    f"""
+def _stored(entry, address):
+    created = utc(entry.created_at)
+    return Record(address=address, content=entry.content,
+        {", ".join(f"{name}={_stored_value(name)}" for name in _PLAIN)})
+""",
+    {"Record": Record, "utc": _utc},
+)
 _LEDGER_NAMES = frozenset((*_Written.__struct_encode_fields__, *_Entry.__struct_encode_fields__, "checksum"))
 _fields = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -159,19 +204,8 @@ class LedgerFormat:
         return 0
 
     def line(self, record: Record, version: int) -> bytes:
-        address = record.address
-        values: dict[str, Any] = dict(zip(_PLAIN, _plain(record), strict=True))
-        values |= zip(ADDRESS, _address(address), strict=True)
-        for name, usual in _USUAL_TEXTS.items():  # msgspec leaves out the very same text only, not an equal one
-            if values[name] == usual:
-                values[name] = usual
-        if record.accessed_at == record.created_at:
-            values["accessed_at"] = None
-        values["schema_version"] = SCHEMA_VERSION
-        session = address.workspace or "account"
-        entry = _Written(content=record.content, decay_factor=1.0, session_id=session, version=version, **values)
         # Only what is JSON itself can be in another order than the canonical one.
-        return sealed(entry, plain=not record.metadata and isinstance(record.content, str))
+        return sealed(_written(record, version), plain=not record.metadata and isinstance(record.content, str))
 
     def rest(self, record: Record) -> FieldValues | None:
         return None
@@ -187,14 +221,8 @@ class LedgerFormat:
         foreign = {n: v for n, v in _fields(line).items() if n not in _LEDGER_NAMES} if is_foreign else None
         if not 0.0 <= entry.importance <= 1.0:
             raise ValueError(f"importance {entry.importance} is outside 0 to 1")
-        values: dict[str, Any] = dict(zip(_PLAIN, _plain(entry), strict=True))
-        for name in _TIMES:
-            if values[name] is not None:
-                values[name] = _utc(values[name])
-        values["accessed_at"] = values["accessed_at"] or values["created_at"]
         workspace = None if entry.tier == "account" else place.workspace
-        address = self.address(place.tenant, workspace, *_address(entry))
-        record = Record(address=address, content=entry.content, **values)
+        record = _stored(entry, self.address(place.tenant, workspace, *_address(entry)))
         return Parsed(record, entry.version, entry.schema_version, foreign)
 
     def content(self, line: bytes) -> Any:
@@ -320,7 +348,3 @@ def _renamed(record: Record, names: dict[str, str]) -> Record:
         superseded_by=record.superseded_by and names.get(record.superseded_by, record.superseded_by),
     )
     return replace(new, checksum=new.digest())
-
-
-def _utc(when: datetime) -> datetime:
-    return when if when.tzinfo is UTC else when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)

@@ -18,12 +18,12 @@ from contextlib import suppress
 from recollect.stores.audit import Entry
 from recollect.stores.fields import CHANGEABLE
 from recollect.stores.files import aside, audit_file, files, unsaved
+from recollect.stores.files.deferred_index import DeferredIndex
 from recollect.stores.files.fileset import AUDIT, CHANGES, TOMBSTONES, VECTORS
 from recollect.stores.files.index_tables import FileRead
 from recollect.stores.files.lines import Change, Tombstone, Vector, line, named, without_reason
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.log import Log, Parts, tell
-from recollect.stores.files.log_reader import LogReader
 from recollect.stores.files.replay import FOREVER, Row, is_current
 from recollect.stores.files.rewriting import rewrite
 from recollect.stores.files.staging import Staging
@@ -43,7 +43,7 @@ _SET_VERSION = "UPDATE log_lines SET version = ? WHERE id = ?"
 _TOUCH = "UPDATE memories SET access_count = ?, accessed_at = ? WHERE id = ?"
 
 
-class PlaceIndex(LogReader):
+class PlaceIndex(DeferredIndex):
     """Also the log's lock, and the lines that a transaction stages."""
 
     def __init__(self, path: str, place: Place, touches: Touches, log: Log, in_memory: bool) -> None:
@@ -68,15 +68,19 @@ class PlaceIndex(LogReader):
 
     # Transactions
 
-    def begin(self, *, seconds: float = BUSY_SECONDS, durable: bool = True) -> None:
+    def begin(self, *, seconds: float = BUSY_SECONDS, durable: bool = True, alone: bool = False) -> None:
         """Take the lock of the log as well, finish what a dead process left, and know all that is written."""
         if not self.lock.acquire(timeout=seconds):
             problem = f"{self.log.fileset.folder}: another thread wrote for too long; try again"
             tell(self.place, logging.WARNING, "lock timeout", problem=problem)
             raise ConcurrencyError(problem)
         try:
+            may_sleep = alone and self.may_sleep()
             self._left = self.log.lock(seconds)
-            super().begin(seconds=max(seconds, 1.0), durable=True)
+            if may_sleep and not self._left.began and self.is_alone():
+                self._begin_asleep()
+            else:
+                super().begin(seconds=max(seconds, 1.0), durable=True)
         except BaseException:
             if self._left is not None and self.log.appender.lock.held:
                 self._left = None
@@ -85,16 +89,28 @@ class PlaceIndex(LogReader):
         finally:
             self.lock.release()
 
+    def _begin_asleep(self) -> None:
+        self.lock.acquire()
+        try:
+            self.sleep()
+            if self.log.session is not None:
+                self.log.session.check_settings()
+            self.log.staging, self._parts, self._untouched = Staging(), None, []
+        except BaseException:
+            self._end(kept=False)
+            raise
+
     def begun(self) -> None:
         left = self._left
         if left is None:
-            self.take_in()
+            super().begun()
             return
         try:
             outcome = self.log.appender.recover(left) if left.began else ""
             if outcome == "taken back":
                 tell(self.place, logging.WARNING, "unfinished write taken back", pid=left.pid)
             self.take_in()
+            self.commit_taken()
             if outcome == "unlogged":
                 self._log_found(left)
             self._make_ready()
@@ -175,14 +191,19 @@ class PlaceIndex(LogReader):
     def release(self, depth: int, error: BaseException | None) -> None:
         if error is not None:
             self.staging.take_back(depth)
-            self.facts = None
+            self._forget_facts()
         super().release(depth, error)
 
     def take_back(self, depth: int) -> None:
         super().take_back(depth)
-        self.facts = None
+        self._forget_facts()
         if self.log.staging is not None:
             self.log.staging.take_back(depth)
+
+    def _forget_facts(self) -> None:
+        """After something was taken back. What is stored while the transaction is asleep changes none."""
+        if not self.asleep:
+            self.facts = None
 
     def intent(self) -> Part | None:
         """What is about to be written; None if nothing is logged of it."""
@@ -235,9 +256,8 @@ class PlaceIndex(LogReader):
             log.refuse_index(forever=True)
         elif parts:
             log.wrote = True
-            if logged := staging.lines(AUDIT):
-                self.set_facts(entries=audit_file.last_of(logged[-1])[0])
-            self._note_appended(parts)
+            logged = staging.lines(AUDIT)
+            self._note_written(parts, audit_file.last_of(logged[-1])[0] if logged else None)
         if staging.dropped_undo:
             log.drop_unsaved_undo(staging.dropped_undo)
             log.undropped |= staging.dropped_undo.keys()
@@ -260,6 +280,15 @@ class PlaceIndex(LogReader):
             if self.log.session is not None:
                 self.log.session.written(self)
         self._written = {}
+
+    def _note_written(self, parts: Parts, entries: int | None) -> None:
+        """The log has these lines, and so many audit entries where some were added."""
+        if self.asleep:
+            self.defer(parts, entries)
+            return
+        if entries is not None:
+            self.set_facts(entries=entries)
+        self._note_appended(parts)
 
     def _note_appended(self, parts: Parts) -> None:
         """The index has what was appended. Where a line without its end stood before that, it is whole now."""
@@ -302,13 +331,16 @@ class PlaceIndex(LogReader):
 
     def put(self, records: Sequence[Record]) -> Sequence[Record]:
         log, staging = self.log, self.staging
+        number = self.fact("lines") + len(staging.lines(log.format.file)) + 1
+        if self.asleep and self.are_new(records):
+            self.add_rows([self._stage(record, 1, at) for at, record in enumerate(records, number)])
+            return list(records)
         highest = self.fact("highest")
         if log.format.rewrites:  # a person may have removed the line of the last number
             highest = max(highest, log.audit.highest(log.format.number))
         records, highest = log.format.name(records, highest)
         tombs = {record.id: self._tomb_below(record.id) for record in records} if self._any_tombs() else {}
         super().put(records)
-        number = self.fact("lines") + len(staging.lines(log.format.file)) + 1
         rows = [self._stage(record, tombs.get(record.id, 0) + 1, at) for at, record in enumerate(records, number)]
         self.put_lines(rows)
         if highest:

@@ -29,6 +29,7 @@ _AT_ONCE = 400
 _EACH = f"""SELECT l.version, l.vector_version, l.number, l.size, l.foreign_fields, m.seq,
     {DIALECT.whole.removeprefix("SELECT ")} JOIN log_lines l USING (id)"""
 _LEAN = _EACH.replace(DIALECT.whole.removeprefix("SELECT "), DIALECT.lean.removeprefix("SELECT "))
+LAST_ID = "SELECT max(coalesce((SELECT max(id) FROM memories), ''), coalesce((SELECT max(id) FROM tombs), ''))"
 _PUT_LINE = "INSERT OR REPLACE INTO log_lines VALUES (?, ?, ?, ?, ?, ?)"
 _FILE = "INSERT OR REPLACE INTO log_files VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BURY = "INSERT INTO tombs VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET version = max(version, excluded.version)"
@@ -117,6 +118,10 @@ class IndexTables(PlaceFile):
     def tomb(self, ident: str) -> int:
         rows = self.rows("SELECT version FROM tombs WHERE id = ?", (ident,))
         return rows[0][0] if rows else 0
+
+    def last_id(self) -> str:
+        """No memory or tombstone has a greater id than this."""
+        return self.rows(LAST_ID)[0][0]
 
     def tombs(self) -> dict[str, int]:
         return dict(self.rows("SELECT id, version FROM tombs"))

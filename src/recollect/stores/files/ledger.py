@@ -210,14 +210,15 @@ class Ledger(FileStore):
         self._write_indices()
 
     def close(self) -> None:
-        logs = dict(self._logs)
-        try:
-            super().close()
-        finally:
-            for log in logs.values():
-                self._take_summary(log)
-                _tell_closed(log)
-            self._write_indices()
+        with self.settling:
+            logs = dict(self._logs)
+            try:
+                super().close()
+            finally:
+                for log in logs.values():
+                    self._take_summary(log)
+                    _tell_closed(log)
+                self._write_indices()
 
     def elsewhere(self, folder: str) -> Ledger:
         return Ledger(folder)
@@ -285,8 +286,9 @@ class Ledger(FileStore):
 
     def settle(self) -> bool:
         started = time.thread_time()  # without the time that other writers are waited for
-        settled = super().settle()
-        settled = self._write_indices() and settled
+        with self.settling:
+            settled = super().settle()
+            settled = self._write_indices() and settled
         self._interval = _SHARE * (time.thread_time() - started)
         return settled
 

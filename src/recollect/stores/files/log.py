@@ -175,6 +175,8 @@ class Log:
         for attempt in range(concurrency.max_retries + 1):
             try:
                 self.appender.append(parts, sizes, durable=durable)
+                if logged := parts.get(AUDIT):
+                    self.audit.note_appended(self.appender.file(AUDIT).identity(), logged)
                 self.meter.took(WRITE, started)
                 return True
             except OSError as error:

@@ -25,6 +25,7 @@ from recollect.stores.files.metrics import CORRUPTION
 from recollect.stores.files.replay import PENDING, Replay, Row
 from recollect.stores.files.snapshots import METADATA
 from recollect.stores.port import Damage, Place
+from recollect.stores.sqlite.database import Database
 from recollect.stores.touches import Touches
 from recollect.stores.transactions import StaleFileError
 from recollect.values.errors import ConcurrencyError, RecollectError, SchemaError, StoreError
@@ -33,7 +34,10 @@ from recollect.values.record import SCHEMA_VERSION, Record
 _TRIES = 50
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 _REFUSED = (apsw.IOError, apsw.FullError, apsw.CantOpenError, apsw.ReadOnlyError)
-_LINES_AT_ONCE = 5000
+_LINES_AT_ONCE = 20_000
+_MOMENT = 0.05
+"""Seconds that a reader waits for the thread that writes to append its lines."""
+_UNREAD = FileRead(MISSING, 0, 0)
 
 
 class LogReader(IndexTables):
@@ -68,34 +72,60 @@ class LogReader(IndexTables):
 
     # Taking in what was added to the files
 
+    @property
+    def is_deferred(self) -> bool:
+        """Whether this process has acknowledged something that the index lacks."""
+        return False
+
     def refresh(self) -> None:
         if self.inside:
             return
-        there = self.identities()
-        if there == self._seen:
+        there, is_deferred = self.identities(), self.is_deferred
+        if there == self._seen and not is_deferred:
             return
         if all(which == MISSING for which in there.values()) and not self.current():
             raise StaleFileError
-        if not self._is_current(there, self.files_read()) or not self._is_as_checked():
+        if is_deferred or not self._is_current(there, self.files_read()) or not self._is_as_checked():
             self._seen = {}
-            self._refresh()
+            self._refresh(there, _MOMENT if is_deferred else 0.0)
 
-    def _refresh(self) -> None:
+    def _refresh(self, there: Mapping[str, Identity], seconds: float) -> None:
         is_empty = self.row("SELECT 1 FROM log_files LIMIT 1") is None
         try:
-            super().begin(seconds=self.patience if is_empty else 0.0)
+            super().begin(seconds=self.patience if is_empty else seconds)
             super().end(None)
         except StaleFileError:
             raise
         except ConcurrencyError:
             if is_empty:
                 raise
-            # Somebody writes, who brings the index up to date before they say that they have written.
+            if not self.in_memory and self._lacks_acknowledged(there):
+                self._catch_up_beside()
         except StoreError as error:
             if self.in_memory or not _is_of_disk(error):
                 raise
             self._refuse(error)
             raise StaleFileError from error
+
+    def _lacks_acknowledged(self, there: Mapping[str, Identity]) -> bool:
+        """Whether the index lacks lines before those that somebody is just writing, and has not acknowledged yet."""
+        note, read = self.log.fileset.note(), self.files_read()
+        for name, which in there.items():
+            inode, size = note.began.get(name, (0, 0))
+            known = read.get(name, _UNREAD)
+            if known.there != which and known.to < (size if inode == which.inode else which.size):
+                return True
+        return False
+
+    def _catch_up_beside(self) -> None:
+        """Take the lines in by connections of its own, while another thread of this process has the turn to write."""
+        beside = LogReader(self.path, self.place, Touches(), self.log, in_memory=False)
+        beside.lock = threading.RLock()
+        try:
+            Database.begin(beside, seconds=self.patience)
+            Database.end(beside, None)
+        finally:
+            beside.close()
 
     def entries_shown(self, written: int) -> int:
         """How many audit entries tell of what the index shows. The log has those of a writer before the index does."""
@@ -200,7 +230,7 @@ class LogReader(IndexTables):
         """Tombstones first: what they tell of need not be stored before."""
         replay = self._replay()
         for name in sorted(self.log.fileset.read, key=lambda name: name != TOMBSTONES):
-            _, start, crc, torn = self.read.get(name, FileRead(MISSING, 0, 0))
+            _, start, crc, torn = self.read.get(name, _UNREAD)
             to = start
             if ends[name].size > start:
                 data = self._bytes(name, there[name], start, ends[name].size)
@@ -300,7 +330,8 @@ class LogReader(IndexTables):
 
     def known_sizes(self) -> dict[str, int]:
         """The sizes of the files when they were last looked at."""
-        seen = {name: read.there for name, read in self.read.items()} if self.inside else self._seen
+        is_read = self.inside or self.is_deferred
+        seen = {name: read.there for name, read in self.read.items()} if is_read else self._seen
         return {name: max(which.size, 0) for name, which in seen.items()}
 
     def forget_files(self) -> None:
@@ -328,14 +359,21 @@ class LogReader(IndexTables):
         there = self.log.fileset.identity(name)
         return FileRead(there, max(there.size, 0), zlib.crc32(files.read_whole(self.log.fileset.paths[name])))
 
+    def begun(self) -> None:
+        self.take_in()
+
     def ended(self, kept: bool) -> None:
         super().ended(kept)
         # Not before it is committed: what is cached of these files must be as they are.
-        if not kept:
-            self._seen, self.read, self.facts = {}, {}, None
-        elif self.seen_next is not None:
-            self._seen = self.seen_next
-        self.seen_next = None
+        if kept:
+            self.note_seen()
+        else:
+            self._seen, self.read, self.facts, self.seen_next = {}, {}, None, None
+
+    def note_seen(self) -> None:
+        """After a commit."""
+        if self.seen_next is not None:
+            self._seen, self.seen_next = self.seen_next, None
 
 
 def _is_of_disk(error: StoreError) -> bool:

@@ -51,6 +51,10 @@ class Row(msgspec.Struct):
 class Source(Protocol):
     """What was known before."""
 
+    def last_id(self) -> str:
+        """No memory or tombstone has a greater id than this."""
+        ...
+
     def known_row(self, ident: str) -> Row | None: ...
 
     def tomb(self, ident: str) -> int:
@@ -79,6 +83,8 @@ class Replay:
         self.place = place
         self.format = format
         self._source = source
+        self._last_id = source.last_id() if source else ""
+        """Ids begin with the time, so that of most lines the source need not be asked."""
         self.rows: dict[str, Row | None] = {}
         """By id; None for one that is not there, or not any more."""
         self.loaded: dict[str, Row] = {}
@@ -105,7 +111,8 @@ class Replay:
 
     def row(self, ident: str) -> Row | None:
         if ident not in self.rows:
-            known = self.rows[ident] = self._source.known_row(ident) if self._source else None
+            known = self._source.known_row(ident) if self._source and ident <= self._last_id else None
+            self.rows[ident] = known
             if known is not None:
                 self.loaded[ident] = known
         return self.rows[ident]
@@ -113,7 +120,7 @@ class Replay:
     def tomb(self, ident: str) -> int:
         known = self.tombs.get(ident)
         if known is None:
-            known = self._source.tomb(ident) if self._source else 0
+            known = self._source.tomb(ident) if self._source and ident <= self._last_id else 0
         return known
 
     def read(self, name: str, line: Line) -> None:

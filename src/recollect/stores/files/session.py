@@ -20,6 +20,7 @@ from recollect.stores.files.config import LEDGER_DECAY
 from recollect.stores.files.files import MISSING, Identity
 from recollect.stores.files.fileset import AUDIT, CHANGES, SHELVES, TOMBSTONES, UNDO, VECTORS
 from recollect.stores.files.formats import LedgerFormat
+from recollect.stores.files.index_tables import FileRead
 from recollect.stores.files.indices import SessionPart
 from recollect.stores.files.log import Log, Parts, tell, tell_failure
 from recollect.stores.files.snapshots import INDEX, METADATA, SETTINGS
@@ -35,6 +36,7 @@ COUNTED = (LedgerFormat.file, CHANGES, TOMBSTONES)
 _SETTINGS = ("user_id", "created_at", "decay_config", "inherited_decay", "compaction_config", "preferences")
 _OVERRIDES = ("decay_config", "compaction_config", "preferences")
 _UNCOUNTED = (UNDO, AUDIT, VECTORS, SHELVES)
+_UNREAD = FileRead(MISSING, 0, 0)
 
 
 class Session:
@@ -53,6 +55,8 @@ class Session:
         self._wrote = False
         """Whether something was written since the metadata were last made durable."""
         self._warned_at = 0
+        self._index_size: int | None = None
+        """Of index.json, when it was last looked at."""
         self._stripped = 0, 0
         """Entries and bytes, of the compaction that goes on."""
         self.summary: SessionPart | None = None
@@ -67,7 +71,14 @@ class Session:
         """The bytes that count towards the limit. Where the sizes of the log's files are known, they are given."""
         log = self._log.fileset
         counted = sum(log.identity(name).size if sizes is None else sizes.get(name, 0) for name in COUNTED)
-        return counted + log.identity(INDEX).size
+        self._index_size = log.identity(INDEX).size
+        return counted + self._index_size
+
+    def _nearly_used(self, sizes: Mapping[str, int] | None) -> int:
+        """As `used`, with index.json as a write has seen it before."""
+        if sizes is None or self._index_size is None:
+            return self.used(sizes)
+        return sum(sizes.get(name, 0) for name in COUNTED) + self._index_size
 
     def has_room(self, parts: Parts, sizes: Mapping[str, int]) -> bool:
         limit = self._log.config.limit
@@ -87,10 +98,12 @@ class Session:
 
     def crowded(self, sizes: Mapping[str, int] | None) -> bool:
         """Whether it is so full that it should be compacted."""
-        limit, storage, kept = self._log.config.limit, self._log.config.storage, self._kept()
+        limit, storage, kept = self._log.config.limit, self._log.config.storage, self._known()
         own = kept.compaction_config.threshold if kept else None
         threshold = storage.compaction_threshold if own is None else own
-        if limit is None or (used := self.used(sizes)) <= threshold * limit:
+        if limit is None or self._nearly_used(sizes) <= threshold * limit:
+            return False
+        if (used := self.used(sizes)) <= threshold * limit:
             return False
         if used - self._warned_at > limit / 100:
             self._warned_at = used
@@ -108,8 +121,9 @@ class Session:
         self._log.defer()
         if self._log.unsaved:
             return
-        self._have_tombstones()
-        if self._kept() is None:
+        if index.read.get(TOMBSTONES, _UNREAD).there == MISSING:
+            self._have_tombstones()
+        if self._known() is None:
             if self._log.place.workspace is not None:
                 tell(self._log.place, logging.INFO, "session created")
             self.write_metadata(index, durable=False)
@@ -248,6 +262,15 @@ class Session:
             return None
         except (CorruptionError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
+
+    def _known(self) -> SessionMetadata | None:
+        """What the file said when it was last looked at, which every write does when it begins."""
+        return self._kept() if self._metadata is None else self._metadata[1]
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether there were some when they were last looked at."""
+        return self._metadata is not None and self._metadata[1] is not None
 
     def check_settings(self) -> None:
         """InputError for a setting in the metadata that is wrong: before anything is written, and so overwritten."""

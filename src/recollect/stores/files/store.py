@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -98,6 +99,8 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         self.clock: Callable[[], datetime] = utc_now
         """Where the times in files come from."""
         self._logs: dict[Place, Log] = {}
+        self.settling = threading.RLock()
+        """Held by the thread that writes what was put off: whoever closes the store waits for it."""
         super().__init__(layout.own_folder)
 
     def after_fork(self) -> None:
@@ -105,6 +108,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         for log in self._logs.values():
             log.appender.abandon()
         self._logs = {}
+        self.settling = threading.RLock()
         super().after_fork()
 
     # Opening
@@ -197,11 +201,12 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
     def settle(self) -> bool:
         """Write what was put off in all places. False if some could not be written."""
-        waiting = [place for place in list(self._logs) if self._is_behind(place)]
-        for place in waiting:
-            self._settle(place)
-            self._forget_log(place)
-        return not any(map(self._is_behind, waiting))
+        with self.settling:
+            waiting = [place for place in list(self._logs) if self._is_behind(place)]
+            for place in waiting:
+                self._settle(place)
+                self._forget_log(place)
+            return not any(map(self._is_behind, waiting))
 
     def _is_behind(self, place: Place) -> bool:
         """Whether counted retrievals or the files derived from the log are yet to be written."""
@@ -291,7 +296,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
     def written(self, place: Place) -> int:
         written = self._log_read(place).last_entry(self._staged(place))[0]
-        if place in self.inside():
+        if not written or place in self.inside():
             return written
         return self._read(place, lambda index: index.entries_shown(written), written)
 
@@ -408,6 +413,10 @@ class FileStore(SqlitePlaces[PlaceIndex]):
             copy(log, self.turn(place, "backup"), [*layout.parts(place), *layout.beside(place)], layout.root, folder)
 
     def close(self) -> None:
+        with self.settling:
+            self._close()
+
+    def _close(self) -> None:
         try:
             self._write_all(list(self._logs))
         finally:
@@ -416,6 +425,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
                 self._handles.clear()
             self.residents.clear()
             for index in handles:
+                index.settle()
                 index.close()
             self._logs = {}
             timer.forget(self)

@@ -292,7 +292,7 @@ class Database:
 
     # Transaction
 
-    def begin(self, *, seconds: float = BUSY_SECONDS, durable: bool = True) -> None:
+    def begin(self, *, seconds: float = BUSY_SECONDS, durable: bool = True, alone: bool = False) -> None:
         """Take the lock and open a transaction. StaleFileError, without either, if the file is no longer the one.
 
         It is a ConcurrencyError if anybody else writes for longer than so many seconds. What need not be `durable` may
@@ -311,12 +311,21 @@ class Database:
             raise
 
     def _begin(self, seconds: float, durable: bool) -> None:
+        self.take_ownership()
+        self.open_transaction(seconds, durable)
+        self.begun()
+
+    def take_ownership(self) -> None:
+        """This thread is in a transaction from now on. Called with the lock held."""
         if not self.writable:
             raise ReadOnlyError(f"{self.path} cannot be written by this process")
         with self._lock:
             if self._identity is None:
                 raise self._moved()
             self._owner = get_ident()
+
+    def open_transaction(self, seconds: float, durable: bool = True) -> None:
+        """SQLite's own, by the thread that has taken ownership."""
         if self._writer is None:
             self._writer = self._connect_writer()
         execute: Any = self._writer.execute
@@ -333,7 +342,6 @@ class Database:
         # Whoever drops a workspace holds this same lock while it moves the folder away, so one look is enough.
         if not self.current():
             raise StaleFileError
-        self.begun()
 
     _durable = True
 

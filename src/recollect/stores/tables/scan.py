@@ -26,6 +26,8 @@ _KEYS: dict[Order, Callable[[Record], Any]] = {
 }
 _SEQ = "SELECT seq FROM {t}memories WHERE {here} AND id = ?"
 _BEYOND = 1 << 62
+_LEAN_PAGE = 4000
+"""Rows without content that are read at a time."""
 
 
 class Edge(NamedTuple):
@@ -85,9 +87,9 @@ def _scan(tables: Tables, place: Place, asked: Scan, edge: Edge | None) -> Itera
         f"ORDER BY {ordered} LIMIT ?",
     )
     begin: Sequence[Any] = _begin(fields, asked.order, edge)
-    left = asked.limit
+    left, most = asked.limit, PAGE if asked.whole else _LEAN_PAGE
     while left is None or left > 0:
-        size = min(PAGE, left or PAGE)
+        size = min(most, left or most)
         page = tables.rows(place, sql, (*dialect.here_values(place), *begin, *values, size))
         yield from asked.records(place, [row[len(fields) :] for row in page])
         if len(page) < size:

@@ -35,9 +35,10 @@ def remember(
         view.screen_address()
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
         all_fields = [_fields(item) for item in items]
-        records = [signed(draft_record(fields, address, preset, now), view.address.agent) for fields in all_fields]
-        for record in records:
-            view.check_private(record.kind, record.address.agent)
+        agent = view.address.agent
+        records = [signed(draft_record(fields, address, preset, now, is_final=False), agent) for fields in all_fields]
+        for kind, owner in {(record.kind, record.address.agent) for record in records}:
+            view.check_private(kind, owner)
         quota = view.quota  # read before anything is stored: a setting in a file may be wrong, and refuses this then
     except (InputError, AccessError) as error:
         view.log_refusal("remember", error)

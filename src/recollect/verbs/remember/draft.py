@@ -45,8 +45,13 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def draft_record(fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime) -> Record:
-    """A record ready to be stored at the view's address, from the arguments of `remember`. Changes nothing."""
+def draft_record(
+    fields: Mapping[str, Any], view: Address, preset: Preset, now: datetime, *, is_final: bool = True
+) -> Record:
+    """A record ready to be stored at the view's address, from the arguments of `remember`. Changes nothing.
+
+    One that is not final gets its checksum when it is dated, by `stored_at`.
+    """
     rules = preset.remember
     _screen_names(fields, preset)
     values = _checked(fields, rules.any_tags)
@@ -95,7 +100,7 @@ def draft_record(fields: Mapping[str, Any], view: Address, preset: Preset, now: 
         None,
         get("embedding"),
         get("embedding_model"),
-        digest(ident, tier, kind, role, content, created),
+        digest(ident, tier, kind, role, content, created) if is_final else "",
         derived_from=get("derived_from", ()),
     )
 
@@ -106,7 +111,7 @@ def stored_at(record: Record, now: datetime, fields: Mapping[str, Any]) -> Recor
     A time that the caller gave in `fields` stays.
     """
     if fields.get("created_at") is not None or now <= record.created_at:
-        return record
+        return record if record.checksum else replace(record, checksum=record.digest())
     expires = record.expires_at
     if expires is not None and fields.get("expires_at") is None:
         with suppress(OverflowError):  # after the last date there is
@@ -150,6 +155,8 @@ def _check_account(kind: str, embedded: bool, kinds: Sequence[str]) -> None:
 
 def _checked(fields: Mapping[str, Any], any_tags: bool) -> dict[str, Any]:
     """The values that were given, each checked by its rule. Content is always among them."""
+    if len(fields) == 1 and "content" in fields:  # as most are
+        return {"content": validation.content(fields["content"])}
     checks = {**_CHECKS, "tags": validation.any_tags} if any_tags else _CHECKS
     try:
         values = {field: checks[field](value) for field, value in fields.items() if value is not None}

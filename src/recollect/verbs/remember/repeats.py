@@ -41,6 +41,8 @@ def sort(view: View, place: Place, drafts: Sequence[Record], arguments: Mapping[
     A draft whose arguments are None was extracted from another text. Then its kind, role and source, and the
     punctuation at the end of its sentence do not make it a new one.
     """
+    if not arguments:
+        return Sorted({draft.id: draft for draft in drafts}, {}, [], {})
     forms = {draft.id: _forms(draft, arguments[draft.id]) for draft in drafts if draft.id in arguments}
     texts = list(dict.fromkeys(text for forms_of_one in forms.values() for text in forms_of_one))
     now, stored = view.now(), list(intact(view.store.with_texts(place, texts))) if texts else []
