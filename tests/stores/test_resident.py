@@ -22,7 +22,7 @@ from recollect import ConflictError, CorruptionError, Memory, NotFoundError
 from recollect.conformance.samples import NOW, DeliberateError, sample
 from recollect.stores import open_store
 from recollect.stores.port import Place, Store
-from recollect.stores.resident.cache import Copies
+from recollect.stores.resident.cache import ResidentCache
 from recollect.stores.shortlist import Ask
 from recollect.stores.sqlite.store import SqliteStore
 from recollect.text.query import TextQuery
@@ -260,7 +260,7 @@ class Weight:
         self.closed = True
 
 
-def ask(copies: Copies[str, Weight], *names: str) -> list[Weight]:
+def ask(copies: ResidentCache[str, Weight], *names: str) -> list[Weight]:
     asked: list[Weight] = []
     for name in names:
         asked.append(copies.get(name, lambda name=name: Weight(name)))
@@ -270,7 +270,7 @@ def ask(copies: Copies[str, Weight], *names: str) -> list[Weight]:
 
 
 def test_the_copy_not_asked_for_longest_goes_first_and_is_closed() -> None:
-    copies: Copies[str, Weight] = Copies(30)
+    copies: ResidentCache[str, Weight] = ResidentCache(30)
     weights = ask(copies, "a", "b", "c", "a", "d")
     assert [name in copies for name in "abcd"] == [True, False, True, True]
     assert [weight.closed for weight in weights] == [False, True, False, False, False]
@@ -282,7 +282,7 @@ def test_the_copy_not_asked_for_longest_goes_first_and_is_closed() -> None:
 
 
 def test_the_last_one_stays_however_large_it_is() -> None:
-    copies: Copies[str, Weight] = Copies(5)
+    copies: ResidentCache[str, Weight] = ResidentCache(5)
     ask(copies, "a", "b")
     assert [name in copies for name in "ab"] == [False, True]
 

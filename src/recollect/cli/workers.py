@@ -75,9 +75,9 @@ def _round(target: Target, store: Store, memory: Memory, stopping: Callable[[], 
 
 def note_away(store: Store) -> None:
     """Say whom a command about all tenants does not reach."""
-    from recollect.stores.port import Spread
+    from recollect.stores.port import HasRemoteTenants
 
-    if isinstance(store, Spread) and (away := store.away()):
+    if isinstance(store, HasRemoteTenants) and (away := store.away()):
         named = ", ".join(f"{tenant} on {server}" for tenant, server in sorted(away.items()))
         output.note(f"recollect: left out, being on other servers: {named}")
 

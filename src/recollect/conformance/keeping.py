@@ -32,7 +32,7 @@ from recollect.conformance.samples import (
     where,
     words,
 )
-from recollect.stores.port import Bounded, Place, Store
+from recollect.stores.port import HasLimits, Place, Store
 from recollect.values.errors import ConflictError, NotFoundError
 from recollect.values.record import Address, pack
 
@@ -81,7 +81,7 @@ class KeepingClaims:
 
     def test_what_would_come_back_otherwise_is_known_before(self, store: Store) -> None:
         records = [sample("plain"), sample("full", **FULL), sample({"z": [1, 2.5], "a": None})]
-        short = store.shortfalls(PLACE, iter(records)) if isinstance(store, Bounded) else []
+        short = store.shortfalls(PLACE, iter(records)) if isinstance(store, HasLimits) else []
         assert store.places(PLACE.tenant) == []
         assert all(one.fields for one in short), "three memories are not too much for any store"
         changed = {field for one in short for field in one.fields}
@@ -90,7 +90,7 @@ class KeepingClaims:
         kept = {record.id: record for record in store.get(PLACE, [record.id for record in stored])}
         for given, ident in zip(records, (record.id for record in stored), strict=True):
             assert replace(given, **{field: getattr(kept[ident], field) for field in changed}) == kept[ident]
-        if isinstance(store, Bounded):
+        if isinstance(store, HasLimits):
             assert store.shortfalls(PLACE, iter(kept.values())) == []
 
     def test_every_field_comes_back_as_it_was_put(self, store: Store) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from recollect.stores.audit import check
-from recollect.stores.port import Administered, Checked, Damage, OnDisk, Place, Store
+from recollect.stores.port import Administered, Damage, HasIntegrityCheck, OnDisk, Place, Store
 from recollect.stores.shelves import Thing, names
 from recollect.values.bodies import check_body
 from recollect.values.errors import InputError, StoreError
@@ -58,7 +58,7 @@ def damage_note(count: int) -> str:
 
 def damaged(store: Store, place: Place) -> list[Damage]:
     """Of what a store has of a place, but for its audit log."""
-    found = store.damage(place) if isinstance(store, Checked) else []
+    found = store.damage(place) if isinstance(store, HasIntegrityCheck) else []
     return found if isinstance(store, OnDisk) else [*found, *_changed(store, place)]
 
 

@@ -20,7 +20,7 @@ from recollect.values.record import new_id
 FOLDER = ".unfinished"
 
 
-class Part(NamedTuple):
+class IntentPart(NamedTuple):
     """What one place gets by a change."""
 
     tenant: str
@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 
 _encode = msgspec.json.Encoder().encode
-_parts = msgspec.json.Decoder(list[Part]).decode
+_parts = msgspec.json.Decoder(list[IntentPart]).decode
 
 
 class Intents:
@@ -44,11 +44,11 @@ class Intents:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.folder = os.path.join(root, FOLDER)
-        self.finish: Callable[[Sequence[Part]], None] | None = None
+        self.finish: Callable[[Sequence[IntentPart]], None] | None = None
         """Takes a change back that was left half done. The engine sets it."""
         self._finishing = False
 
-    def note(self, parts: Sequence[Part]) -> str:
+    def note(self, parts: Sequence[IntentPart]) -> str:
         """Record what is about to be committed, durably. Returns the path of the record."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         path = os.path.join(self.folder, new_id())

@@ -299,7 +299,7 @@ class Store(Memories, Audit, Shelves, Protocol):
 
 
 @runtime_checkable
-class Checked(Protocol):
+class HasIntegrityCheck(Protocol):
     """A store that can have lost something without its memories telling."""
 
     def damage(self, place: Place) -> list[Damage]:
@@ -308,7 +308,7 @@ class Checked(Protocol):
 
 
 @runtime_checkable
-class OnDisk(Checked, Protocol):
+class OnDisk(HasIntegrityCheck, Protocol):
     """A store of files, which can be damaged, grow full and hold traces of what was deleted."""
 
     def opened_at(self) -> str:
@@ -376,7 +376,7 @@ class Administered(Protocol):
 
 
 @runtime_checkable
-class Identified(Protocol):
+class HasIdentity(Protocol):
     """A store that can be reached in several ways."""
 
     def identity(self) -> str:
@@ -385,7 +385,7 @@ class Identified(Protocol):
 
 
 @runtime_checkable
-class Spread(Protocol):
+class HasRemoteTenants(Protocol):
     """A store whose tenants may be on servers that it was not told of."""
 
     def away(self) -> dict[str, str]:
@@ -394,7 +394,7 @@ class Spread(Protocol):
 
 
 @runtime_checkable
-class Bounded(Protocol):
+class HasLimits(Protocol):
     """A store that cannot keep all that others can."""
 
     def shortfalls(self, place: Place, records: Iterable[Record]) -> list[Shortfall]:
@@ -403,7 +403,7 @@ class Bounded(Protocol):
 
 
 @runtime_checkable
-class Advised(Protocol):
+class HasAdvice(Protocol):
     """A store that knows how it could be set up better."""
 
     def remarks(self) -> list[str]:

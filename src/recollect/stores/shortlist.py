@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.stores.port import Place
-from recollect.stores.resident.snapshot import Block, Seen
+from recollect.stores.resident.snapshot import Mask, Snapshot
 from recollect.text.query import TextQuery
 from recollect.values.filters import Filter
 
@@ -64,7 +64,7 @@ class Shortlist(NamedTuple):
     """Memories of one place, by position. Only those that are `seen` may be shown."""
 
     place: Place
-    seen: Seen
+    seen: Mask
     words: Mapping[str, Positions]
     """Plain words, and where they occur among what is seen; with a star at the end, all that begin so."""
     loose: Mapping[str, Positions]
@@ -74,5 +74,5 @@ class Shortlist(NamedTuple):
     whole: Whole
 
     @property
-    def block(self) -> Block:
+    def block(self) -> Snapshot:
         return self.seen.block

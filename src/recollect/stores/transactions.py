@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from recollect.stores.intents import Intents, Part
+from recollect.stores.intents import IntentPart, Intents
 from recollect.stores.port import Place, in_order
 from recollect.stores.scope import Scope
 from recollect.values.errors import ConcurrencyError, RecollectError, StoreError
@@ -44,7 +44,7 @@ class Unit(Protocol):
         """Make sure, as far as that can be known before, that `end` will commit."""
         ...
 
-    def intent(self) -> Part | None:
+    def intent(self) -> IntentPart | None:
         """What is about to be committed; None if nothing is logged of it."""
         ...
 

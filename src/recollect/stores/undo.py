@@ -88,7 +88,7 @@ NO_UNDO = Undo()
 What = Literal["deleted", "changed", "thing"]
 
 
-class Item(NamedTuple):
+class UndoItem(NamedTuple):
     """One part of an entry's undo data, as a row has it."""
 
     what: What
@@ -103,11 +103,11 @@ _fields = msgspec.json.Decoder(FieldValues).decode
 _thing = msgspec.json.Decoder(Thing).decode
 
 
-def to_items(undo: Undo) -> list[Item]:
+def to_items(undo: Undo) -> list[UndoItem]:
     return [
-        *(Item("deleted", record.id, _encode(record)) for record in undo.deleted),
-        *(Item("changed", values.id, _encode(values.fields)) for values in undo.changed),
-        *(Item("thing", f"{thing.shelf}/{thing.key}", _encode(thing)) for thing in undo.things),
+        *(UndoItem("deleted", record.id, _encode(record)) for record in undo.deleted),
+        *(UndoItem("changed", values.id, _encode(values.fields)) for values in undo.changed),
+        *(UndoItem("thing", f"{thing.shelf}/{thing.key}", _encode(thing)) for thing in undo.things),
     ]
 
 

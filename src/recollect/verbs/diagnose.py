@@ -15,7 +15,7 @@ from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
 from recollect.stores.audit import Entry
 from recollect.stores.integrity import CHANGED, damaged, is_intact
-from recollect.stores.port import Advised, Checked, Damage, Place
+from recollect.stores.port import Damage, HasAdvice, HasIntegrityCheck, Place
 from recollect.values import validation
 from recollect.values.errors import AccessError, CorruptionError
 from recollect.values.record import Record, State, moved, render
@@ -221,7 +221,7 @@ def verify(view: View) -> list[Damage]:
 
 def _missing(view: View) -> Iterator[Damage]:
     """What a store finds by itself, and of memories outside the view, which doctor does not read, their checksums."""
-    if isinstance(view.store, Checked):
+    if isinstance(view.store, HasIntegrityCheck):
         for place in view.checked_places():
             damages = view.store.damage(place) if place in view.places else damaged(view.store, place)
             yield from (_named(view, place, damage) for damage in damages)
@@ -264,7 +264,7 @@ def doctor(view: View) -> Health:
         lost = [f"{damage.where}: {damage.problem}" for damage in _missing(view)]
         problems["corrupt"] = lost if view.on_disk is not None else problems["corrupt"] + lost
         problems["audit log broken"] = _breaks(view)
-        problems["set-up"] = view.store.remarks() if isinstance(view.store, Advised) else []
+        problems["set-up"] = view.store.remarks() if isinstance(view.store, HasAdvice) else []
     problems["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved
     findings = (
         Finding(problem, severity, len(problems[problem]), advice, tuple(problems[problem][:5]))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from recollect.stores.audit import Entry
-from recollect.stores.intents import Part
+from recollect.stores.intents import IntentPart
 from recollect.stores.port import Place
 from recollect.values.errors import ConflictError
 from recollect.values.record import Address
@@ -16,7 +16,7 @@ from recollect.verbs.undo import parts_left, take_back
 from recollect.view import View
 
 
-def finish(owner: View, parts: Sequence[Part]) -> None:
+def finish(owner: View, parts: Sequence[IntentPart]) -> None:
     """Where some places have the change and others have not, take it back; an undo is done to its end instead.
 
     What was erased cannot be taken back: whoever erases again erases the rest. What others have built on stays.
@@ -36,7 +36,7 @@ def finish(owner: View, parts: Sequence[Part]) -> None:
             take_back(view, place, undone)
 
 
-def _present(view: View, part: Part) -> list[Entry]:
+def _present(view: View, part: IntentPart) -> list[Entry]:
     """The entries of the change that are in the log of a place."""
     entries: list[Entry] = []
     for entry in view.store.entries(part.place, newest_first=True):

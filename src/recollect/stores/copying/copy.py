@@ -25,7 +25,16 @@ import msgspec
 
 from recollect.stores.copying.following import Pair, Sums, memories_of, shown
 from recollect.stores.integrity import damage_in
-from recollect.stores.port import NO_SETTINGS, Administered, Bounded, Identified, OnDisk, Place, Spread, Store
+from recollect.stores.port import (
+    NO_SETTINGS,
+    Administered,
+    HasIdentity,
+    HasLimits,
+    HasRemoteTenants,
+    OnDisk,
+    Place,
+    Store,
+)
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionStore
 from recollect.stores.shelves import Thing
 from recollect.values.errors import ConcurrencyError, InputError, MovedError, StoreError
@@ -196,7 +205,7 @@ def _plan(
 
 def _check_apart(source: Store, target: Store) -> None:
     roots = [os.path.realpath(root) if (root := getattr(store, "root", None)) else None for store in (source, target)]
-    known = [store.identity() if isinstance(store, Identified) else None for store in (source, target)]
+    known = [store.identity() if isinstance(store, HasIdentity) else None for store in (source, target)]
     if source is target or any(one is not None and one == other for one, other in (roots, known)):
         raise InputError("target", "is where the source is; give another place")
     for store, other in ((source, roots[1]), (target, roots[0])):
@@ -211,7 +220,7 @@ def _tenants(source: Store, wanted: Sequence[str]) -> list[str]:
             raise InputError("tenant", f"there is no {tenant!r} in the source")
     if wanted:
         return sorted(set(wanted))
-    if isinstance(source, Spread) and (away := source.away()):
+    if isinstance(source, HasRemoteTenants) and (away := source.away()):
         named = ", ".join(f"{tenant} on {server}" for tenant, server in sorted(away.items())[:_TOLD])
         more = f" and {len(away) - _TOLD:,} more" if len(away) > _TOLD else ""
         raise MovedError(
@@ -282,7 +291,7 @@ def _losses(source: Store, target: Store, place: Place, told: _Counting) -> Iter
         yield Loss(*place, f"{damage.where}: {damage.problem}")
     yield from _settings_lost(source, target, place)
     records = told.each(source.scan(memories_of(place)))
-    if isinstance(target, Bounded):
+    if isinstance(target, HasLimits):
         for short in target.shortfalls(place, records):
             yield Loss(*place, short.problem, short.fields, bool(short.fields))
     elif not isinstance(source, OnDisk) and (changed := sum(record.checksum != record.digest() for record in records)):

@@ -39,7 +39,7 @@ class AgentSettings:
         for _ in range(above):
             folders.append(os.path.dirname(folders[-1]))
         self._paths = [os.path.join(one, "agent.json") for one in dict.fromkeys(folders)]
-        self._seen: list[files.Identity] | None = None
+        self._seen: list[files.FileIdentity] | None = None
         self._settings = NO_SETTINGS
 
     def now(self) -> Settings:

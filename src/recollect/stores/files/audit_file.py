@@ -10,7 +10,7 @@ import msgspec
 
 from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.files import files
-from recollect.stores.files.files import MISSING, Identity
+from recollect.stores.files.files import MISSING, FileIdentity
 from recollect.stores.files.fileset import AUDIT, AUDITED, UNDO, FileSet
 from recollect.stores.files.lines import Audited, UndoHead, UndoLine
 from recollect.stores.files.replay import UNREADABLE
@@ -36,10 +36,10 @@ class AuditFile:
     def __init__(self, fileset: FileSet, counted: Callable[[], int]) -> None:
         self._fileset = fileset
         self._counted = counted
-        self._known: tuple[Identity | None, Last] = None, (0, GENESIS)
+        self._known: tuple[FileIdentity | None, Last] = None, (0, GENESIS)
         self._numbers = 0, 0, 0
         """The file, how far it was read for ids, and the highest number among them."""
-        self._undo: tuple[Identity | None, dict[int, tuple[int, int]]] = None, {}
+        self._undo: tuple[FileIdentity | None, dict[int, tuple[int, int]]] = None, {}
 
     def last(self) -> Last:
         """Of what is in the file."""
@@ -50,11 +50,11 @@ class AuditFile:
             self._known = there, last
         return last
 
-    def note_appended(self, there: Identity, lines: bytes) -> None:
+    def note_appended(self, there: FileIdentity, lines: bytes) -> None:
         """These lines were appended to the file just now, which is so since: it need not be read for the last one."""
         self._known = there, last_of(lines)
 
-    def _read_last(self, there: Identity) -> Last:
+    def _read_last(self, there: FileIdentity) -> Last:
         """From the last line that can be read."""
         if there == MISSING:  # before the first entry, or because somebody removed it
             return self._counted(), GENESIS

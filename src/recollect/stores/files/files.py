@@ -48,7 +48,7 @@ def lines(data: bytes, start: int = 0) -> Iterator[Line]:
         at = stop + 1
 
 
-class Identity(NamedTuple):
+class FileIdentity(NamedTuple):
     """Which file a path names, how long it is, and when it was written. One that was replaced has another inode."""
 
     inode: int
@@ -56,17 +56,17 @@ class Identity(NamedTuple):
     changed: int = 0
 
 
-MISSING = Identity(0, 0)
+MISSING = FileIdentity(0, 0)
 
 
-def identity(path: str) -> Identity:
+def identity(path: str) -> FileIdentity:
     try:
         status = os.stat(path)
     except FileNotFoundError:
         return MISSING
     except OSError as error:
         raise unread(error, path) from error
-    return Identity(status.st_ino, status.st_size, status.st_mtime_ns)
+    return FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 class AppendOnly:
@@ -82,10 +82,10 @@ class AppendOnly:
         """Of the file that is open; 0 if none is."""
         return self._inode
 
-    def identity(self) -> Identity:
+    def identity(self) -> FileIdentity:
         """Of the file that is open."""
         status = os.fstat(self._fd)
-        return Identity(status.st_ino, status.st_size, status.st_mtime_ns)
+        return FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
 
     def open(self, *, create: bool = False) -> bool:
         """Have the file that the path names now. False if there is none."""

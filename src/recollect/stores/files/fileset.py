@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from recollect.stores.files import files
-from recollect.stores.files.files import AppendOnly, Identity
+from recollect.stores.files.files import AppendOnly, FileIdentity
 from recollect.stores.files.lock import Lock, LockNote, Patience, read_note
 from recollect.stores.paths import there
 
@@ -48,10 +48,10 @@ class FileSet:
             path = self._more_paths[name] = os.path.join(self.folder, name)
         return path
 
-    def identity(self, name: str) -> Identity:
+    def identity(self, name: str) -> FileIdentity:
         return files.identity(self.path(name))
 
-    def identities(self, names: Iterable[str]) -> dict[str, Identity]:
+    def identities(self, names: Iterable[str]) -> dict[str, FileIdentity]:
         return {name: files.identity(self.paths[name]) for name in names}
 
     def exists(self) -> bool:
@@ -65,7 +65,7 @@ class FileSet:
     def note(self) -> LockNote:
         return read_note(self.lock_path)
 
-    def complete(self, note: LockNote, there: Mapping[str, Identity]) -> dict[str, Identity]:
+    def complete(self, note: LockNote, there: Mapping[str, FileIdentity]) -> dict[str, FileIdentity]:
         """How far each file can be read: to its end, or to where an unfinished write began."""
         # The audit log may lag behind: what it lacks is added by whoever writes next.
         known = {name: self.identity(name) for name in note.began if name == UNDO} | dict(there)
@@ -77,7 +77,7 @@ class FileSet:
         if all(known[name].size >= end for name, (_, end) in writing.items()):
             return dict(there)
         return {
-            name: Identity(was.inode, min(was.size, writing[name][0])) if name in writing else was
+            name: FileIdentity(was.inode, min(was.size, writing[name][0])) if name in writing else was
             for name, was in there.items()
         }
 

@@ -28,7 +28,7 @@ from recollect.stores.files.replay import FOREVER, Row, is_current
 from recollect.stores.files.rewriting import rewrite
 from recollect.stores.files.staging import Staging
 from recollect.stores.files.verifying import verify
-from recollect.stores.intents import Part
+from recollect.stores.intents import IntentPart
 from recollect.stores.port import Damage, Place
 from recollect.stores.scope import let_go
 from recollect.stores.sqlite.opening import BUSY_SECONDS
@@ -205,10 +205,10 @@ class PlaceIndex(DeferredIndex):
         if not self.asleep:
             self.facts = None
 
-    def intent(self) -> Part | None:
+    def intent(self) -> IntentPart | None:
         """What is about to be written; None if nothing is logged of it."""
         entries = [audit_file.entry_of(each) for each in self.staging.lines(AUDIT)]
-        return Part(*self.place, entries[0].seq - 1, [entry.id for entry in entries]) if entries else None
+        return IntentPart(*self.place, entries[0].seq - 1, [entry.id for entry in entries]) if entries else None
 
     def prepare(self) -> None:
         """Make sure that what was staged can be written. SizeLimitError if there is no room for it."""

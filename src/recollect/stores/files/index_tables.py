@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.stores.fields import CHANGEABLE
-from recollect.stores.files.files import Identity
+from recollect.stores.files.files import FileIdentity
 from recollect.stores.files.replay import Replay, Row
 from recollect.stores.integrity import log_damage
 from recollect.stores.port import Damage
@@ -50,7 +50,7 @@ _FIXED = [
 class FileRead(NamedTuple):
     """How far a file of the log was taken in."""
 
-    there: Identity
+    there: FileIdentity
     """The file as it was then."""
     to: int
     crc: int
@@ -71,7 +71,7 @@ class IndexTables(PlaceFile):
 
     def files_read(self) -> dict[str, FileRead]:
         rows = self.rows("SELECT name, inode, size, changed, read_to, crc, torn FROM log_files")
-        return {name: FileRead(Identity(*which), to, crc, bool(torn)) for name, *which, to, crc, torn in rows}
+        return {name: FileRead(FileIdentity(*which), to, crc, bool(torn)) for name, *which, to, crc, torn in rows}
 
     def known_row(self, ident: str) -> Row | None:
         rows = self.rows(f"{_EACH} WHERE m.id = ?", (ident,))

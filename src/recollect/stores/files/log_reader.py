@@ -17,7 +17,7 @@ from contextlib import suppress
 import apsw
 
 from recollect.stores.files import audit_file, files, snapshots
-from recollect.stores.files.files import MISSING, AppendOnly, Identity
+from recollect.stores.files.files import MISSING, AppendOnly, FileIdentity
 from recollect.stores.files.fileset import AUDIT, COUNTER, TOMBSTONES
 from recollect.stores.files.index_tables import FileRead, IndexTables
 from recollect.stores.files.log import Log, Parts, log_enabled, tell
@@ -46,11 +46,11 @@ class LogReader(IndexTables):
     def __init__(self, path: str, place: Place, touches: Touches, log: Log, in_memory: bool) -> None:
         self.log = log
         self.patience = log.config.patience.total
-        self._seen: dict[str, Identity] = {}
+        self._seen: dict[str, FileIdentity] = {}
         """The files as they were when the index was last known to be current."""
         self.read: dict[str, FileRead] = {}
         """How far each file was taken in, as of the last transaction of this process."""
-        self.seen_next: dict[str, Identity] | None = None
+        self.seen_next: dict[str, FileIdentity] | None = None
         """In a transaction: the files that the index is current with once it is committed."""
         self._told: set[tuple[str, int]] = set()
         """Damage that was logged."""
@@ -89,7 +89,7 @@ class LogReader(IndexTables):
             self._seen = {}
             self._refresh(there, _MOMENT if is_deferred else 0.0)
 
-    def _refresh(self, there: Mapping[str, Identity], seconds: float) -> None:
+    def _refresh(self, there: Mapping[str, FileIdentity], seconds: float) -> None:
         is_empty = self.row("SELECT 1 FROM log_files LIMIT 1") is None
         try:
             super().begin(seconds=self.patience if is_empty else seconds)
@@ -107,7 +107,7 @@ class LogReader(IndexTables):
             self._refuse(error)
             raise StaleFileError from error
 
-    def _lacks_acknowledged(self, there: Mapping[str, Identity]) -> bool:
+    def _lacks_acknowledged(self, there: Mapping[str, FileIdentity]) -> bool:
         """Whether the index lacks lines before those that somebody is just writing, and has not acknowledged yet."""
         note, read = self.log.fileset.note(), self.files_read()
         for name, which in there.items():
@@ -151,10 +151,10 @@ class LogReader(IndexTables):
         tell(self.place, logging.WARNING, "index kept in memory", problem=str(error))
         self.log.refuse_index()
 
-    def identities(self) -> dict[str, Identity]:
+    def identities(self) -> dict[str, FileIdentity]:
         return self.log.fileset.identities(self.log.fileset.read)
 
-    def _is_current(self, there: dict[str, Identity], read: Mapping[str, FileRead]) -> bool:
+    def _is_current(self, there: dict[str, FileIdentity], read: Mapping[str, FileRead]) -> bool:
         if {name: file.there for name, file in read.items()} != there:
             return False
         self._seen = there
@@ -195,7 +195,7 @@ class LogReader(IndexTables):
         except (StoreError, ValueError):
             return 0
 
-    def _complete_ends(self, there: dict[str, Identity]) -> tuple[dict[str, Identity], dict[str, Identity]]:
+    def _complete_ends(self, there: dict[str, FileIdentity]) -> tuple[dict[str, FileIdentity], dict[str, FileIdentity]]:
         """The files as they are now, and how far they are complete."""
         ends = there
         for _ in range(_TRIES):
@@ -207,7 +207,7 @@ class LogReader(IndexTables):
             there = again
         return there, ends
 
-    def _continues(self, there: Mapping[str, Identity], ends: Mapping[str, Identity]) -> bool:
+    def _continues(self, there: Mapping[str, FileIdentity], ends: Mapping[str, FileIdentity]) -> bool:
         """Whether the files are those that were read before, with nothing but more at their ends.
 
         People and other programs replace files, shorten them, or write them anew in place.
@@ -226,7 +226,7 @@ class LogReader(IndexTables):
         """Whether lines were taken in under the same rule about checksums that is set now."""
         return self.fact("checked") == self.log.config.integrity.enable_checksums
 
-    def take_in_tails(self, there: Mapping[str, Identity], ends: Mapping[str, Identity]) -> None:
+    def take_in_tails(self, there: Mapping[str, FileIdentity], ends: Mapping[str, FileIdentity]) -> None:
         """Tombstones first: what they tell of need not be stored before."""
         replay = self._replay()
         for name in sorted(self.log.fileset.read, key=lambda name: name != TOMBSTONES):
@@ -242,12 +242,12 @@ class LogReader(IndexTables):
                         replay = self._replay()
                 crc = zlib.crc32(data[: to - start], crc)
             # What is not complete yet must be looked at again, even if no byte is added to it.
-            known = there[name] if ends[name] == there[name] else Identity(there[name].inode, -1)
+            known = there[name] if ends[name] == there[name] else FileIdentity(there[name].inode, -1)
             self.read[name] = FileRead(known, to, crc, torn)
         self.replayed(replay)
         self._files_noted()
 
-    def _bytes(self, name: str, which: Identity, start: int, end: int) -> bytes:
+    def _bytes(self, name: str, which: FileIdentity, start: int, end: int) -> bytes:
         """Of the file that was looked at, and of no other that has taken its path since."""
         file = AppendOnly(self.log.fileset.paths[name])
         try:

@@ -48,7 +48,7 @@ class Row(msgspec.Struct):
         return max(self.version, self.vector_version)
 
 
-class Source(Protocol):
+class KnownRows(Protocol):
     """What was known before."""
 
     def last_id(self) -> str:
@@ -79,7 +79,7 @@ _vector = msgspec.json.Decoder(Vector).decode
 class Replay:
     """Rows, tombstones and documents that the lines have changed. What they name is looked up in the source."""
 
-    def __init__(self, place: Place, format: Format, source: Source | None = None) -> None:
+    def __init__(self, place: Place, format: Format, source: KnownRows | None = None) -> None:
         self.place = place
         self.format = format
         self._source = source
@@ -192,7 +192,7 @@ class Replay:
             self.stored.pop(ident, None)
 
 
-def is_current(name: str, data: bytes, source: Source, version_of: Callable[[str, str], int | None]) -> bool:
+def is_current(name: str, data: bytes, source: KnownRows, version_of: Callable[[str, str], int | None]) -> bool:
     """Whether a line tells of something that was not deleted or replaced since."""
     if name == SHELVES:
         shelved = _shelved(data)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from recollect.policies.decay import Decay, HalfLife, NoDecay, hours_between
 from recollect.stores.files import aside, config, files, snapshots
 from recollect.stores.files.config import LEDGER_DECAY
-from recollect.stores.files.files import MISSING, Identity
+from recollect.stores.files.files import MISSING, FileIdentity
 from recollect.stores.files.fileset import AUDIT, CHANGES, SHELVES, TOMBSTONES, UNDO, VECTORS
 from recollect.stores.files.formats import LedgerFormat
 from recollect.stores.files.index_tables import FileRead
@@ -44,8 +44,8 @@ class Session:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._metadata: tuple[Identity, SessionMetadata | None] | None = None
-        self._indexed: tuple[dict[str, int], Identity] | None = None
+        self._metadata: tuple[FileIdentity, SessionMetadata | None] | None = None
+        self._indexed: tuple[dict[str, int], FileIdentity] | None = None
         """How far the log was read for the index that this process wrote last, and that file."""
         self._indexed_at = 0.0
         self._decayed_at: datetime | None = None

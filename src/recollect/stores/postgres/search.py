@@ -20,7 +20,7 @@ from recollect.stores.postgres.memories import halves
 from recollect.stores.postgres.server import Runner
 from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.tables import DIALECT
-from recollect.stores.resident.snapshot import Block, Seen
+from recollect.stores.resident.snapshot import Mask, Snapshot
 from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
 from recollect.stores.tables.conditions import condition
 from recollect.stores.tables.engine import Statement
@@ -250,7 +250,7 @@ class _PlaceQuery:
         if compared:
             cosines = -np.array([np.nan if distance is None else distance for distance in far], np.float32)
             whole = whole._replace(compared=compared, cosine=cosine, spread=spread)
-        seen = Seen(block, np.ones(len(seqs), np.bool_))
+        seen = Mask(block, np.ones(len(seqs), np.bool_))
         return Shortlist(self._place, seen, _postings(seqs, word, strict), _postings(seqs, part, loose), cosines, whole)
 
 
@@ -304,14 +304,14 @@ def _block(
     ids: Sequence[str],
     talks: Sequence[str | None],
     speakers: Sequence[str],
-) -> Block:
+) -> Snapshot:
     seqs, created, length = (np.array(column, np.int64) for column in numbers)
     groups: dict[object, int] = {}
     conversation = [groups.setdefault(at if talk is None else talk, len(groups)) for at, talk in enumerate(talks)]
     names = list(dict.fromkeys(speakers))
     codes = {name: code for code, name in enumerate(names)}
     before, after = _next_to(seqs, turns)
-    return Block(
+    return Snapshot(
         ids,
         created,
         length.astype(np.int32),

@@ -1,1 +1,1 @@
-"""Copies in memory of what every recall looks at."""
+"""ResidentCache in memory of what every recall looks at."""

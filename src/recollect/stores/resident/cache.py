@@ -22,7 +22,7 @@ K = TypeVar("K")
 C = TypeVar("C", bound=Copy)
 
 
-class Copies(Generic[K, C]):
+class ResidentCache(Generic[K, C]):
     def __init__(self, most: int = MOST_BYTES) -> None:
         self.most = most
         self._lock = threading.Lock()

@@ -1,7 +1,7 @@
 """A resident copy of one place in columns: what filters and scores need of every memory, as arrays.
 
 A position stands for one memory, in the order in which they came. Removed ones keep theirs, except at the end.
-Columns change under the lock of their owner. What is handed out is a `Block`, which never changes.
+Columns change under the lock of their owner. What is handed out is a `Snapshot`, which never changes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from recollect.stores.resident.snapshot import NEVER, Block, Seen
+from recollect.stores.resident.snapshot import NEVER, Mask, Snapshot
 from recollect.values.filters import PLACED, PRIVATE_KINDS, Comparison, Filter
 from recollect.values.record import EPOCH, Address, Operator, Tier, to_micros
 
 _GROWTH = 1.125
-"""Copies are cheap beside vectors that nobody uses."""
+"""ResidentCache are cheap beside vectors that nobody uses."""
 _FILTERS = 4
 """Filters whose answers are kept. Most questions are put with the same few."""
 
@@ -190,8 +190,8 @@ class Columns:
         below the size, and with the end of the columns go the conversations that began there."""
         self._last: NDArray[np.int32] = np.full(64, -1, np.int32)
         """By conversation, the position of the last memory; -1 for none."""
-        self._seen: dict[Filter, Seen] = {}
-        self._block: Block | None = None
+        self._seen: dict[Filter, Mask] = {}
+        self._block: Snapshot | None = None
         self._lent = 0
         """The size of the largest block that shares these arrays."""
 
@@ -338,17 +338,17 @@ class Columns:
         self._seen.clear()
         self._block = None
 
-    def block(self) -> Block:
+    def block(self) -> Snapshot:
         if self._block is None:
             # Some are only ever added to; where the end is cut off, the columns go on with copies. The others change
             # in place when a memory comes or goes.
             created, length, talk = (self.column(name) for name in ("created", "length", "conversation"))
             before, after, who = (self.column(name).copy() for name in ("before", "after", "speaker"))
-            self._block = Block(self.ids, created, length, talk, before, after, who, self.speakers.values)
+            self._block = Snapshot(self.ids, created, length, talk, before, after, who, self.speakers.values)
             self._lent = max(self._lent, self.size)
         return self._block
 
-    def seen(self, where: Filter) -> Seen:
+    def seen(self, where: Filter) -> Mask:
         """Which positions a filter sees. It is kept until a memory changes, comes, goes or expires."""
         now, key = to_micros(where.now), replace(where, now=EPOCH)
         seen = self._seen.pop(key, None)
@@ -356,7 +356,7 @@ class Columns:
             mask, expires = self.mask(where), self.column("expires")
             mask.flags.writeable = False
             since = int(expires[expires <= now].max(initial=-NEVER))
-            seen = Seen(self.block(), mask, since, int(expires[expires > now].min(initial=NEVER)))
+            seen = Mask(self.block(), mask, since, int(expires[expires > now].min(initial=NEVER)))
         self._seen[key] = seen
         while len(self._seen) > _FILTERS:
             del self._seen[next(iter(self._seen))]

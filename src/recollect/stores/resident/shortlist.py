@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recollect.stores.port import Place
 from recollect.stores.resident.columns import Columns
-from recollect.stores.resident.snapshot import Seen
+from recollect.stores.resident.snapshot import Mask
 from recollect.stores.shortlist import Ask, Floats, Positions, Shortlist, Whole
 from recollect.text.query import TextQuery
 from recollect.text.terms import index_entries
@@ -60,7 +60,7 @@ def _covered(words: Mapping[str, Positions], size: int) -> int:
     return int(np.count_nonzero(has))
 
 
-def _whole(seen: Seen, words: Mapping[str, Positions], cosine: Floats | None) -> Whole:
+def _whole(seen: Mask, words: Mapping[str, Positions], cosine: Floats | None) -> Whole:
     count, length = seen.once("whole", lambda: _counted(seen))
     frequency = {word: len(at) for word, at in words.items()}
     if cosine is None:
@@ -71,7 +71,7 @@ def _whole(seen: Seen, words: Mapping[str, Positions], cosine: Floats | None) ->
     return Whole(count, length, frequency, len(compared), float(compared.mean()), float(compared.std()))
 
 
-def _counted(seen: Seen) -> tuple[int, float]:
+def _counted(seen: Mask) -> tuple[int, float]:
     lengths = seen.block.length[seen.mask].astype(np.float32)
     return len(lengths), float(lengths.mean(dtype=np.float64)) if len(lengths) else 0.0
 

@@ -13,7 +13,7 @@ NEVER = (1 << 63) - 1
 """The time of what does not expire."""
 
 
-class Block:
+class Snapshot:
     """Memories by position, as they were at one moment: plain arrays, valid for ever and for every thread."""
 
     def __init__(
@@ -41,10 +41,10 @@ class Block:
         """By code."""
 
 
-class Seen:
+class Mask:
     """Which positions of a block a filter sees."""
 
-    def __init__(self, block: Block, mask: NDArray[np.bool_], since: int = -NEVER, until: int = NEVER) -> None:
+    def __init__(self, block: Snapshot, mask: NDArray[np.bool_], since: int = -NEVER, until: int = NEVER) -> None:
         self.block = block
         self.mask = mask
         self._since, self._until = since, until
@@ -60,11 +60,11 @@ class Seen:
             self._kept[what] = make()
         return self._kept[what]
 
-    def only(self, positions: NDArray[np.int64]) -> Seen:
+    def only(self, positions: NDArray[np.int64]) -> Mask:
         """Of what is seen, these."""
         has = np.zeros_like(self.mask)
         has[positions] = True
-        return Seen(self.block, self.mask & has)
+        return Mask(self.block, self.mask & has)
 
     def speakers(self) -> dict[str, int]:
         """How many of those that are seen each said; nobody is the empty name."""

@@ -10,7 +10,7 @@ import apsw
 
 from recollect.stores.audit import Entry
 from recollect.stores.integrity import CHANGED, is_intact
-from recollect.stores.intents import Part
+from recollect.stores.intents import IntentPart
 from recollect.stores.port import Damage, Place
 from recollect.stores.rows import UNREADABLE, to_changes, to_record
 from recollect.stores.sqlite.database import Database
@@ -148,12 +148,12 @@ class PlaceFile(Database):
         if self._entries_before is None:
             self._entries_before = entry.seq - 1
 
-    def intent(self) -> Part | None:
+    def intent(self) -> IntentPart | None:
         """What the open transaction is about to commit; None if nothing is logged of it."""
         if self._entries_before is None:
             return None
         rows = self.rows("SELECT id FROM audit WHERE seq > ?", (self._entries_before,))
-        return Part(*self.place, self._entries_before, [ident for (ident,) in rows]) if rows else None
+        return IntentPart(*self.place, self._entries_before, [ident for (ident,) in rows]) if rows else None
 
     def begun(self) -> None:
         self._entries_before = None

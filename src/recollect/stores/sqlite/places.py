@@ -16,7 +16,7 @@ from recollect.runtime import forking, imports
 from recollect.stores.intents import Intents
 from recollect.stores.paths import open_files
 from recollect.stores.port import Place
-from recollect.stores.resident.cache import Copies
+from recollect.stores.resident.cache import ResidentCache
 from recollect.stores.scope import end_left
 from recollect.stores.sqlite.opening import ADVICE, BUSY_SECONDS
 from recollect.stores.sqlite.place_file import SOON, PlaceFile
@@ -69,7 +69,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         self._lock = threading.Lock()
         self._handles: OrderedDict[Place, H] = OrderedDict()
         self.touches: dict[Place, Touches] = {}
-        self.residents: Copies[H, Resident] = Copies()
+        self.residents: ResidentCache[H, Resident] = ResidentCache()
         self._alive: weakref.WeakSet[H] = weakref.WeakSet()
         self._may_open = threading.Event()
         self._may_open.set()

@@ -13,7 +13,7 @@ from recollect.stores.audit import Entry, UndoSize, seal
 from recollect.stores.port import Place
 from recollect.stores.rows import UNREADABLE
 from recollect.stores.tables.engine import FOREVER, PAGE, Rows, Statement, Tables, insert, rendered, rows_in
-from recollect.stores.undo import NO_UNDO, Item, Undo, from_items, to_items
+from recollect.stores.undo import NO_UNDO, Undo, UndoItem, from_items, to_items
 from recollect.values.record import from_micros, to_micros
 
 _encode = msgspec.json.Encoder().encode
@@ -58,7 +58,7 @@ class AuditTable:
         values = (*dialect.here_values(place), *row, *(more[column] for column in dialect.more_of_entry))
         return Statement(insert(dialect, "audit", columns), values)
 
-    def _insert_items(self, place: Place, seq: int, items: Sequence[Item]) -> None:
+    def _insert_items(self, place: Place, seq: int, items: Sequence[UndoItem]) -> None:
         dialect = self.tables.dialect
         rows = [(*dialect.here_values(place), seq, number, *item) for number, item in enumerate(items)]
         statements = [

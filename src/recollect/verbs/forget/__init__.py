@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.stores.audit import GENESIS, Entry
-from recollect.stores.port import Checked, Place, by_place
+from recollect.stores.port import HasIntegrityCheck, Place, by_place
 from recollect.stores.shelves import Thing, names
 from recollect.text.times import point
 from recollect.values import validation
@@ -189,7 +189,7 @@ def _unreached_of_owner(view: View, wish: Forget) -> tuple[str, ...]:
         parts.append("other workspaces: this view is bound to one")
     elif rooms := view.bound & _ROOMS:
         parts.append(f"everything outside the {min(rooms)} that this view is bound to, and other workspaces")
-    if isinstance(view.store, Checked) and any(map(view.store.damage, view.places)):
+    if isinstance(view.store, HasIntegrityCheck) and any(map(view.store.damage, view.places)):
         parts.append("damaged memories of which nobody can tell whose they are: see `recollect verify`")
     return tuple(parts)
 
