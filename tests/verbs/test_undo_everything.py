@@ -61,6 +61,8 @@ def check_content_is_in_one_place(memory: Memory) -> None:
         assert len(deleted) == len(set(deleted)), place
         assert store.get(place, deleted) == [], place
         assert all(values.fields.content is UNSET for undo in undos for values in undo.changed), place
+        made = [thing for undo in undos for thing in undo.things if not thing.version]
+        assert all(thing.body.keys() <= {"channel"} for thing in made), place
 
 
 def some(memory: Memory, chance: random.Random, **conditions: Any) -> str:

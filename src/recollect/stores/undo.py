@@ -63,12 +63,12 @@ class Undo(NamedTuple):
     """Memories that it deleted, whole."""
     changed: Sequence[OldValues] = ()
     things: Sequence[Thing] = ()
-    """Documents as they were before. One of version 0 was not there."""
+    """Documents as they were before. One of version 0 was not there, and has no content here."""
 
     @classmethod
     def of(cls, before: Iterable[Record], deleted: Iterable[str], things: Iterable[Thing] = ()) -> Undo:
         """From memories as they were before. Those with the ids `deleted` are gone, and the others are still there."""
-        records, gone, documents = list(before), set(deleted), list(things)
+        records, gone, documents = list(before), set(deleted), [_without_content(thing) for thing in things]
         if not records and not documents:
             return NO_UNDO
         return cls(
@@ -84,6 +84,13 @@ class Undo(NamedTuple):
 
 
 NO_UNDO = Undo()
+
+
+def _without_content(thing: Thing) -> Thing:
+    """A document that the entry made, and that was not there before: undo needs its key only, and sight its channel."""
+    if thing.version:
+        return thing
+    return replace(thing, body={name: value for name, value in thing.body.items() if name == "channel"})
 
 What = Literal["deleted", "changed", "thing"]
 
