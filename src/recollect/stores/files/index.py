@@ -2,7 +2,8 @@
 
 Whoever reads brings it up to date first, by what was added to the files since. Whoever writes holds the log's lock and
 the index's transaction together: the lines are appended and flushed first, then the index is committed. A process that
-dies in between leaves an index that is behind, and the next one goes on from there.
+dies in between leaves an index that is behind, and the next one goes on from there. A process that alone stores new
+memories commits them to the index later, many at once (`deferred_index.py`).
 
 Locks, in the order in which they are taken: the turn of a thread (`Database.lock`), the log's lock file, SQLite's lock.
 Who only brings the index up to date takes no lock of the log.
