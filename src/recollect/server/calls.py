@@ -37,7 +37,7 @@ _CHUNK = 1 << 16
 
 
 class Calls:
-    """What is below `/v1`, as an ASGI application."""
+    """The API below `/v1`, as an ASGI application."""
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
