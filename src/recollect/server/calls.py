@@ -127,11 +127,11 @@ class Calls:
         serving, request = self._serving, request_from(scope)
         views: list[Memory] = []
 
-        def known() -> Answer:
+        def identify_caller() -> Answer:
             views.append(self._caller(request, IMPORT).view(serving.memory, wire.address_of(request.headers)))
             return as_json(None)
 
-        answer = await guarded(serving, request, "import", known, IMPORT.path)
+        answer = await guarded(serving, request, "import", identify_caller, IMPORT.path)
         if answer.status != 200:  # nobody's bytes are read before it is known whose they are
             return answer
         with tempfile.TemporaryFile() as file:

@@ -181,11 +181,11 @@ class Call:
         self._context = ""
         """The text that was added to the call."""
         try:
-            self._messages = self._asked()
+            self._messages = self._read_messages()
         except Exception as error:
             self._failed("the messages could not be read", error)
 
-    def _asked(self) -> Any:
+    def _read_messages(self) -> Any:
         """A copy: a caller may add the answer to the list while it still comes."""
         name = self.shape.messages
         asked = argument(self._arguments, name)
