@@ -38,6 +38,7 @@ os.environ["RECOLLECT_TEST_DISK"] = DISK
 if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK):
     os.environ["TMPDIR"] = tempfile.tempdir = "/dev/shm"
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", os.path.join(DISK, "data-gym-cache"))  # where it was, if it is there
+gc.disable()  # until all tests are collected
 # A shell's background job ignores Ctrl-C, and so would all that it starts. What tests interrupt must notice.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -58,6 +59,11 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from modules and tests, which stay: it would visit millions of objects each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.enable()  # also in the process that starts the workers, and collects nothing
 
 
 @pytest.hookimpl(wrapper=True)

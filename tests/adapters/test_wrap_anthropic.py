@@ -10,13 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import pytest
+from support.lazily import Lazily
 from support.model_server import ModelServer, Tool, cut, fails_midway, model_server, says, status
 from support.wrap_server import kept
 
 import recollect
 from recollect import AsyncMemory, Memory
+
+anthropic: Any = Lazily("anthropic")
 
 DOG = "My dog is called Bello"
 ASKED = "What is my dog called?"

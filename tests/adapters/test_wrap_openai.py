@@ -15,15 +15,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import openai
 import pydantic
 import pytest
 from support.common import LONG
+from support.lazily import Lazily
 from support.model_server import ModelServer, Tool, cut, fails_midway, hang, model_server, raw, says, status
 from support.wrap_server import kept, responses_server, tool_result
 
 import recollect
 from recollect import AsyncMemory, DiskFullError, InputError, Memory, SecretError
+
+openai: Any = Lazily("openai")
 
 DOG = "My dog is called Bello"
 ASKED = "What is my dog called?"

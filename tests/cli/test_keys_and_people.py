@@ -6,6 +6,7 @@ import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from server.conftest import quick_passwords as quick_passwords
 from support.command_line import called
 
 from recollect import Memory

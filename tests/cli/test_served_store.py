@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from support.command_line import recollect
+from support.command_line import called, recollect
 from support.served import Served, served
 
 from recollect import Memory
 
 
 class Command:
-    def __init__(self, server: Served, **bound: Any) -> None:
+    """The command in this process, unless `run` is the one that starts a process."""
+
+    def __init__(self, server: Served, run: Callable[..., CompletedProcess[str]] = called, **bound: Any) -> None:
+        self.run = run
         self.env = {"RECOLLECT_STORE": server.url, "RECOLLECT_KEY": server.key(**bound)}
 
     def __call__(self, *words: str, **env: str) -> CompletedProcess[str]:
-        return recollect(*words, **self.env | env)
+        return self.run(*words, **self.env | env)
 
     def json(self, *words: str) -> Any:
         done = self(*words, "--json")
@@ -39,7 +42,8 @@ def command(server: Served) -> Command:
     return Command(server)
 
 
-def test_a_memory_is_kept_recalled_explained_and_taken_back(command: Command, server: Served) -> None:
+def test_a_memory_is_kept_recalled_explained_and_taken_back(server: Served) -> None:
+    command = Command(server, recollect)
     kept = command.json("remember", "Ada prefers tabs", "--tag", "style", "--workspace", "shop")
     assert server.serving.memory.at(workspace="shop").get(kept["id"]).text == "Ada prefers tabs"
     hits = command.json("recall", "what does Ada prefer?", "--workspace", "shop")

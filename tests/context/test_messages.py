@@ -185,9 +185,9 @@ def test_parts_tell_whose_style_it_is(part: Message, style: str) -> None:
 def test_what_was_asked_is_what_the_user_said_last() -> None:
     asked = {"role": "user", "content": [{"type": "text", "text": " where? "}, PICTURE]}
     talk = parse([_user("hi"), asked, _said("here"), _user("  "), _calls("1"), _result("1")])
-    assert talk.asked == "where?"
-    assert parse([_uses("1"), _used("1")]).asked == ""
-    assert Transcript("openai", (), ()).asked == ""
+    assert talk.last_question == "where?"
+    assert parse([_uses("1"), _used("1")]).last_question == ""
+    assert Transcript("openai", (), ()).last_question == ""
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_odd_messages_are_refused_or_read_whole(messages: list[Message]) -> None
         return
     assert [*talk.system, *(message for unit in talk.units for message in unit.messages)] == messages
     assert sum(unit.tokens(_length) for unit in talk.units) >= 4 * (len(messages) - len(talk.system))
-    assert isinstance(talk.asked, str)
+    assert isinstance(talk.last_question, str)
     assert all(isinstance(result_of(message), str) for message in messages)
 
 

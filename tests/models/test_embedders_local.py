@@ -408,7 +408,7 @@ def test_models_are_where_the_platform_keeps_caches(
 
 
 def test_the_manifest_says_what_is_needed_to_use_a_model() -> None:
-    for name, model in manifest.known().items():
+    for name, model in manifest.known_models().items():
         assert model.name == name
         assert set(model.files) == set(model.hub.paths) == {"model.onnx", "tokenizer.json"}
         assert all(len(edition.sha256) == 64 for editions in model.files.values() for edition in editions)

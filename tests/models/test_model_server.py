@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
+from support.lazily import Lazily
 from support.model_server import ModelServer, Tool, cut, fails_midway, model_server, says, status
+
+anthropic: Any = Lazily("anthropic")
+openai: Any = Lazily("openai")
 
 QUESTION: list[Any] = [{"role": "user", "content": "where is the office?"}]
 WEATHER = Tool("get_weather", {"city": "Porto", "days": 3})

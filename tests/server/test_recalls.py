@@ -98,7 +98,7 @@ def test_who_is_overtaken_counts_on_from_there(tmp_path: Path, kind: str, monkey
             second.write()  # what was just read is old now
             return known
 
-        monkeypatch.setattr(first, "_known", overtaken)
+        monkeypatch.setattr(first, "_things", overtaken)
         first.write()
         monkeypatch.undo()
     assert first.daily(HERE, 1) == {"2026-03-01": 4}

@@ -86,7 +86,7 @@ def list_(target: Target) -> None:
     Example:
       recollect models list
     """
-    models = {name: (model, model.state()) for name, model in manifest.known().items()}
+    models = {name: (model, model.state()) for name, model in manifest.known_models().items()}
     if target.json:
         output.emit([{"model": name, "state": state, **_facts(model)} for name, (model, state) in models.items()])
         return

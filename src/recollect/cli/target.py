@@ -233,7 +233,7 @@ def _split(location: str) -> tuple[str | None, Path]:
     return (kind if named else None), Path(os.path.abspath(os.path.expanduser(path if named else location)))
 
 
-def _given() -> tuple[str, ...]:
+def _given_options() -> tuple[str, ...]:
     source = click.get_current_context().get_parameter_source
     return tuple([name for name in SHARED if source(name) is ParameterSource.COMMANDLINE])
 
@@ -244,7 +244,7 @@ def scoped(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**options: Any) -> None:
         shared = {name: options.pop(name, None) for name in (*SHARED, "json")}
-        named = _given()
+        named = _given_options()
         typed = "".join(f" --{name} {quote(without_password(shared[name]))}" for name in named)
         command(Target(**shared, given=named, typed=typed), **options)
 

@@ -53,7 +53,7 @@ def context(
     request = Request(
         view,
         talk,
-        validation.query(talk.asked[-_LONGEST_QUERY:] if query is None else query),
+        validation.query(talk.last_question[-_LONGEST_QUERY:] if query is None else query),
         count or estimate,
         None if budget is None else validation.count(budget, "budget", high=100_000_000),
         None if limit is None else validation.count(limit, "limit", high=1000),
@@ -66,7 +66,7 @@ def context(
         validation.zone(zone),
         tuple(validation.label(name, "participants") for name in validation.sequence(participants, "participants")),
         tuple(validation.label(name, "skills") for name in validation.sequence(skills, "skills")),
-        talk.asked if query is None else query,
+        talk.last_question if query is None else query,
     )
     skilled = _skills(request)
     drafted = _STYLES[type(style)](request, style)

@@ -58,7 +58,7 @@ class Transcript(NamedTuple):
     units: tuple[MessageGroup, ...]
 
     @property
-    def asked(self) -> str:
+    def last_question(self) -> str:
         """The text of the user's last message."""
         for unit in reversed(self.units):
             for message in reversed(unit.messages):

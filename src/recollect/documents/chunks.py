@@ -32,7 +32,7 @@ class Chunk(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is searched and shown: a passage says little without what it is about."""
+        """The text that is searched and shown: the passage after its headings, which give it context."""
         return "\n\n".join(filter(None, (TRAIL.join(self.trail), self.body)))
 
 

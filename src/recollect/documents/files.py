@@ -90,7 +90,7 @@ def inside(folder: Path) -> Iterator[Path]:
             path = Path(parent, name)
             if name.startswith(".") or path.suffix.lower() not in FORMATS:
                 continue
-            # A link may lead to what was never meant to be read.
+            # A symbolic link may lead outside the folder.
             if not path.is_symlink() or Path(folder).resolve() in path.resolve().parents:
                 yield path
 

@@ -1,4 +1,4 @@
-"""HTML as blocks. What is for browsers alone, and what leads elsewhere, is left out."""
+"""HTML as blocks, without scripts, styles and navigation."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class _Parser(HTMLParser):
             self._words.append(data if self._code else " ".join(data.replace("\n", " ").split(" ")))
 
     def part(self) -> None:
-        """What was gathered is a block, and something else begins."""
+        """End the current block and begin another one."""
         text = "".join(self._words)
         text = text.strip("\n") if self._code else _trimmed(text)
         if text.strip():

@@ -35,7 +35,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        """What it is known by: its question."""
+        """The key of a case: its question."""
         return hashlib.blake2b(self.question.encode(), digest_size=8).hexdigest()
 
 

@@ -57,7 +57,9 @@ class Channels:
     def list(self) -> builtins.list[Channel]:
         """All of them, the default first."""
         channels = [_channel(thing) for thing in self._view.things(SHELF)]
-        if not any(channel.is_default for channel in channels):  # it is written with what is first written in it
+        if not any(
+            channel.is_default for channel in channels
+        ):  # the default channel is stored together with the first thing in it
             channels.append(_channel(_thing(self._view, DEFAULT, default_channel_id(*self._view.place), "")))
         bound = self._view.address.channel if "channel" in self._view.bound else None
         seen = [channel for channel in channels if bound in (None, channel.name)]

@@ -68,7 +68,7 @@ class Shelf(Generic[T]):
         return stored
 
     def _before(self, thing: Thing) -> Thing:
-        """What is under the key now. In place of nothing the new one stands, with version 0."""
+        """The stored thing; if there is none, the new one, with version 0."""
         stored = self._view.store.find(self.place, thing.shelf, [thing.key])
         return stored[0] if stored else thing
 
@@ -81,5 +81,5 @@ class Shelf(Generic[T]):
             return self.log(message, things, **meta)
 
     def log(self, message: str, before: Sequence[Thing], **meta: Any) -> Entry:
-        """In a transaction: an entry with what it takes to undo it."""
+        """Add an audit entry with undo data. Called in a transaction."""
         return self._view.log(self.place, self._action, message, (), before, things_changed=names(before), **meta)

@@ -30,8 +30,8 @@ class Job:
     message: ClassVar[str] = "{}"
     """What the audit log says of the steps."""
 
-    def asked(self, view: View) -> bool:
-        """Whether the preset, or the view, has any use for it."""
+    def enabled(self, view: View) -> bool:
+        """Whether the preset wants the job, and the view can do it."""
         return True
 
     def hours(self, view: View) -> float:
@@ -56,7 +56,7 @@ class DecayJob(Job):
     name = "decay"
     message = "{} that had decayed"
 
-    def asked(self, view: View) -> bool:
+    def enabled(self, view: View) -> bool:
         return view.preset.retention.archive_below is not None
 
     def plan(self, view: View, place: Place) -> JobPlan:
@@ -70,7 +70,7 @@ class EarlyJob(Job):
     name = "early"
     message = "{} of little importance"
 
-    def asked(self, view: View) -> bool:
+    def enabled(self, view: View) -> bool:
         return view.preset.retention.early_cleanup_below is not None
 
     def plan(self, view: View, place: Place) -> JobPlan:
@@ -87,7 +87,7 @@ class QuotaJob(Job):
     in_account = False
     locked = False
 
-    def asked(self, view: View) -> bool:
+    def enabled(self, view: View) -> bool:
         return view.quota is not None
 
     def plan(self, view: View, place: Place) -> JobPlan:
@@ -104,7 +104,7 @@ class ConsolidateJob(Job):
     name = "consolidate"
     message = "consolidated: {}"
 
-    def asked(self, view: View) -> bool:
+    def enabled(self, view: View) -> bool:
         return view.preset.consolidation.enabled
 
     def hours(self, view: View) -> float:
@@ -122,7 +122,7 @@ class SupersedeJob(Job):
     name = "supersede"
     message = "{} by newer ones that say otherwise"
 
-    def asked(self, view: View) -> bool:
+    def enabled(self, view: View) -> bool:
         return view.preset.maintenance.supersede
 
     def hours(self, view: View) -> float:
@@ -142,7 +142,7 @@ class EmbedJob(Job):
     in_account = False
     locked = False
 
-    def asked(self, view: View) -> bool:
+    def enabled(self, view: View) -> bool:
         return view.embedding is not None
 
     def hours(self, view: View) -> float:
@@ -161,7 +161,7 @@ class UndoJob(Job):
 
     name = "undo"
 
-    def asked(self, view: View) -> bool:
+    def enabled(self, view: View) -> bool:
         return view.whole
 
     def hours(self, view: View) -> float:
@@ -178,7 +178,7 @@ class CompactJob(Job):
     name = "compact"
     locked = False
 
-    def asked(self, view: View) -> bool:
+    def enabled(self, view: View) -> bool:
         return view.whole and view.on_disk is not None
 
     def plan(self, view: View, place: Place) -> JobPlan:

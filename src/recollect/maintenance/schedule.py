@@ -93,9 +93,9 @@ def _chosen(view: View, wish: MaintenanceRequest) -> tuple[list[Job], frozenset[
     if wish.only is not None:  # nothing but these
         only = frozenset(validation.memory_id(ident, "only") for ident in validation.sequence(wish.only, "only"))
     if wish.jobs is None:
-        return [job for job in EVERY if job.asked(view) and (wish.early or job.name != "early")], only
+        return [job for job in EVERY if job.enabled(view) and (wish.early or job.name != "early")], only
     names = [validation.choice(name, "jobs", JobName) for name in validation.sequence(wish.jobs, "jobs")]
-    return [job for job in EVERY if job.asked(view) and job.name in names], only
+    return [job for job in EVERY if job.enabled(view) and job.name in names], only
 
 
 def _places(view: View, job: Job) -> Iterator[Place]:

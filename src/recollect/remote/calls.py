@@ -35,7 +35,7 @@ def _in_event_loop() -> bool:
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a server says of itself to whoever has a key."""
+    """What a server tells a client about itself."""
 
     version: str
     rank: str
@@ -61,7 +61,7 @@ def remote(memory: type) -> type:
 
 
 class _Calls:
-    """In front of Memory: what is not a verb."""
+    """The part of a remote Memory that is no verb."""
 
     _client: Client
 
@@ -121,7 +121,7 @@ class _Calls:
 
     @property
     def unsaved(self) -> int:
-        """As the server said with its last answer: nothing is asked for this."""
+        """As of the server's last answer; no request is made."""
         return self._client.unsaved
 
     def export(self, target: Target, *, progress: Progress | None = None) -> int:
@@ -155,7 +155,7 @@ class _Calls:
         self._client.close()
 
     def _address(self) -> dict[str, str]:
-        """What is not the key's already. A tenant is always named, so that nobody's request goes astray."""
+        """The address parts to send. The tenant is always sent, so that no request reaches another one."""
         return {part: getattr(self._view.address, part) for part in (self._view.bound | {"tenant"}) - self._given}
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -169,7 +169,7 @@ class _Calls:
 
 
 def _marked(result: Any) -> Any:
-    """What was just written, as the disk refused it."""
+    """The result with its records as UnsavedRecord."""
     if isinstance(result, list):
         return [_marked(item) for item in result]  # pyright: ignore[reportUnknownVariableType]
     return UnsavedRecord(*astuple(result)) if isinstance(result, Record) else result

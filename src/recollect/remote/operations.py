@@ -204,11 +204,11 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What one call takes and gives."""
+    """The parameters and the result of one call."""
 
     takes: tuple[Parameter, ...]
     left_out: tuple[str, ...]
-    """Arguments that are no data: whoever gives one is refused."""
+    """Parameters that cannot be sent, such as callbacks. Giving one raises an error."""
     gives: Any
     doc: str
 

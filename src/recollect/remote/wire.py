@@ -81,7 +81,7 @@ def sendable(name: str, value: Any, listed: bool) -> Any:
         several = cast("Iterable[Any]", value)
         value = [_materialised(item) for item in several] if name == "items" else list(several)
     left: list[tuple[str, Any]] = [(name, value)]
-    while left:  # not by calling itself: what is stored may be nested deeply
+    while left:  # a loop, no recursion: values may be nested deeply
         field, item = left.pop()
         if isinstance(item, list | tuple):
             left += [(field, part) for part in cast("Iterable[Any]", item)]

@@ -1,1 +1,1 @@
-"""A memory for other processes. Each module imports its own heavy libraries, so import only what is served."""
+"""The server: HTTP API, web pages and MCP. Each module imports its own heavy libraries: import only what is needed."""

@@ -39,7 +39,7 @@ class NewPerson(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewPassword(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     password: str
     current: str | None = None
-    """The one before it, of whoever changes their own."""
+    """The current password, required of people who change their own."""
 
 
 def body_of(request: HttpRequest, kind: type[T]) -> T:
@@ -96,7 +96,7 @@ def create_key(serving: Serving, caller: Caller, request: HttpRequest) -> Answer
     def make() -> Answer:
         return as_json(serving.vault.create_key(body.name, body.rank, expires_at=body.expires_at, **bound), 201)
 
-    return serving.answers.once(caller, request, make, secret=True)  # it is told once, to whoever asked first
+    return serving.answers.once(caller, request, make, secret=True)  # the secret is shown once, in the first answer
 
 
 def rotate_key(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:

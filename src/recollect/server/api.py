@@ -127,7 +127,7 @@ def _written(
 
 
 def read(operation: Operation, request: HttpRequest) -> dict[str, Any]:
-    """The arguments of a call, with no more checked than that they are there: the verb says itself what it takes."""
+    """The arguments of a call. Only their presence is checked here; the verb validates the values."""
     expected = form(operation.name)
     if operation.method == "GET" or (operation.method == "DELETE" and not request.body):
         values = _from_query(expected, request)
@@ -275,7 +275,7 @@ def _decoded(text: Any) -> bytes:
 
 
 def _check_match(serving: Serving, memory: Memory, operation: Operation, request: HttpRequest) -> None:
-    """`If-Match` is the tag of what was read at the same address."""
+    """Check `If-Match`: the tag of the resource as the client has read it."""
     wanted = request.headers.get("if-match")
     if not wanted or wanted.strip() == "*":
         return

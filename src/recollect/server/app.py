@@ -42,7 +42,7 @@ _SAFE_DATA = {
     "x-frame-options": "DENY",
     "cache-control": "no-store",
 }
-"""What is no page needs no more than this."""
+"""Headers of every answer that is no page."""
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 

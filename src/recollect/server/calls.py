@@ -37,7 +37,7 @@ _CHUNK = 1 << 16
 
 
 class Calls:
-    """What is below `/v1`, as an ASGI application."""
+    """The API below `/v1`, as an ASGI application."""
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
@@ -127,11 +127,11 @@ class Calls:
         serving, request = self._serving, request_from(scope)
         views: list[Memory] = []
 
-        def known() -> Answer:
+        def identify_caller() -> Answer:
             views.append(self._caller(request, IMPORT).view(serving.memory, wire.address_of(request.headers)))
             return as_json(None)
 
-        answer = await guarded(serving, request, "import", known, IMPORT.path)
+        answer = await guarded(serving, request, "import", identify_caller, IMPORT.path)
         if answer.status != 200:  # nobody's bytes are read before it is known whose they are
             return answer
         with tempfile.TemporaryFile() as file:

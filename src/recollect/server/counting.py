@@ -18,11 +18,11 @@ _log = logging.getLogger("recollect.server.access")
 _PROBES = ("/healthz", "/readyz", "/metrics")
 _TRACE = "recollect.trace"
 _UNKNOWN = "none"
-"""The route of a request that is for none of ours: an address that somebody made up must not become a label."""
+"""The route of unknown paths: a path that a client made up must not become a label."""
 
 
 class Trace:
-    """What is learned of a request while it is answered."""
+    """Facts about a request that become known while it is answered."""
 
     __slots__ = ("caller", "route")
 

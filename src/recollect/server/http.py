@@ -28,7 +28,7 @@ from recollect.values.errors import RecollectError
 
 
 class LeftError(Exception):
-    """The client has gone in the middle of its request. Nobody is left to be answered."""
+    """The client has disconnected in the middle of its request, so there is nobody to answer."""
 
 
 async def guarded(
@@ -39,7 +39,7 @@ async def guarded(
     path: str | None = None,
     login: bool = False,
 ) -> Answer:
-    """Done in a thread, and its refusal told as one. A `login` has threads of its own; BusyError if all are taken."""
+    """Run `work` in a thread, and answer its errors. A `login` has its own threads; BusyError if all are taken."""
     request.trace.route = path or name
 
     def run() -> Answer:
@@ -74,7 +74,7 @@ def failure() -> Answer:
 
 
 def response(answer: Answer) -> Response[bytes]:
-    """For a handler of litestar's."""
+    """An answer as litestar's handlers return it."""
     return Response(
         answer.content,
         status_code=answer.status,
@@ -83,13 +83,13 @@ def response(answer: Answer) -> Response[bytes]:
 
 
 async def send_answer(send: Any, answer: Answer) -> None:
-    """For what is no handler of litestar's."""
+    """Send an answer through ASGI, outside of litestar's handlers."""
     headers = [
         (b"content-type", answer.media_type.encode()),
         (b"content-length", b"%d" % len(answer.content)),
         *((name.encode(), value.encode()) for name, value in answer.headers.items()),
     ]
-    if answer.status == 304:  # which says nothing of what it leaves out
+    if answer.status == 304:  # it has no body
         headers = [pair for pair in headers if pair[0] != b"content-length"]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.content})
@@ -109,7 +109,7 @@ def _cookies(header: str) -> dict[str, str]:
 
 
 def length_of(scope: Any) -> int:
-    """What a request says of its body; 0 where it does not."""
+    """The Content-Length of a request; 0 if it has none."""
     length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
     return int(length) if length.isdigit() else 0
 

@@ -101,7 +101,7 @@ class Answers:
         try:
             with on_request(ident):
                 answer = run()
-            with contextlib.suppress(RecollectError):  # it was done, and whoever asked shall hear so
+            with contextlib.suppress(RecollectError):  # the write was done, so the client gets its answer
                 self._keep(key, fingerprint, answer, ident, tenant, secret)
         except _NOTHING_DONE:  # so it may be tried again; of anything else it is not known
             with contextlib.suppress(RecollectError):

@@ -48,7 +48,7 @@ _PROMPT = types.Prompt(
 
 
 class ServedMemory(NamedTuple):
-    """What is served to whoever asks."""
+    """The memory that an MCP client is served, and what it may do."""
 
     memory: Memory
     read_only: bool = False
@@ -80,7 +80,7 @@ def serve_each(whose: Callable[[], ServedMemory], called: Callable[[str, Memory]
         on_list_prompts=served.list_prompts,
         on_get_prompt=served.get_prompt,
     )
-    server.middleware.clear()  # it traces every message, and this memory tells nobody what it is asked
+    server.middleware.clear()  # it would trace every message, and messages hold content
     return server
 
 

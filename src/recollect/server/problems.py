@@ -49,7 +49,7 @@ class EncodingError(errors.InputError):
 
 
 class UnderWayError(errors.ConflictError):
-    """The same request is being worked on. Whoever asks again in a moment hears what came of it."""
+    """The same request is being worked on. A retry in a moment gets its answer."""
 
 
 class DoneError(errors.UnavailableError):

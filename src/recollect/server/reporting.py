@@ -1,4 +1,4 @@
-"""What a server says on stderr: which code failed, and never what it was working on."""
+"""The server's log on stderr: it names the code that failed, and never holds content."""
 
 from __future__ import annotations
 

@@ -13,21 +13,21 @@ from recollect.server.counting import Trace
 
 JSON = "application/json"
 _SMALL = 1024
-"""Bytes that are not worth packing."""
+"""Bytes below which an answer is not compressed."""
 
 
 class HttpRequest(NamedTuple):
     method: str
     path: str
     parts: Mapping[str, str]
-    """What stands in the path for the names in it."""
+    """The parameters in the path, by name."""
     query: Sequence[tuple[str, str]]
     headers: Mapping[str, str]
-    """By their names in small letters."""
+    """By their lower-case names."""
     cookies: Mapping[str, str]
     body: bytes = b""
     client: str = ""
-    """Where it comes from."""
+    """The client's IP address."""
     trace: Trace = Trace()
     """What the access log says of it."""
 
@@ -36,7 +36,7 @@ class HttpRequest(NamedTuple):
         return self._weight("accept-encoding", "gzip") > 0
 
     def prefers(self, wanted: str, other: str) -> bool:
-        """Whether it wants one kind of content and not rather the other."""
+        """Whether the client prefers one content type to the other."""
         return self._weight("accept", wanted) > self._weight("accept", other)
 
     def _weight(self, header: str, name: str) -> float:
@@ -56,12 +56,12 @@ class Answer(NamedTuple):
     media_type: str = JSON
     headers: Mapping[str, str] = {}
     ids: Sequence[str] = ()
-    """Of the memories that it tells of."""
+    """The ids of the memories in the answer."""
     tag: str = ""
-    """What tells it from its other versions, where that is not its content."""
+    """The ETag, if it is not to be made from the content."""
 
     def tagged(self, seen_tags: str | None) -> Answer:
-        """With a tag; without the content for whoever has it already."""
+        """The answer with an ETag; 304 without content if the client has this version already."""
         tag = self.tag or tag_of(self.content)
         headers = {**self.headers, "etag": tag}
         if (held := matching(seen_tags, tag, weak=True)) is not None:
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
         return self._replace(headers=headers)
 
     def packed(self, request: HttpRequest) -> Answer:
-        """Smaller, for whoever can unpack it: other bytes, and so another tag. A cache must tell the two apart."""
+        """The answer compressed, if the client accepts gzip. It gets its own ETag, because its bytes differ."""
         headers = {**self.headers, "vary": "accept-encoding"}
         if len(self.content) < _SMALL or not request.takes_gzip:
             return self._replace(headers=headers)
@@ -84,7 +84,7 @@ def _packed_tag(tag: str) -> str:
 
 
 def matching(header: str | None, tag: str, *, weak: bool = False) -> str | None:
-    """The one of the tags in a header that stands for this content, packed or not. `weak` takes weak tags as well."""
+    """The tag of a header that matches this ETag, compressed or not. `weak` accepts weak tags, too."""
     for listed in (header or "").split(","):
         if (listed.strip().removeprefix("W/") if weak else listed.strip()) in (tag, _packed_tag(tag)):
             return listed.strip().removeprefix("W/")

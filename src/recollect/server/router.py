@@ -23,7 +23,7 @@ class Route(NamedTuple):
     rank: Rank
     work: Work
     name: str
-    """Of the verb, or of what it does."""
+    """The name of the operation."""
     status: int = 200
     """Of its answer, where it is not refused."""
 
@@ -71,7 +71,7 @@ class MethodError(NotFoundError):
 
 
 def match(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
-    """NotFoundError where there is nothing, and MethodError where there is something else."""
+    """The route of a request, and the parameters in its path. NotFoundError or MethodError if there is none."""
     if (exact := _EXACT.get((method, path))) is not None:
         return exact, {}
     parts = path.strip("/").split("/")
@@ -91,7 +91,7 @@ def match(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
 
 
 _EXACT = {(route.method, route.path): route for route in (*ROUTES, EXPORT, IMPORT) if "{" not in route.path}
-# What is written out goes before what stands for any name.
+# Literal paths go before those with parameters.
 _SPLIT = sorted(
     ((route, route.path.strip("/").split("/")) for route in (*ROUTES, EXPORT, IMPORT)),
     key=lambda pair: [part.startswith("{") for part in pair[1]],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.server.access.oidc import OpenId
 
 _HEADERS = 10.0
-"""Seconds for a client to say what it wants."""
+"""Seconds for a client to send its request."""
 _IDLE = 15
 _DRAIN = 20
 """Seconds that requests have to end after a signal."""
@@ -39,7 +39,7 @@ class Secured(NamedTuple):
 
 
 class Prompt(H11Protocol):
-    """Drops whoever opens a connection and does not say within some seconds what for, or holds too many open."""
+    """Drops clients that open a connection and send no request in time, or that hold too many open."""
 
     idle: ClassVar[dict[str, dict[Prompt, None]]] = {}
     """The connections of each address that wait for a request, the longest waiting first."""
@@ -99,7 +99,7 @@ class Prompt(H11Protocol):
             self._waiting = None
 
     def eof_received(self) -> Any:
-        """Whoever has said all may still hear the answer."""
+        """Clients whose request is complete still get their answer."""
         begun: Any = self.cycle
         return self._busy() and not begun.more_body
 

@@ -1,4 +1,4 @@
-"""What a server is made of: a memory, who may use it, and what is counted."""
+"""The state of a server: its memory, its accounts and sessions, its limits and its metrics."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Serving:
             return await asyncio.get_running_loop().run_in_executor(self._logins, work)
 
     def stop(self) -> None:
-        """No new work is begun. What is under way ends by itself."""
+        """Accept no new work. Work under way runs to its end."""
         self._threads.shutdown(wait=False)
         self._logins.shutdown(wait=False)
         self.recalls.write()
@@ -103,7 +103,7 @@ class Serving:
         return "; HttpOnly; SameSite=Strict; Path=/" + ("; Secure" if self.secure else "")
 
     def clean(self) -> None:
-        """Forget what is over: answers of yesterday, logins that have ended."""
+        """Drop expired data: stored answers, and logins that have ended."""
         with contextlib.suppress(RecollectError):
             self.answers.clean()
             self.vault.clean()
@@ -143,7 +143,7 @@ class Serving:
         return made
 
     def redeem(self, ticket: str) -> str:
-        """A token for a cookie of whoever is at this machine."""
+        """A session token for the person at this machine."""
         with self._lock:
             matching = next((issued for issued in self._tickets if same(issued, ticket)), None)
             if not self.single or matching is None:
@@ -160,7 +160,7 @@ class Serving:
         self.vault.log_out(token)
 
     def identify(self, request: HttpRequest) -> Caller:
-        """Whoever sent it, which takes one request of those that they may make."""
+        """The caller of a request. Counts it against the caller's rate limit."""
         caller = request.trace.caller = self._sender(request)
         self.buckets.take(caller.id)
         return caller

@@ -1,4 +1,4 @@
-"""Maintenance in the background of a process that stays: what is due runs at its start, and then as the preset says."""
+"""Maintenance in the background of a server: due jobs run after its start, and then as the preset says."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BackgroundMaintenance:
             wait = 60.0 * self._memory.preset.maintenance.watch_minutes
 
     def run_once(self) -> None:
-        """Run what is due. What is wrong with one workspace keeps nobody from the others."""
+        """Run the due jobs. An error in one workspace does not stop the others."""
         try:
             for view in self._views():
                 if self._stop.is_set():

@@ -1,1 +1,1 @@
-"""Words: what is asked, how texts are cut into words and sentences, who speaks, when, and how long it is."""
+"""Text: queries, words, sentences, speakers, times and token counts."""

@@ -1,4 +1,4 @@
-"""What of a text only echoes what was given before, however it is wrapped, bulleted, escaped or cut."""
+"""Finds passages of a text that repeat an earlier one, however they are wrapped, bulleted, escaped or cut."""
 
 from __future__ import annotations
 

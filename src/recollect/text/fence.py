@@ -1,4 +1,4 @@
-"""A fence around what is only data: nothing inside can close it, and what we put in can be found again."""
+"""A fence around data in a prompt. Nothing inside can close it, and fenced text can be found and removed again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def without(text: str) -> str:
 
 
 def unrepeated(text: str, sources: Iterable[str]) -> str:
-    """Text without the lines in which it repeats what was `given`: quoted, indented anew, or cut off at the end.
+    """Text without the lines in which it repeats `sources`: quoted, indented anew, or cut off at the end.
 
     A repetition begins with a line that only a context has, and goes on for as long as each line was given.
     """

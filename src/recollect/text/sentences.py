@@ -1,4 +1,4 @@
-"""Text cut into what can be taken out of it and still be read."""
+"""Cuts text into sentences and blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who said something, as far as the words tell."""
+"""The speaker of a text, if the text names one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = 80
 
 
 def prefix(text: str) -> tuple[str, int] | None:
-    """The name before a colon, as in `Alice: I moved`, and where what was said begins."""
+    """The name before a colon, as in `Alice: I moved`, and the index at which the words begin."""
     match = _PREFIX.match(text)
     # Regular expressions do not know capitals of every script, and many scripts have none.
     if not match or any(word[0].islower() for word in match[1].split(" ")):

@@ -109,7 +109,7 @@ class QuestionTime(msgspec.Struct, frozen=True):
     slack_days: float
     """By how much it may be missed: people are a day off about a day, a week about a month."""
     words: str
-    """What was said, to show why."""
+    """The words of the question that name the time."""
 
 
 def asked_time(query: str, now: datetime, zone: tzinfo | None = None) -> QuestionTime | None:

@@ -160,7 +160,7 @@ def call(memory: Memory, name: str, arguments: Mapping[str, Any] | str | bytes |
 
 def _fault(error: RecollectError, arguments: Any, preset: Preset) -> Fault:
     if isinstance(error, InputError | AccessError | NotFoundError) and (secret := _secret(arguments, preset)):
-        # These quote what they refuse, and a model's error may be logged by whoever runs it.
+        # These errors quote the value, and the program that runs the model may log them.
         return Fault("SecretError", secret[0], "text appears to contain a secret — not stored", secret[1])
     if isinstance(error, InputError):
         rule = error.rule if isinstance(error, SecretError) else None
@@ -169,7 +169,7 @@ def _fault(error: RecollectError, arguments: Any, preset: Preset) -> Fault:
 
 
 def _secret(arguments: Any, preset: Preset) -> tuple[str, str] | None:
-    """Which argument holds one, if it can be told without repeating it, and which rule it breaks."""
+    """The argument that holds a secret, and the rule that it breaks; None if there is no secret."""
     decoded: Any = arguments
     if isinstance(arguments, str | bytes):
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):

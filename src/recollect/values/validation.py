@@ -1,4 +1,4 @@
-"""Rules for what may be stored. Every refusal names the field and the limit."""
+"""Validation of everything that is stored. Every error names the field and the limit."""
 
 from __future__ import annotations
 

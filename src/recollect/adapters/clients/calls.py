@@ -1,4 +1,4 @@
-"""One call of a model: memory put in before it, the turn kept after it. Whatever fails here, the call goes on."""
+"""One model call: memories are added before it, and its turn is stored after it. An error here never stops the call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recollect.values.errors import InputError, RecollectError, SecretError
 
 OnError = Literal["warn", "raise"]
 Storing = Literal["facts", "turns"]
-"""What matters of what was said, or all of it word for word."""
+"""Store the facts of a conversation, or every turn word for word."""
 
 _log = logging.getLogger("recollect.wrap")
 _REMEMBERED = 10_000
@@ -179,13 +179,13 @@ class Call:
         self._finished = False
         self._messages: Any = None
         self._context = ""
-        """What was put in."""
+        """The text that was added to the call."""
         try:
-            self._messages = self._asked()
+            self._messages = self._read_messages()
         except Exception as error:
             self._failed("the messages could not be read", error)
 
-    def _asked(self) -> Any:
+    def _read_messages(self) -> Any:
         """A copy: a caller may add the answer to the list while it still comes."""
         name = self.shape.messages
         asked = argument(self._arguments, name)
@@ -209,7 +209,7 @@ class Call:
         return heard.text
 
     def prepare(self) -> dict[str, Any]:
-        """What to send: the caller's arguments, with what is remembered."""
+        """The arguments to send: the caller's, with memories added."""
         self._wrapping.flush()
         if not self._options.inject or self._messages is None:
             return self._arguments
@@ -302,7 +302,7 @@ class Call:
             view.log_refusal("remember", SecretError("content", find(new.pop(role), view.preset.secrets) or ""))
         asked = last_of(self._messages, "assistant") if "user" in new else ""
         spoken = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
-        # What was cut out of an answer, because it repeats what it was given, may have turned its meaning.
+        # Repeated passages were cut out of the answer, which may have changed its meaning.
         facts = [fact for fact in extract(spoken) if fact.turn and not (fact.role == "assistant" and "…" in fact.text)]
         keep(view, facts, view.address.conversation, [{"source": self.shape.source}] * len(facts))
 
@@ -337,5 +337,5 @@ class Call:
     def _failed(self, what: str, error: Exception, quietly: bool = False) -> None:
         if self._options.on_error == "raise" and not quietly:
             raise error
-        # What is raised on purpose says all there is to say; a bug does not.
+        # Errors of recollect explain themselves; for anything else the traceback is needed.
         _log.warning("%s: %s", what, error, exc_info=None if isinstance(error, RecollectError) else error)

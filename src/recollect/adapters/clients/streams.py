@@ -1,4 +1,4 @@
-"""Streams of the clients that keep what they said, once they are over."""
+"""Streams of the clients that store their turn when they end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 async def threaded(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """As `asyncio.to_thread`, but what has begun is done even if nobody waits for it any more."""
+    """Like `asyncio.to_thread`, but the function runs to its end even if the task is cancelled."""
     work = partial(copy_context().run, partial(function, *args, **kwargs))
     return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, work))
 
@@ -55,7 +55,7 @@ class _Stream(ABC):
 
     @abstractmethod
     def _texts(self) -> Any:
-        """What is said, without the events around it."""
+        """The text of the stream, without its events."""
 
     @abstractmethod
     def _until_done(self) -> Any:
@@ -74,7 +74,7 @@ class Stream(_Stream):
         return self._next()[0]
 
     def _next(self) -> tuple[Any, str]:
-        """An event, and what it says."""
+        """The next event and its text."""
         try:
             event = next(self._inner)
         except StopIteration:

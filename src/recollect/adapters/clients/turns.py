@@ -1,4 +1,4 @@
-"""What of a call of a model is worth keeping: what the user said, and what was answered."""
+"""The turns of a model call that are stored: the user's message and the answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Shape(msgspec.Struct, frozen=True):
     text: bool = False
     """Whether the conversation may be a text alone."""
     history: tuple[str, ...] = ()
-    """Arguments that name what was said before, where the server keeps it."""
+    """Arguments that refer to earlier turns on the server."""
     place: Placing | None = None
     """Where memories go unless the caller says; without it, where the preset says."""
     prefilled: bool = False

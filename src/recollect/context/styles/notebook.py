@@ -123,8 +123,8 @@ def _read(view: View) -> list[InjectedNote]:
     return list(notes.values())
 
 
-def _same(one: Record, other: Record) -> bool:
-    return one is other or bool(one.checksum and one.checksum == other.checksum and one.tags == other.tags)
+def _same(first: Record, second: Record) -> bool:
+    return first is second or bool(first.checksum and first.checksum == second.checksum and first.tags == second.tags)
 
 
 def _notes(view: View, records: dict[tuple[str | None, str], Record]) -> dict[tuple[str | None, str], InjectedNote]:

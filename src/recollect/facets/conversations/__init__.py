@@ -170,7 +170,7 @@ class Conversations:
         if conversation.status == "active":
             contents = Contents(view, conversation.id, (conversation.channel, conversation.agent, conversation.account))
         while True:
-            # A model may be asked, so nothing is locked. What is told twice, by another end or a killed one, is one.
+            # No lock, because a model may be asked. If two processes end the conversation, facts are stored once.
             turns = contents.new_turns() if contents is not None else []
             for speaker, theirs in _by_speaker(turns).items():
                 persist(_in(view, conversation, *speaker), conversation.id, theirs)
@@ -223,7 +223,7 @@ def _homes(view: View) -> builtins.list[Place]:
 
 
 def _end(view: View, thing: Thing, status: Status, over: Sequence[Record]) -> Conversation:
-    """Delete what is over with it and keep its status. In a transaction."""
+    """Delete the memories that end with the conversation, and store its status. Called in a transaction."""
     place, now = view.place, view.now()
     groups = by_place(over)
     for home, records in groups.items():
@@ -246,7 +246,7 @@ def _reference(conversation: str, key: str, channel: str) -> dict[str, str]:
 
 
 def _by_speaker(turns: Iterable[Record]) -> dict[tuple[str | None, str | None], builtins.list[Record]]:
-    """What is one agent's own stays its own, whoever ends the conversation."""
+    """Group turns by their owner: an agent's memories stay its own, whoever ends the conversation."""
     groups: dict[tuple[str | None, str | None], builtins.list[Record]] = {}
     for turn in turns:
         groups.setdefault((turn.address.agent, turn.address.account), []).append(turn)
@@ -254,7 +254,7 @@ def _by_speaker(turns: Iterable[Record]) -> dict[tuple[str | None, str | None], 
 
 
 def _in(view: View, conversation: Conversation, agent: str | None, account: str | None) -> View:
-    """Where what stays of a conversation belongs: to whom said it, in its channel."""
+    """The view in which facts of a conversation are stored: that of the speaker, in its channel."""
     address = replace(view.address, channel=conversation.channel, agent=agent, account=account)
     bound = view.bound - {"conversation", "agent", "account"}
     return replace(view, address=address, bound=bound, acting=view)

@@ -43,11 +43,11 @@ class Contents:
         return [r for r in self._records.values() if r.id not in self._persisted and self._is_turn(r)]
 
     def ending(self) -> list[Record]:
-        """What ends with the conversation: its tier, and what has its lifetime in whatever tier, whoever wrote it."""
+        """The memories that end with the conversation: those of its tier or with its lifetime, whoever wrote them."""
         return [r for r in self._records.values() if "conversation" in (r.tier, r.lifetime)]
 
     def refresh(self) -> None:
-        """Read what has changed. Of memories that were read before only the fields that may change."""
+        """Read the changes. Of memories that were read before, only the fields that may change."""
         current = {record.id: record for record in self._own(self._store.scan(self._where, whole=False))}
         unread = [record for ident, record in current.items() if ident not in self._records]
         for place, records in by_place(unread).items():
@@ -70,5 +70,5 @@ class Contents:
 
 
 def _updated(read: Record, current: Record) -> Record:
-    """What was read, with the fields of now that may change. `current` may lack content, vector and checksum."""
+    """The record with the mutable fields of `current`, which may lack content, vector and checksum."""
     return replace(read, **{field: getattr(current, field) for field in CHANGEABLE})

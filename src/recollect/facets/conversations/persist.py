@@ -16,11 +16,11 @@ from recollect.verbs.remember import remember
 from recollect.view import View
 
 TURN = "conversation"
-"""The kind of what was said, word for word."""
+"""The kind of turns."""
 
 
 def persist(view: View, conversation: str, turns: Sequence[Record]) -> list[Record]:
-    """Keep what matters of these turns. What is known already is counted, and not stored again."""
+    """Store the facts of these turns. A fact that is stored already is counted, and not stored again."""
     statements = read(view, [Said(turn.role or "user", turn.text) for turn in turns])
     lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]
     return keep(view, statements, conversation, lineage)

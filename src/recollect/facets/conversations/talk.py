@@ -54,7 +54,7 @@ class Talk:
 
     @property
     def orientation(self) -> OrientationDocument:
-        """What is known about the title, made when it is first asked for."""
+        """The orientation about the title, built on first access."""
         if self._orientation is None:
             self._orientation = self.memory.orient(self._title, budget=self._budget)
         return self._orientation
@@ -79,7 +79,7 @@ class Talk:
         return self.memory.conversations.observe(content, kind=kind, importance=importance, tier=tier, tags=tags)
 
     def end(self) -> Conversation:
-        """What leaving the block does: idle, with what matters kept. Once is enough."""
+        """End the conversation, as leaving the `with` block does. A second call does nothing."""
         ref_code = self.conversation.ref_code
         try:
             self._conversation = self._memory.conversations.idle(ref_code)

@@ -21,7 +21,7 @@ WORKSPACE = KNOWLEDGE
 """Reserved (`Place.reserved`): it is in no list of workspaces, and no view of memories reaches it."""
 SHELF = "knowledge"
 GENERAL = "general"
-"""The category of what was given none."""
+"""The category of documents without one."""
 
 Status = Literal["draft", "published"]
 Change = Literal["added", "changed", "unchanged"]

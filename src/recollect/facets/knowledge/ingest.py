@@ -1,4 +1,4 @@
-"""From a text or a file to a document with its passages. What is unchanged is not written again."""
+"""Turns a text or a file into a document with passages. Unchanged documents are not written again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IMPORTANCE = 0.5
 
 
 class IngestRequest(NamedTuple):
-    """A document as somebody wants it. What is None stays as it is, or is the usual."""
+    """A document to store. A field that is None keeps its value, or gets the default."""
 
     raw: Raw
     source: str

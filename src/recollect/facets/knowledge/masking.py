@@ -58,7 +58,7 @@ def _masked_lines(block: TextBlock, rules: Screen, by_line: bool, in_key: bool) 
     whole = in_key or any(rule.endswith("private-key") for rule in broken.values())
     text = "\n".join(MASK if number in broken else line for number, line in enumerate(lines))
     if whole or not broken or find(text, rules):
-        # What is a secret only over several lines goes as a whole.
+        # A secret that spans several lines is masked as a whole.
         rule = next(iter(broken.values()), None) or find(block.text, rules) or "private-key"
         return MASK, [f"{_place(block, min(broken, default=0), by_line)}: {rule}"]
     return text, [f"{_place(block, number, by_line)}: {rule}" for number, rule in broken.items()]

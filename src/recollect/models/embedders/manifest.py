@@ -88,15 +88,15 @@ class Model(msgspec.Struct, frozen=True):
         return next((edition for edition in fitting if edition.sha256 == digest), None)
 
 
-def known() -> dict[str, Model]:
+def known_models() -> dict[str, Model]:
     """All models, by name."""
     return _read()
 
 
 def find(name: str) -> Model:
-    if name in known():
-        return known()[name]
-    raise InputError("model", f"there is no model `{name}`; the models are: {', '.join(known())}")
+    if name in known_models():
+        return known_models()[name]
+    raise InputError("model", f"there is no model `{name}`; the models are: {', '.join(known_models())}")
 
 
 def models_folder() -> Path:

@@ -56,7 +56,7 @@ class Provider(NamedTuple):
     name: str = "Company login"
 
 
-class Identity(NamedTuple):
+class OidcIdentity(NamedTuple):
     """What the provider vouches for."""
 
     subject: str
@@ -117,7 +117,7 @@ class OpenId:
 
     def finish(
         self, cookie: str, query: Mapping[str, str], back: str, once: Callable[[str], bool]
-    ) -> tuple[Identity, str]:
+    ) -> tuple[OidcIdentity, str]:
         """Who it is, and where to go on. `once` says whether a state is seen for the first time."""
         begun = self._opened(cookie)
         if not hmac.compare_digest(begun.state.encode(), query.get("state", "").encode()):
@@ -232,7 +232,7 @@ class OpenId:
         except InvalidKeyIdError:
             return jwt.decode(id_token, self._key_set(fresh=True), algorithms=_ALGORITHMS)
 
-    def _identity(self, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Identity:
+    def _identity(self, claims: Mapping[str, Any], token: Mapping[str, Any]) -> OidcIdentity:
         """Who has logged in. Some providers give the e-mail at their userinfo endpoint only."""
         subject, access = str(claims["sub"]), token.get("access_token")
         if "email" not in claims and (address := self._read_endpoints().userinfo_endpoint) and isinstance(access, str):
@@ -241,7 +241,7 @@ class OpenId:
                 raise RefusedLoginError("userinfo: sub", f"what {self.name} said of you cannot be believed")
             claims = more
         verified = claims.get("email_verified") in (True, "true")
-        return Identity(subject, str(claims.get("email") or "") if verified else "")
+        return OidcIdentity(subject, str(claims.get("email") or "") if verified else "")
 
 
 def _check(provider: Provider) -> None:

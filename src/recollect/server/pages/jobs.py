@@ -36,9 +36,9 @@ def jobs(visit: Visit) -> dict[str, Any]:
     plan = memory.maintain(dry_run=True, jobs=NAMES)
     shelves = [thing for place in view.places for thing in view.store.shelf(place, leases.SHELF)]
     rows: list[dict[str, Any]] = []
-    for job in sorted(EVERY, key=lambda job: not job.asked(view)):
+    for job in sorted(EVERY, key=lambda job: not job.enabled(view)):
         own_leases = [thing.body for thing in shelves if thing.body.get("job") == job.name]
-        enabled = job.asked(view)
+        enabled = job.enabled(view)
         reports = [report for report in plan.jobs if report.job == job.name]
         rows.append(
             {

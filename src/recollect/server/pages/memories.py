@@ -96,7 +96,7 @@ def _notes(visit: Visit, query: str, filters: dict[str, str]) -> list[dict[str, 
 
 
 @page("/memories/known", "What can be chosen", template="known.html")
-def known(visit: Visit) -> dict[str, Any]:
+def filter_choices(visit: Visit) -> dict[str, Any]:
     """Suggestions for the filters. Apart, because counting everything takes longer than showing a page of it."""
     stats, _ = cached(visit.memory, "facets", visit.memory.stats)
     sources, _ = cached(visit.memory, "sources", lambda: _sources(visit.memory))
