@@ -92,6 +92,7 @@ def _without_content(thing: Thing) -> Thing:
         return thing
     return replace(thing, body={name: value for name, value in thing.body.items() if name == "channel"})
 
+
 What = Literal["deleted", "changed", "thing"]
 
 
