@@ -10,7 +10,7 @@ CREATE TABLE {schema}.undo_items (
     body      bytea   NOT NULL,
     PRIMARY KEY (tenant, workspace, entry, item)
 );
-CREATE INDEX undo_items_by_name ON {schema}.undo_items (tenant, workspace, name);
+CREATE INDEX undo_items_by_memory ON {schema}.undo_items (tenant, workspace, name) WHERE what <> 'thing';
 
 -- The owner reads all tenants' rows for this one statement: the policies hold for it only while they are forced.
 ALTER TABLE {schema}.undo NO FORCE ROW LEVEL SECURITY;

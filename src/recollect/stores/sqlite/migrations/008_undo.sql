@@ -9,7 +9,7 @@ CREATE TABLE undo_items (
     PRIMARY KEY (entry, item)
 );
 
-CREATE INDEX undo_items_by_name ON undo_items (name);
+CREATE INDEX undo_items_by_memory ON undo_items (name) WHERE what <> 'thing';
 
 INSERT INTO undo_items
 SELECT u.seq, r.key, CASE WHEN m.id IS NULL THEN 'deleted' ELSE 'changed' END, r.value ->> 'id',
