@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.text.speakers import prefix
-from recollect.text.statements import EMPTY, SENTENCE_END, Assertion, compare, names
+from recollect.text.statements import EMPTY, SENTENCE_END, Assertion, compare, names, shared_words
 from recollect.text.words import WORD, stem, stems
 
 _VERB = re.compile(r" (?:is|are|was|were|has|have|had) ", re.IGNORECASE)
@@ -178,11 +178,11 @@ def _tells_of_a_change(old: _BestSentence, new: _BestSentence, question: _Questi
 
 def _replaces(old: Assertion, new: Assertion, question: _Question) -> bool:
     """Whether the newer answers the question anew: the same subject in the same frame, with another value."""
-    if new.adds:
+    # First what is cheap to know: most pairs have too few words in common.
+    shared = shared_words(old, new)
+    if shared < _LEAST_SHARED_CHANGED or (shared < _LEAST_SHARED and not new.tells_change) or new.adds:
         return False
     difference = compare(old, new)
-    if difference.shared < _LEAST_SHARED_CHANGED or (difference.shared < _LEAST_SHARED and not new.tells_change):
-        return False
     if max(len(difference.new), len(difference.old)) > _MOST_VALUE:
         return False
     if not (difference.new and difference.old) and not difference.opposite and not difference.denied:

@@ -193,8 +193,6 @@ class _Parts(NamedTuple):
 class Difference(NamedTuple):
     """How a newer statement differs from an older one."""
 
-    shared: float
-    """The share of words that both have, from 0 to 1."""
     old: Set[str]
     """What only the older has, as stems, without empty words."""
     new: Set[str]
@@ -207,11 +205,16 @@ class Difference(NamedTuple):
 # Comparing
 
 
+def shared_words(old: Assertion, new: Assertion) -> float:
+    """The share of words that both have, from 0 to 1."""
+    a, b = old.stems, new.stems
+    return 2 * len(a & b) / ((len(a) + len(b)) or 1)
+
+
 def compare(old: Assertion, new: Assertion) -> Difference:
     a, b = old.stems, new.stems
-    shared = 2 * len(a & b) / ((len(a) + len(b)) or 1)
     opposite = old.speaker == new.speaker and _reversed_word(old, new) is not None
-    return Difference(shared, a - b - EMPTY, b - a - EMPTY, old.negated != new.negated, opposite)
+    return Difference(a - b - EMPTY, b - a - EMPTY, old.negated != new.negated, opposite)
 
 
 def contradicts(old: str, new: str) -> bool:
