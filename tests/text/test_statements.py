@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.recall.freshness import freshen
-from recollect.text.statements import Assertion, compare, contradicts, fingerprint, keys, names, plain
+from recollect.text.statements import Assertion, compare, contradicts, fingerprint, keys, names, plain, shared_words
 
 TESTS = Path(__file__).parents[1]
 
@@ -138,7 +138,8 @@ def test_any_two_texts_can_be_compared(old: str, new: str) -> None:
     assert contradicts(old, new) == contradicts(new, old)
     assert not contradicts(old, old)
     difference = compare(Assertion(old), Assertion(new))
-    assert 0.0 <= difference.shared <= 1.0
+    assert not difference.old & difference.new
+    assert 0.0 <= shared_words(Assertion(old), Assertion(new)) <= 1.0
     if contradicts(old, new):
         a, b = plain(old), plain(new)
         assert a is not None
