@@ -303,7 +303,7 @@ class View(msgspec.Struct, frozen=True):
         return [records[ident] for ident in wanted]
 
     def find_one(self, ident: str, field: str = "id") -> Record:
-        return self.find([validation.memory_id(ident, field)])[0]
+        return self.find(validation.memory_id(ident, field))[0]
 
     def things(
         self, shelf: str | None, *, parent: str | None = None, newest_first: bool = False, after: str | None = None

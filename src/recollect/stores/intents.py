@@ -85,7 +85,7 @@ class Intents:
             return
         try:
             names = os.listdir(self.folder)
-        except OSError:  # there is none, which is how it is nearly always
+        except OSError:  # there is no such folder, as nearly always
             return
         self._finishing = True
         try:
