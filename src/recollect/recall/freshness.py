@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.text.speakers import prefix
-from recollect.text.statements import EMPTY, SENTENCE_END, Assertion, compare, names, shared_words
+from recollect.text.statements import EMPTY, SENTENCE_END, Assertion, are_opposite, names, shared_words
 from recollect.text.words import WORD, stem, stems
 
 _VERB = re.compile(r" (?:is|are|was|were|has|have|had) ", re.IGNORECASE)
@@ -182,17 +182,17 @@ def _replaces(old: Assertion, new: Assertion, question: _Question) -> bool:
     shared = shared_words(old, new)
     if shared < _LEAST_SHARED_CHANGED or (shared < _LEAST_SHARED and not new.tells_change) or new.adds:
         return False
-    difference = compare(old, new)
-    if max(len(difference.new), len(difference.old)) > _MOST_VALUE:
+    old_value, new_value = old.stems - new.stems - EMPTY, new.stems - old.stems - EMPTY
+    if max(len(new_value), len(old_value)) > _MOST_VALUE:
         return False
-    if not (difference.new and difference.old) and not difference.opposite and not difference.denied:
+    if not (new_value and old_value) and old.negated == new.negated and not are_opposite(old, new):
         return False  # one says no more than the other
-    if question.chooses and question.words & difference.new:
+    if question.chooses and question.words & new_value:
         return True
     if not (question.words & old.stems & new.stems) - new.speaker:
         return False  # by the same speaker, but nothing else is known to be of the same
     missing = (question.words & old.stems) - new.stems
-    if not missing or difference.opposite:
+    if not missing or are_opposite(old, new):
         return True
     # A sentence that tells of a change may leave out the occasion, but not whom or what it is about.
     return new.tells_change and not missing & question.names and not any(word[0] == "@" for word in missing)

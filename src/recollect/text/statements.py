@@ -190,18 +190,6 @@ class _Parts(NamedTuple):
     lower: tuple[str, ...]
 
 
-class Difference(NamedTuple):
-    """How a newer statement differs from an older one."""
-
-    old: Set[str]
-    """What only the older has, as stems, without empty words."""
-    new: Set[str]
-    denied: bool
-    """Whether one of them is negated and the other is not."""
-    opposite: bool
-    """Whether they differ in one word only, and that is the opposite of the other's."""
-
-
 # Comparing
 
 
@@ -211,10 +199,9 @@ def shared_words(old: Assertion, new: Assertion) -> float:
     return 2 * len(a & b) / ((len(a) + len(b)) or 1)
 
 
-def compare(old: Assertion, new: Assertion) -> Difference:
-    a, b = old.stems, new.stems
-    opposite = old.speaker == new.speaker and _reversed_word(old, new) is not None
-    return Difference(a - b - EMPTY, b - a - EMPTY, old.negated != new.negated, opposite)
+def are_opposite(old: Assertion, new: Assertion) -> bool:
+    """Whether they differ in one word only, and that is the opposite of the other's."""
+    return old.speaker == new.speaker and _reversed_word(old, new) is not None
 
 
 def contradicts(old: str, new: str) -> bool:
