@@ -150,6 +150,21 @@ OPERATORS = (
 class SearchClaims:
     """What is found, and that no question is too strange to be asked."""
 
+    def test_what_is_stored_again_after_everything_was_deleted_is_found(self, store: Store) -> None:
+        """Whoever keeps a copy in memory must not take the numbers of new memories for those of old ones."""
+        texts = [f"heron {n}" for n in range(6)]
+        kept = keep(store, *map(sample, texts))
+        assert len(search(store, words("heron"))) == 6
+        delete(store, kept[0], kept[2])
+        assert len(search(store, words("heron"))) == 4
+        left = [kept[1], *kept[3:]]
+        delete(store, *left)
+        for order in (left[::-1], left[1:] + left[:1]):
+            store.put(PLACE, order)
+            assert {record.id for record in search(store, words("heron"))} == {record.id for record in left}
+            delete(store, *left)
+        assert search(store, words("heron")) == []
+
     @pytest.mark.parametrize(("query", "texts", "others"), FINDS.values(), ids=FINDS)
     def test_search_finds(self, store: Store, query: TextQuery, texts: list[str], others: list[str]) -> None:
         keep(store, *map(sample, texts + others))

@@ -39,6 +39,7 @@ MOST_CHANGES = 20_000
 """Rows of `changed` from which the older half is dropped. A copy in memory that is further behind is made anew."""
 _TRIM_EVERY = 64
 """Transactions after which it is looked how many rows `changed` has."""
+_NEXT = "SELECT max(coalesce((SELECT max(seq) FROM memories), 0), (SELECT last FROM numbers)) + 1"
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
 _EMBED = "INSERT OR REPLACE INTO embeddings (seq, model, vector) VALUES (?, ?, ?)"
@@ -80,20 +81,21 @@ class PlaceFile(Database):
         self._run(prove_speakers(DIALECT, self.place, [record]))
 
     def _put_one(self, record: Record, seq: int | None = None) -> None:
-        writer, row = self.writer, to_row(seq, record)
-        execute = writer.execute
+        execute = self.writer.execute
+        if seq is None:
+            (seq,) = execute(_NEXT).fetchone()
+        row = to_row(seq, record)
         try:
             execute(INSERT, row)
         except apsw.ConstraintError:
             raise id_exists(record.id) from None
-        seq = writer.last_insert_rowid()
         execute(_INDEX, (seq, indexed(row)))
         if record.embedding is not None:
             execute(_EMBED, (seq, record.embedding_model, record.embedding))
 
     def _put(self, records: Sequence[Record]) -> None:
         many = self.writer.executemany
-        (first,) = self.writer.execute("SELECT coalesce(max(seq), 0) + 1 FROM memories").fetchone()
+        (first,) = self.writer.execute(_NEXT).fetchone()
         rows = [to_row(seq, record) for seq, record in enumerate(records, first)]
         try:
             many(INSERT, rows)

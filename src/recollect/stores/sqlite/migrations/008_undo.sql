@@ -24,3 +24,14 @@ FROM (SELECT seq, CAST(things AS TEXT) AS things FROM undo) u,
     json_each(CASE WHEN json_valid(u.things) THEN u.things ELSE '[]' END) t;
 
 DROP TABLE undo;
+
+-- The highest number that a deleted memory had. No number is given twice: a copy in memory that knows the memories up to
+-- one looks for new ones behind it only.
+CREATE TABLE numbers (last INTEGER NOT NULL);
+INSERT INTO numbers SELECT coalesce(max(seq), 0) FROM changed;
+
+DROP TRIGGER memories_deleted;
+CREATE TRIGGER memories_deleted AFTER DELETE ON memories BEGIN
+    INSERT INTO changed (seq) VALUES (old.seq);
+    UPDATE numbers SET last = old.seq WHERE last < old.seq;
+END;
