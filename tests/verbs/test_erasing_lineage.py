@@ -348,3 +348,23 @@ def copy_store(origin: str, location: str, lossy: bool, until: str = "") -> None
         if until == "scrub":
             target.scrub = stop  # type: ignore[attr-defined]
         copy(source, target, lossy=lossy, progress=None if until == "scrub" else stop)
+
+
+def test_erasing_one_memory_leaves_the_others_of_the_change_to_undo(memory: Memory, location: str) -> None:
+    erased, other = memory.remember(f"a {WORD} bush"), memory.remember("a fox", tags=["red"])
+    memory.archive([erased.id, other.id])
+    forgotten = memory.forget([erased.id, other.id])
+    check_erased(memory.forget(erased.id, erase=True), location)
+    memory.undo(forgotten.entries[0])
+    assert [record.id for record in memory.list(state=None)] == [other.id]
+    assert memory.get(other.id).tags == ("red",)
+
+
+def test_erasing_a_person_leaves_the_others_of_the_change_to_undo(memory: Memory, location: str) -> None:
+    """What an owner has forgotten of several people at once."""
+    ada, bob = memory.at(account="ada"), memory.at(account="bob")
+    hers, his = ada.remember(f"a {WORD} bush"), bob.remember("bob has a fox")
+    forgotten = memory.forget([hers.id, his.id])
+    memory.forget(account="ada", erase=True)
+    memory.undo(forgotten.entries[0])
+    assert [record.id for record in memory.list(state=None)] == [his.id]

@@ -201,15 +201,30 @@ class AuditClaims:
         assert store.purge(PLACE, seqs=[]) == 0
         assert list(store.undos(Place("nobody", "nowhere"))) == []
 
-    def test_purge_by_ids_takes_every_entry_that_tells_of_them(self, store: Store) -> None:
+    def test_purge_by_ids_and_documents_leaves_what_else_an_entry_has(self, store: Store) -> None:
         erased, other = sample("erased"), sample("other")
-        named = Thing("steps", erased.id, {"id": erased.id})
-        kinds = [Undo([erased]), Undo([other, erased]), Undo.of([erased], ()), Undo([other]), Undo(things=[named])]
+        named, note = Thing("steps", erased.id, {"id": erased.id}, version=1), Thing("notes", "a", {}, version=2)
+        kinds = [
+            Undo([erased]),
+            Undo([other, erased], [], [named]),
+            Undo.of([erased], ()),
+            Undo([], [OldValues.of(other)], [note]),
+            Undo([], [], [named]),
+        ]
         seqs = [store.append(PLACE, entry(), undo).seq for undo in kinds]
         assert store.purge(PLACE, ids=[]) == 0
-        assert store.purge(PLACE, ids=["nobody"]) == 0
+        assert store.purge(PLACE, ids=["nobody"], documents=[("steps", "nobody")]) == 0
         assert store.purge(PLACE, ids=["nobody", erased.id], seqs=[seqs[0]]) == 3
-        assert [seq for seq, _ in store.undos(PLACE)] == seqs[3:]
+        assert dict(store.undos(PLACE)) == {
+            seqs[1]: Undo([other], [], [named]),
+            seqs[3]: Undo([], [OldValues.of(other)], [note]),
+            seqs[4]: Undo([], [], [named]),
+        }
+        assert store.purge(PLACE, documents=[("steps", erased.id), ("notes", "b")]) == 2
+        assert dict(store.undos(PLACE)) == {
+            seqs[1]: Undo([other], [], []),
+            seqs[3]: Undo([], [OldValues.of(other)], [note]),
+        }
 
     def test_purge_is_of_one_place_only(self, store: Store) -> None:
         record = sample()

@@ -244,10 +244,18 @@ class Audit(Protocol):
         """All that undo needs: the number of each entry, the oldest first, and what it replaced."""
         ...
 
-    def purge(self, place: Place, *, seqs: Collection[int] | None = (), ids: Collection[str] = ()) -> int:
-        """Delete the undo data of the entries with these numbers, or of all, and of those that tell of these memories.
+    def purge(
+        self,
+        place: Place,
+        *,
+        seqs: Collection[int] | None = (),
+        ids: Collection[str] = (),
+        documents: Collection[tuple[str, str]] = (),
+    ) -> int:
+        """Delete the undo data of the entries with these numbers, or of all, and of whatever entry what it has of these
+        memories and documents (shelf and key). What else an entry has stays.
 
-        A memory that was deleted is gone for good then. Returns how many entries cannot be undone any more.
+        A memory that was deleted is gone for good then. Returns of how many entries something was deleted.
         """
         ...
 

@@ -56,6 +56,11 @@ class OldValues(NamedTuple):
         return cls(record.id, FieldValues(**{name: getattr(record, name) for name in CHANGEABLE}))
 
 
+def document_name(shelf: str, key: str) -> str:
+    """What stands for a document among the ids of memories, which have no slash."""
+    return f"{shelf}/{key}"
+
+
 class Undo(NamedTuple):
     """What an entry of the audit log replaced."""
 
@@ -115,7 +120,7 @@ def to_items(undo: Undo) -> list[UndoItem]:
     return [
         *(UndoItem("deleted", record.id, _encode(record)) for record in undo.deleted),
         *(UndoItem("changed", values.id, _encode(values.fields)) for values in undo.changed),
-        *(UndoItem("thing", f"{thing.shelf}/{thing.key}", _encode(thing)) for thing in undo.things),
+        *(UndoItem("thing", document_name(thing.shelf, thing.key), _encode(thing)) for thing in undo.things),
     ]
 
 

@@ -171,9 +171,8 @@ def _as_before(values: OldValues, now: Record, entry: Entry) -> Record:
 
 
 def _is_lost(entry: Entry, undo: Undo) -> bool:
-    """Whether what it replaced was purged."""
-    replaced = entry.meta.get("changed") or entry.meta.get("deleted")
-    return bool((replaced and not undo.ids) or (entry.meta.get("things_changed") and not undo.things))
+    """Whether all that it replaced was purged. Where some of it was erased, the rest can be brought back."""
+    return any(entry.meta.get(key) for key in ("changed", "deleted", "things_changed")) and not any(undo)
 
 
 def _may_undo(view: View, place: Place, entry: Entry) -> bool:

@@ -12,14 +12,13 @@ from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.files import files
 from recollect.stores.files.files import MISSING, FileIdentity
 from recollect.stores.files.fileset import AUDIT, AUDITED, UNDO, FileSet
-from recollect.stores.files.lines import Audited, UndoHead, UndoLine
+from recollect.stores.files.lines import Audited, UndoHead, UndoLine, undo_line
 from recollect.stores.files.replay import UNREADABLE
 from recollect.values.errors import StoreError
 
 _encode = msgspec.json.Encoder().encode
 _entry = msgspec.json.Decoder(Entry).decode
 _audited = msgspec.json.Decoder(Audited).decode
-_undo = msgspec.json.Decoder(UndoLine).decode
 _undo_head = msgspec.json.Decoder(UndoHead).decode
 _TAIL = 4096
 
@@ -169,10 +168,6 @@ def _spans(data: bytes) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def undo_line(line: bytes) -> UndoLine:
-    return _undo(line)
-
-
 class _Changes(msgspec.Struct, frozen=True):
     created: list[str] = []
     restored: list[str] = []
@@ -210,7 +205,7 @@ def renumbered(parts: Mapping[str, bytes], last: Last) -> dict[str, bytes]:
         new = seal(entry, entry.seq + by, previous)
         previous = new.hash
         lines.append(_encode(new) + b"\n")
-    undos = [_undo(line) for line in parts.get(UNDO, b"").splitlines()]
+    undos = [undo_line(line) for line in parts.get(UNDO, b"").splitlines()]
     moved = b"".join(_encode(msgspec.structs.replace(undo, seq=undo.seq + by)) + b"\n" for undo in undos)
     changed: dict[str, Any] = {AUDIT: b"".join(lines), **({UNDO: moved} if undos else {})}
     return {**parts, **changed}

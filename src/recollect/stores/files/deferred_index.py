@@ -69,7 +69,7 @@ class DeferredIndex(LogReader):
     def may_sleep(self) -> bool:
         """Whether all that it takes to store new memories is known: nobody else has written since this process did."""
         log, facts, deferred = self.log, self.facts, self._deferred
-        if facts is None or not self.read or self.in_memory or self.touches or log.unsaved or log.undropped:
+        if facts is None or not self.read or self.in_memory or self.touches or log.unsaved or any(log.undropped):
             return False
         if log.session is None or log.operation != "write" or (deferred is not None and deferred.size > _MOST_BYTES):
             return False

@@ -149,7 +149,7 @@ class PlaceIndex(DeferredIndex):
             session.check_settings()
         if log.unsaved:
             self.write_unsaved()
-        if log.undropped:
+        if any(log.undropped):
             with suppress(StoreError):
                 log.drop_undo()
         if lost := self.unburied():
@@ -259,9 +259,9 @@ class PlaceIndex(DeferredIndex):
             log.wrote = True
             logged = staging.lines(AUDIT)
             self._note_written(parts, audit_file.last_of(logged[-1])[0] if logged else None)
-        if staging.dropped_undo:
-            log.drop_unsaved_undo(staging.dropped_undo)
-            log.undropped |= staging.dropped_undo.keys()
+        if any(staging.purged):
+            log.drop_unsaved_undo(staging.purged)
+            log.undropped |= staging.purged
             with suppress(StoreError):  # logged; the next write tries again, and a compaction fails if it cannot
                 log.drop_undo()
         if is_saved and log.format.rewrites and TOMBSTONES in parts:

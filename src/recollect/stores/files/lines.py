@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.stores.shelves import Thing
-from recollect.stores.undo import FieldValues, OldValues, Undo
+from recollect.stores.undo import FieldValues, OldValues, Undo, document_name
 from recollect.values.record import EPOCH, Record
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
@@ -109,8 +109,41 @@ class UndoLine(msgspec.Struct, omit_defaults=True):
             return None
         return replace(self, deleted=[*self.deleted, *(records[buried] for buried in self.buried)], buried=[])
 
+    def without(self, names: Set[str]) -> UndoLine | None:
+        """The line without these memories and documents; None if nothing is left of it."""
+        left = replace(
+            self,
+            deleted=[record for record in self.deleted if record.id not in names],
+            buried=[buried for buried in self.buried if buried.id not in names],
+            changed=[values for values in self.changed if values.id not in names],
+            things=[thing for thing in self.things if document_name(thing.shelf, thing.key) not in names],
+            before=[record for record in self.before if record.id not in names],
+        )
+        return left if left.deleted or left.buried or left.changed or left.things or left.before else None
+
     def undo(self) -> Undo:
         return Undo([*self.before, *self.deleted], self.changed, self.things)
+
+
+class Purged(NamedTuple):
+    """Undo data that was purged, and may be in the file still."""
+
+    seqs: frozenset[int] = frozenset()
+    names: frozenset[str] = frozenset()
+    """Of memories and documents."""
+
+    def __or__(self, other: tuple[Any, ...]) -> Purged:  # pyright: ignore[reportIncompatibleMethodOverride]
+        seqs, names = other
+        return Purged(self.seqs | seqs, self.names | names)
+
+    def left_of(self, seq: int, data: bytes) -> bytes | None:
+        """What is left of a line with undo data; None for nothing."""
+        if seq in self.seqs:
+            return None
+        if not self.names or ((known := undo_line(data)).ids.isdisjoint(self.names) and not known.things):
+            return data
+        left = known.without(self.names)
+        return None if left is None else data if left == known else line(left)[:-1]
 
 
 class UndoHead(msgspec.Struct):
@@ -134,6 +167,7 @@ class Audited(msgspec.Struct):
 
 
 tombstone = msgspec.json.Decoder(Tombstone).decode
+undo_line = msgspec.json.Decoder(UndoLine).decode
 _named = msgspec.json.Decoder(Named).decode
 
 

@@ -23,7 +23,7 @@ from recollect.stores.files.config import Config
 from recollect.stores.files.files import AppendOnly
 from recollect.stores.files.fileset import AUDIT, TOMBSTONES, UNDO, VECTORS, Appender, FileSet
 from recollect.stores.files.formats import Format
-from recollect.stores.files.lines import Buried, UndoHead, UndoLine, line, tombstone
+from recollect.stores.files.lines import Buried, Purged, UndoHead, UndoLine, line, tombstone, undo_line
 from recollect.stores.files.lock import LockNote
 from recollect.stores.files.metrics import CONTENTION, WRITE, Meter
 from recollect.stores.files.staging import Staging
@@ -87,8 +87,8 @@ class Log:
         self.unsaved: list[Parts] = []
         """What the disk has refused so far, in the order in which it was made."""
         self.unsaved_because = ""
-        self.undropped: set[int] = set()
-        """Entries whose undo data was dropped, but the disk has refused to write the file without it."""
+        self.undropped = Purged()
+        """Undo data that was purged, but the disk has refused to write the file without it."""
         self.retry: Callable[[], object] = lambda: None
         """Tries once more to write what the disk has refused."""
         self._refused_until = 0.0
@@ -216,24 +216,23 @@ class Log:
         return True
 
     def drop_undo(self) -> None:
-        """Write the file of undo data without what was dropped. StoreError if the disk refuses that."""
-        if not self.undropped:
+        """Write the file of undo data without what was purged. StoreError if the disk refuses that."""
+        if not any(self.undropped):
             return
-        lines = audit_file.undo_heads(self.audit.lines(UNDO))
-        left = [line + b"\n" for head, line in lines if head.seq not in self.undropped]
+        left = [each + b"\n" for _, each in self._undo_lines(None, saved_only=True)]
         try:
             files.replace(self.fileset.paths[UNDO], b"".join(left))
         except OSError as error:
             raise self.failure(error) from error
-        self.undropped = set()
+        self.undropped = Purged()
 
-    def drop_unsaved_undo(self, seqs: Mapping[int, None]) -> None:
-        """Forget the undo data of these entries that no file has yet."""
+    def drop_unsaved_undo(self, purged: Purged) -> None:
+        """Forget undo data that no file has yet."""
         for number, parts in enumerate(self.unsaved):
             if lines := parts.get(UNDO):
                 heads = audit_file.undo_heads(lines.splitlines())
-                left = b"".join(line + b"\n" for head, line in heads if head.seq not in seqs)
-                self.unsaved[number] = {**parts, UNDO: left}
+                left = (purged.left_of(head.seq, each) for head, each in heads)
+                self.unsaved[number] = {**parts, UNDO: b"".join(each + b"\n" for each in left if each is not None)}
 
     def sync(self, *names: str) -> None:
         """Make durable what was written without waiting for the disk."""
@@ -279,21 +278,22 @@ class Log:
         return self.audit.lines(name, *(parts.get(name, b"") for parts in self.unsaved), *more)
 
     def _undo_lines(self, staging: Staging | None, saved_only: bool = False) -> list[tuple[UndoHead, bytes]]:
-        dropped = {*self.undropped, *(staging.dropped_undo if staging else ())}
+        purged = self.undropped | (staging.purged if staging else Purged())
         heads = audit_file.undo_heads(self.audit.lines(UNDO) if saved_only else self._lines(UNDO, staging))
-        return [(head, line) for head, line in heads if head.seq not in dropped]
+        left = ((head, purged.left_of(head.seq, each)) for head, each in heads)
+        return [(head, each) for head, each in left if each is not None]
 
     def undo_of(self, staging: Staging | None, seq: int) -> Undo | None:
         def read() -> list[UndoLine]:
-            if staging is None and not self.unsaved and not self.undropped:
+            if staging is None and not self.unsaved and not any(self.undropped):
                 known = self.audit.undo_line(seq)
                 return [] if known is None else [known]
-            return [audit_file.undo_line(line) for head, line in self._undo_lines(staging) if head.seq == seq]
+            return [undo_line(line) for head, line in self._undo_lines(staging) if head.seq == seq]
 
         return next((undo for _, undo in self._whole(read, staging)), None)
 
     def undos(self, staging: Staging | None) -> list[tuple[int, Undo]]:
-        return self._whole(lambda: [audit_file.undo_line(line) for _, line in self._undo_lines(staging)], staging)
+        return self._whole(lambda: [undo_line(line) for _, line in self._undo_lines(staging)], staging)
 
     def _whole(self, read: Callable[[], list[UndoLine]], staging: Staging | None) -> list[tuple[int, Undo]]:
         """Undo data with the memories whose lines are in the log. What somebody has taken out of it is left out."""
@@ -317,14 +317,14 @@ class Log:
         """
         parts = [part for part in self.unsaved if UNDO in part]
         stored = [line for _, line in self._undo_lines(None, saved_only=True)] if saved else []
-        lines = [audit_file.undo_line(each) for part in parts for each in part[UNDO].splitlines()]
-        lines += map(audit_file.undo_line, stored)
+        lines = [undo_line(each) for part in parts for each in part[UNDO].splitlines()]
+        lines += map(undo_line, stored)
         if not any(line.buried for line in lines):
             return
         records = self._buried(lines)
 
         def moved(data: Iterable[bytes]) -> bytes:
-            each = ((known, known.with_records(records)) for known in map(audit_file.undo_line, data))
+            each = ((known, known.with_records(records)) for known in map(undo_line, data))
             return b"".join(line(whole or known) for known, whole in each)
 
         self.unsaved = [
@@ -336,11 +336,9 @@ class Log:
     def undo_sizes(self, staging: Staging | None) -> list[UndoSize]:
         return [UndoSize(head.seq, head.at, len(line) + head.more_bytes) for head, line in self._undo_lines(staging)]
 
-    def purge(self, staging: Staging, seqs: Collection[int] | None, ids: Collection[str]) -> int:
-        purged = [
-            head.seq
-            for head, line in self._undo_lines(staging)
-            if seqs is None or head.seq in seqs or (ids and not audit_file.undo_line(line).ids.isdisjoint(ids))
-        ]
-        staging.dropped_undo |= dict.fromkeys(purged)
-        return len(purged)
+    def purge(self, staging: Staging, seqs: Collection[int] | None, names: Collection[str]) -> int:
+        lines = self._undo_lines(staging)
+        whole = [head.seq for head, _ in lines] if seqs is None else seqs
+        purged = Purged(frozenset(whole), frozenset(names))
+        staging.purged |= purged
+        return sum(purged.left_of(head.seq, each) != each for head, each in lines)

@@ -37,6 +37,8 @@ _REFUSED = (apsw.IOError, apsw.FullError, apsw.CantOpenError, apsw.ReadOnlyError
 _LINES_AT_ONCE = 20_000
 _MOMENT = 0.05
 """Seconds that a reader waits for the thread that writes to append its lines."""
+_CATCH_UP_SECONDS = 0.25
+"""Lock timeout of a reader that takes in lines which were acknowledged before the index has them."""
 _UNREAD = FileRead(MISSING, 0, 0)
 
 
@@ -99,7 +101,8 @@ class LogReader(IndexTables):
         except ConcurrencyError:
             if is_empty:
                 raise
-            if not self.in_memory and self._lacks_acknowledged(there):
+            # Only a ledger acknowledges before the index has it.
+            if self.log.session is not None and not self.in_memory and self._lacks_acknowledged(there):
                 self._catch_up_beside()
         except StoreError as error:
             if self.in_memory or not _is_of_disk(error):
@@ -118,12 +121,17 @@ class LogReader(IndexTables):
         return False
 
     def _catch_up_beside(self) -> None:
-        """Take the lines in by connections of its own, while another thread of this process has the turn to write."""
+        """Take the lines in by connections of its own, while another thread of this process has the turn to write.
+
+        Who holds the index for longer than a moment holds the log, too, and has committed all that was acknowledged
+        before: then there is nothing to wait for. This thread may hold another place, so it must not wait for long.
+        """
         beside = LogReader(self.path, self.place, Touches(), self.log, in_memory=False)
         beside.lock = threading.RLock()
         try:
-            Database.begin(beside, seconds=self.patience)
-            Database.end(beside, None)
+            with suppress(ConcurrencyError):
+                Database.begin(beside, seconds=_CATCH_UP_SECONDS)
+                Database.end(beside, None)
         finally:
             beside.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from recollect.stores.files.fileset import AUDIT
+from recollect.stores.files.lines import Purged
 
 
 class _Staged(NamedTuple):
@@ -20,25 +21,25 @@ class Staging:
         self._lines: list[_Staged] = []
         self.touch_lines = 0
         """How many of the first ones tell of retrievals that were counted before."""
-        self.dropped_undo: dict[int, None] = {}
-        """Audit entries whose undo data goes."""
-        self._marks: dict[int, tuple[int, dict[int, None]]] = {}
+        self.purged = Purged()
+        """Undo data that goes."""
+        self._marks: dict[int, tuple[int, Purged]] = {}
         """By the depth of the savepoint."""
 
     def add(self, name: str, line: bytes) -> None:
         self._lines.append(_Staged(name, line))
 
     def mark(self, depth: int) -> None:
-        self._marks[depth] = len(self._lines), dict(self.dropped_undo)
+        self._marks[depth] = len(self._lines), self.purged
 
     def take_back(self, depth: int) -> None:
         if depth in self._marks:
-            count, self.dropped_undo = self._marks.pop(depth)
+            count, self.purged = self._marks.pop(depth)
             del self._lines[count:]
 
     @property
     def is_touches_only(self) -> bool:
-        return len(self._lines) == self.touch_lines and not self.dropped_undo
+        return len(self._lines) == self.touch_lines and not any(self.purged)
 
     def drop_touches(self) -> None:
         del self._lines[: self.touch_lines]

@@ -29,7 +29,7 @@ from recollect.stores.sqlite.place_file import SOON
 from recollect.stores.sqlite.places import SqlitePlaces
 from recollect.stores.touches import Touches
 from recollect.stores.transactions import StaleFileError, Transaction
-from recollect.stores.undo import NO_UNDO, Undo
+from recollect.stores.undo import NO_UNDO, Undo, document_name
 from recollect.stores.write_timer import timer
 from recollect.values.errors import (
     ConcurrencyError,
@@ -309,11 +309,19 @@ class FileStore(SqlitePlaces[PlaceIndex]):
     def undos(self, place: Place) -> Iterator[tuple[int, Undo]]:
         return iter(self._log_read(place).undos(self._staged(place)))
 
-    def purge(self, place: Place, *, seqs: Collection[int] | None = (), ids: Collection[str] = ()) -> int:
-        if not self._exists(place) or not (seqs is None or seqs or ids):
+    def purge(
+        self,
+        place: Place,
+        *,
+        seqs: Collection[int] | None = (),
+        ids: Collection[str] = (),
+        documents: Collection[tuple[str, str]] = (),
+    ) -> int:
+        if not self._exists(place) or not (seqs is None or seqs or ids or documents):
             return 0
         with self.writing(place) as index:
-            return index.log.purge(index.staging, seqs, ids)
+            names = [*ids, *(document_name(*each) for each in documents)]
+            return index.log.purge(index.staging, seqs, names)
 
     def _exists(self, place: Place) -> bool:
         return place in self.inside() or self.log(place).fileset.exists()

@@ -13,7 +13,7 @@ from recollect.stores.audit import Entry, UndoSize, seal
 from recollect.stores.port import Place
 from recollect.stores.rows import UNREADABLE
 from recollect.stores.tables.engine import FOREVER, PAGE, Rows, Statement, Tables, insert, rendered, rows_in
-from recollect.stores.undo import NO_UNDO, Undo, UndoItem, from_items, to_items
+from recollect.stores.undo import NO_UNDO, Undo, UndoItem, document_name, from_items, to_items
 from recollect.values.record import from_micros, to_micros
 
 _encode = msgspec.json.Encoder().encode
@@ -26,8 +26,10 @@ _UNDOS = "SELECT entry, what, name, body FROM {t}undo_items WHERE {here}"
 _UNDOABLE = "SELECT DISTINCT entry FROM {t}undo_items WHERE {here} ORDER BY entry"
 _SIZES = "SELECT entry, sum(length(body)) FROM {t}undo_items WHERE {here} GROUP BY entry ORDER BY entry"
 _TIMES = "SELECT seq, at FROM {t}audit WHERE {here} AND seq >= ?"
-_TELLING = "SELECT DISTINCT entry FROM {t}undo_items WHERE {here} AND what <> 'thing' AND"
+_TELLING = "SELECT DISTINCT entry FROM {t}undo_items WHERE {here}"
 _PURGE = "DELETE FROM {t}undo_items WHERE {here} AND entry = ?"
+_PURGE_SOME = "DELETE FROM {t}undo_items WHERE {here}"
+_OF_MEMORIES, _OF_THINGS = " AND what <> 'thing'", " AND what = 'thing'"
 _TOGETHER = 50
 """Rows that one statement inserts, and entries whose undo data is read at once."""
 
@@ -129,28 +131,31 @@ class AuditTable:
     def _undoable(self, place: Place) -> list[int]:
         return [seq for (seq,) in self._rows(place, _UNDOABLE)]
 
-    def purge(self, place: Place, *, seqs: Collection[int] | None = (), ids: Collection[str] = ()) -> int:
-        telling = self._telling(place, sorted(ids)) if ids else set[int]()
-        stored = self._undoable(place) if telling or seqs is None or seqs else []
-        purged = stored if seqs is None else [seq for seq in stored if seq in telling or seq in seqs]
-        if not purged:
-            return 0
+    def purge(
+        self,
+        place: Place,
+        *,
+        seqs: Collection[int] | None = (),
+        ids: Collection[str] = (),
+        documents: Collection[tuple[str, str]] = (),
+    ) -> int:
+        stored = self._undoable(place) if seqs is None or seqs or ids or documents else []
+        whole = stored if seqs is None else [seq for seq in stored if seq in seqs]
+        purged = set(whole)
         dialect = self.tables.dialect
         here = dialect.here_values(place)
-        with self.tables.writing(place):
-            statements = [Statement(rendered(dialect, _PURGE), (*here, seq)) for seq in purged]
-            self.tables.run(place, statements, "undo", [(seq,) for seq in purged])
+        statements = [Statement(rendered(dialect, _PURGE), (*here, seq)) for seq in whole]
+        wanted = (_OF_MEMORIES, sorted(ids)), (_OF_THINGS, sorted(document_name(*each) for each in documents))
+        for kind, names in wanted if stored else ():
+            for start in range(0, len(names), dialect.most_values):
+                some = names[start : start + dialect.most_values]
+                clause, values = f"{kind} AND {dialect.among('name', some)}", dialect.among_values(some)
+                purged.update(seq for (seq,) in self._rows(place, _TELLING + clause, *values))
+                statements.append(Statement(rendered(dialect, _PURGE_SOME + clause), (*here, *values)))
+        if purged:
+            with self.tables.writing(place):
+                self.tables.run(place, statements, "undo", [(seq,) for seq in sorted(purged)])
         return len(purged)
-
-    def _telling(self, place: Place, ids: Sequence[str]) -> set[int]:
-        """The entries whose undo data tells of one of these memories."""
-        dialect = self.tables.dialect
-        entries: set[int] = set()
-        for start in range(0, len(ids), dialect.most_values):
-            some = ids[start : start + dialect.most_values]
-            rows = self._rows(place, f"{_TELLING} {dialect.among('name', some)}", *dialect.among_values(some))
-            entries.update(seq for (seq,) in rows)
-        return entries
 
     def _rows(self, place: Place, template: str, *values: Any) -> Rows:
         return rows_in(self.tables, place, template, values)

@@ -413,7 +413,8 @@ def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -
             changes: dict[str, Any] = {"deleted": ids, "things_changed": names(things), "parts": parts}
             entries.append(view.log(place, "forget", message, records, things, reason, **changes))
             continue
-        view.store.purge(place, seqs=[*erasure.undos.get(place, []), *view.expired_undo(place)])
+        documents = erasure.documents.get(place, ())
+        view.store.purge(place, seqs=view.expired_undo(place), ids=going.get(place, ()), documents=documents)
         view.forget_texts(place, everything)
         # The log names what is gone from undo data or damaged files, too: nobody shall take that for lost.
         ids += sorted(going.get(place, set()) - erasure.sources - set(ids))

@@ -23,6 +23,8 @@ _UNIQUE = 32
 """Characters of an id that no other memory has, in whatever place."""
 _TOGETHER = 500
 """Ids that a filter names at once."""
+Key = tuple[str, str]
+"""The shelf and the key of a document."""
 _Key = tuple[Place, str]
 """A memory: a notebook numbers those of each place anew."""
 _Undos = Sequence[tuple[int, Undo]]
@@ -32,23 +34,27 @@ _Undos = Sequence[tuple[int, Undo]]
 def drop_undos(
     view: View, place: Place, ids: Collection[str], thing_matches: Callable[[Thing], bool] | None = None
 ) -> None:
-    """Purge the undo data that holds one of these memories or documents. Called in a transaction."""
-    seqs = _holding(list(view.store.undos(place)), thing_matches) if thing_matches is not None else []
-    view.store.purge(place, seqs=seqs, ids=ids)
+    """Purge these memories and documents from the undo data. Called in a transaction."""
+    documents = (
+        _old_documents(list(view.store.undos(place)), thing_matches) if thing_matches is not None else set[Key]()
+    )
+    view.store.purge(place, ids=ids, documents=documents)
 
 
-def _holding(undos: _Undos, thing_matches: Callable[[Thing], bool], ids: Collection[str] = ()) -> list[int]:
-    """The entries whose undo data tells of one of these memories, or of documents that match."""
-    return [
-        seq for seq, undo in undos if not undo.ids.isdisjoint(ids) or any(thing_matches(thing) for thing in undo.things)
-    ]
+def _old_documents(undos: _Undos, thing_matches: Callable[[Thing], bool] | None) -> set[Key]:
+    """Documents that match, in the undo data."""
+    if thing_matches is None:
+        return set()
+    return {(thing.shelf, thing.key) for _, undo in undos for thing in undo.things if thing_matches(thing)}
 
 
 class Erasure(msgspec.Struct):
     """What goes besides the memories that were chosen."""
 
-    undos: dict[Place, list[int]] = {}
-    """Entries of the audit log whose undo data holds something of it."""
+    documents: dict[Place, set[Key]] = {}
+    """Documents whose older versions in the undo data go."""
+    undos: set[Place] = set()
+    """Places whose undo data holds something of it."""
     rows: dict[Place, list[Record]] = {}
     """Earlier versions that are stored, and sources that are but are archived, expired or superseded."""
     deleted: set[str] = set()
@@ -283,8 +289,10 @@ class _Plan:
         every = {ident for _, ident in self._going}
         for place, undos in self._undos.items():
             here = {ident for home, ident in self._going if home == place}
-            if seqs := _holding(undos, thing_matches or (lambda thing: False), here):
-                self._erasure.undos[place] = seqs
+            documents = _old_documents(undos, thing_matches)
+            if documents or any(not undo.ids.isdisjoint(here) for _, undo in undos):
+                self._erasure.documents[place] = documents
+                self._erasure.undos.add(place)
             if any(not every.isdisjoint(thing.body["ids"]) for thing in self._view.store.shelf(place, TEXTS)):
                 self._erasure.compacted.add(place)
 
