@@ -165,10 +165,12 @@ def test_what_was_erased_cannot_be_undone(memory: Memory) -> None:
     memory.forget(owl.id, erase=True)
     before = state(memory)
     (erased,) = memory.audit.search(limit=1)
-    for entry in (erased.id, archived.id, None):
+    for entry in (erased.id, None):
         with pytest.raises(ConflictError, match="can no longer be undone"):
             memory.undo(entry)
     assert state(memory) == before
+    memory.undo(archived.id)  # what it did to the other memory
+    assert [record.id for record in memory.list()] == [fox.id]
 
 
 def test_a_view_undoes_what_its_own_agent_did(memory: Memory) -> None:

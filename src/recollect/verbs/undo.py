@@ -196,7 +196,7 @@ def _is_public(view: View, place: Place, entry: Entry) -> bool:
 
 
 def _check_untouched(view: View, place: Place, entry: Entry) -> None:
-    """A change that others were built on must be undone after them."""
+    """A change that others were built on must be undone after them. What was erased is in no undo data any more."""
     named = {name for key in CHANGES for name in entry.meta.get(key, [])}
     undone: set[str] = set()
     for later in view.store.entries(place, newest_first=True):
@@ -204,5 +204,7 @@ def _check_untouched(view: View, place: Place, entry: Entry) -> None:
             return
         if later.action == "undo":
             undone.add(later.meta.get("of", ""))
-        elif later.id not in undone and named.intersection(n for key in CHANGES for n in later.meta.get(key, [])):
+            continue
+        is_in_force = later.id not in undone and not later.meta.get("final")
+        if is_in_force and named.intersection(name for key in CHANGES for name in later.meta.get(key, [])):
             raise ConflictError(f"change {entry.id} was built on by {later.id} ({later.message}); undo that first")
