@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.common import LONG
@@ -219,3 +221,34 @@ def test_an_interrupt_leaves_no_lock_that_all_threads_share(lock: str, within: s
         if not interrupt.where:
             return
     pytest.fail("no end of points")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "ledger", "notebook"])
+def test_a_connection_that_an_interrupt_left_closed_or_in_a_transaction_is_replaced(kind: str, tmp_path: Path) -> None:
+    """A second interrupt may come just as the first one's connection is closed, or before it is."""
+    with Memory(located(kind, tmp_path / "store"), embedder="none") as memory:
+        kept = [memory.remember("first").id]
+        store: Any = memory._view.store
+        for leave in (lambda writer: writer.close(), lambda writer: writer.execute("BEGIN IMMEDIATE")):
+            memory.archive(memory.remember("opens the writer").id)
+            (handle,) = (handle for place, handle in store._handles.items() if place == memory._view.place)
+            leave(handle._writer)
+            kept.append(memory.remember(f"after it {len(kept)}").id)
+        assert {record.id for record in memory.list()} >= set(kept)
+        assert all(log.ok for log in memory.audit.verify())
+
+
+def test_the_entries_of_an_unfinished_write_are_not_counted_on_closing(tmp_path: Path) -> None:
+    """The next one takes the write back, and must not find an entry missing that was never acknowledged."""
+    with Memory(f"notebook:{tmp_path}/store.jsonl", embedder="none") as memory:
+        memory.remember("first")
+        store: Any = memory._view.store
+        audit = store.log(memory._view.place).audit
+        audit.note()
+        assert audit.noted() == audit.last()[0] == 1
+        memory.remember("second")
+        unfinished = SimpleNamespace(began={"audit.jsonl": (1, 1)})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(audit._fileset), "note", lambda fileset: unfinished)
+            audit.note()
+        assert audit.noted() == 1

@@ -89,6 +89,8 @@ class AuditFile:
     def note(self) -> None:
         """On closing. It is no loss if that cannot be written."""
         with suppress(OSError, StoreError):
+            if self._fileset.note().began:  # an unfinished write, which the next one takes back with its entries
+                return
             if self._fileset.exists() and (written := self.last()[0]) > self.noted():
                 files.replace(self._fileset.path(AUDITED), b"%d\n" % written)
 

@@ -326,6 +326,8 @@ class Database:
 
     def open_transaction(self, seconds: float, durable: bool = True) -> None:
         """SQLite's own, by the thread that has taken ownership."""
+        if self._writer_is_broken_off():  # several interrupts in one call have kept it from being dropped
+            self._drop_writer()
         if self._writer is None:
             self._writer = self._connect_writer()
         execute: Any = self._writer.execute
@@ -409,10 +411,17 @@ class Database:
     def abandon(self) -> None:
         """Let go of what this thread holds, if it holds anything: `begin` or `end` was broken off anywhere."""
         if self.lock.acquire(blocking=False):  # else another thread has it
-            if self.inside or (self._writer is not None and self._writer.in_transaction):
+            if self.inside or self._writer_is_broken_off():
                 self._drop_writer()
             self._end(kept=False)
             let_go(self.lock)
+
+    def _writer_is_broken_off(self) -> bool:
+        """Whether it is in a transaction, or a further interrupt came as it was closed."""
+        try:
+            return self._writer is not None and self._writer.in_transaction
+        except apsw.ConnectionClosedError:
+            return True
 
     def _drop_writer(self) -> None:
         """After an interrupt: its traceback may keep a statement of it running, and so the next one from committing."""
