@@ -152,18 +152,13 @@ class SearchClaims:
 
     def test_what_is_stored_again_after_everything_was_deleted_is_found(self, store: Store) -> None:
         """Whoever keeps a copy in memory must not take the numbers of new memories for those of old ones."""
-        texts = [f"heron {n}" for n in range(6)]
-        kept = keep(store, *map(sample, texts))
-        assert len(search(store, words("heron"))) == 6
-        delete(store, kept[0], kept[2])
-        assert len(search(store, words("heron"))) == 4
-        left = [kept[1], *kept[3:]]
-        delete(store, *left)
-        for order in (left[::-1], left[1:] + left[:1]):
-            store.put(PLACE, order)
-            assert {record.id for record in search(store, words("heron"))} == {record.id for record in left}
-            delete(store, *left)
-        assert search(store, words("heron")) == []
+        first, second, third = keep(store, *(sample(f"heron {n}") for n in range(3)))
+        delete(store, first)
+        assert {record.id for record in search(store, words("heron"))} == {second.id, third.id}
+        delete(store, second, third)
+        # Counted from one again, the second would have its old number, and the third one that was passed long ago.
+        store.put(PLACE, [third, second])
+        assert {record.id for record in search(store, words("heron"))} == {second.id, third.id}
 
     @pytest.mark.parametrize(("query", "texts", "others"), FINDS.values(), ids=FINDS)
     def test_search_finds(self, store: Store, query: TextQuery, texts: list[str], others: list[str]) -> None:
