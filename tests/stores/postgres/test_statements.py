@@ -312,7 +312,8 @@ def test_on_citus_every_table_is_distributed_by_tenant(fresh_postgres: str, monk
     assert not any("PARTITION" in text for text in sent if "CREATE TABLE" in text)
     assert not any(re.fullmatch(r"vectors_\d+", table) for table in tables)
     alone = [text for text in sent if text.startswith("CREATE SCHEMA")]
-    assert alone and sent[sent.index(alone[0]) + 1 :].index("SELECT pg_advisory_xact_lock(hashtext(%s), 7265)") >= 0
+    assert alone
+    assert sent[sent.index(alone[0]) + 1 :].index("SELECT pg_advisory_xact_lock(hashtext(%s), 7265)") >= 0
     for role in (setup.OWNER, setup.APP, setup.ADMIN):
         spread_roles = setup.roles_sql(seen.user, seen.database, True)
         assert any(f"CREATE ROLE {role} LOGIN NOSUPERUSER NOBYPASSRLS" in text for text in spread_roles)
