@@ -18,7 +18,7 @@ GRANT SELECT (tenant, workspace, seq, part) ON {schema}.search TO {app};
 GRANT SELECT ON {schema}.placements, {schema}.moves TO {app};
 GRANT SELECT, INSERT ON {schema}.changes TO {app};
 GRANT EXECUTE ON FUNCTION {schema}.having(text, text, text[]), {schema}.drop_place(text, text),
-    {schema}.write_head(text, text, bigint, bigint, bigint, text) TO {app};
+    {schema}.write_head(text, text, bigint, bigint, bigint, text), {schema}.postings(text, text, text[], bigint) TO {app};
 GRANT SELECT ON {schema}.places, {schema}.placements TO {admin};
 DROP POLICY IF EXISTS all_tenants ON {schema}.places;
 CREATE POLICY all_tenants ON {schema}.places FOR SELECT TO {admin} USING (true);
