@@ -21,7 +21,7 @@ from recollect.stores.postgres.tenants.placement import AWAY, HOME, MOVES, Froze
 from recollect.stores.postgres.transaction import OpenTransaction, ServerTransaction
 from recollect.stores.scope import end_left
 from recollect.stores.tables.engine import Rows, Statement
-from recollect.values.errors import AccessError, MovedError, RecollectError, StoreError, UnavailableError
+from recollect.values.errors import AccessError, InputError, MovedError, RecollectError, StoreError, UnavailableError
 
 T = TypeVar("T")
 _PAUSE = 0.05
@@ -81,7 +81,12 @@ class Server:
         if self._facts is None:
             with self._looking:
                 if self._facts is None:
-                    self._facts = self.patiently(lambda connection: ready(connection, self.location))
+                    facts = self.patiently(lambda connection: ready(connection, self.location))
+                    if facts.citus and self.replica is not None:
+                        raise InputError(
+                            "replica_url", "is not for Citus: a replica of the coordinator has no rows of its own"
+                        )
+                    self._facts = facts
         return self._facts
 
     def facts_of(self, tenant: str) -> Facts:
