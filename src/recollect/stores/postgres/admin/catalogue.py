@@ -75,7 +75,7 @@ class Function(msgspec.Struct, frozen=True):
     """With the types of its arguments."""
     owner: str
     definer: bool
-    settings: tuple[str, ...]
+    settings: list[str]
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class Policy(msgspec.Struct, frozen=True):
     name: str
     permissive: bool
     command: str
-    roles: tuple[str, ...]
+    roles: list[str]
     condition: str | None
     check: str | None
 
@@ -95,8 +95,8 @@ class Policy(msgspec.Struct, frozen=True):
         if not self.permissive or self.check is not None:
             return False
         if self.name == _ADMIN_POLICY and self.table in _ADMIN_TABLES:
-            return (self.command, self.roles, self.condition) == ("SELECT", (ADMIN,), "true")
-        return (self.command, self.roles, self.condition) == ("ALL", ("public",), CONDITION)
+            return (self.command, self.roles, self.condition) == ("SELECT", [ADMIN], "true")
+        return (self.command, self.roles, self.condition) == ("ALL", ["public"], CONDITION)
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class Role(msgspec.Struct, frozen=True):
     superuser: bool
     bypasses: bool
     """Whether row-level security does not hold for it."""
-    becomes: tuple[str, ...]
+    becomes: list[str]
     """Which of recollect's other roles it is a member of."""
 
 
@@ -122,10 +122,10 @@ class Catalogue:
             return connection.execute(sql, names).fetchall()
 
         self.schema_owner: str | None = next((owner for (owner,) in read(_SCHEMA_OWNER)), None)
-        self.roles = {row[0]: Role(*row[:3], tuple(row[3] or ())) for row in read(_ROLES)}
+        self.roles = {row[0]: Role(*row) for row in read(_ROLES)}
         self.relations = [Relation(*row) for row in read(_RELATIONS)]
-        self.functions = [Function(*row[:3], tuple(row[3] or ())) for row in read(_FUNCTIONS)]
-        self.policies = [Policy(*row[:4], tuple(row[4]), *row[5:]) for row in read(_POLICIES)]
+        self.functions = [Function(*row) for row in read(_FUNCTIONS)]
+        self.policies = [Policy(*row) for row in read(_POLICIES)]
         self.grants = {Grant(*row) for row in read(_GRANTS)}
         self.bypassing = {name for (name,) in read(_BYPASSING)}
         self.powers = [
@@ -286,9 +286,9 @@ _KINDS = {"v": "VIEW", "m": "MATERIALIZED VIEW", "S": "SEQUENCE", "f": "FOREIGN 
 _COUNTED = {"TABLE": "tables", "FUNCTION": "functions", "VIEW": "views", "SEQUENCE": "sequences"}
 
 _SCHEMA_OWNER = "SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname = %(schema)s"
-_ROLES = """SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, (
-        SELECT array_agg(o.rolname::text ORDER BY o.rolname) FROM pg_roles o
-        WHERE o.rolname = ANY(%(roles)s) AND o.oid <> r.oid AND NOT r.rolsuper AND pg_has_role(r.oid, o.oid, 'MEMBER'))
+_ROLES = """SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, ARRAY(
+        SELECT o.rolname::text FROM pg_roles o WHERE o.rolname = ANY(%(roles)s) AND o.oid <> r.oid
+        AND NOT r.rolsuper AND pg_has_role(r.oid, o.oid, 'MEMBER') ORDER BY 1)
     FROM pg_roles r WHERE r.rolname = ANY(%(roles)s) ORDER BY 1"""
 _BYPASSING = "SELECT rolname::text FROM pg_roles WHERE rolsuper OR rolbypassrls"
 # What belongs to an extension is the extension's to look after: pgvector may be in the same schema.
@@ -299,7 +299,7 @@ _RELATIONS = f"""SELECT c.relname::text, c.relkind::text, pg_get_userbyid(c.relo
     WHERE n.nspname = %(schema)s AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
     AND {_NOT_EXTENSION.format(oid="c.oid")} ORDER BY 1"""
 _SIGNATURE = "p.proname || '(' || oidvectortypes(p.proargtypes) || ')'"
-_FUNCTIONS = f"""SELECT {_SIGNATURE}, pg_get_userbyid(p.proowner)::text, p.prosecdef, p.proconfig
+_FUNCTIONS = f"""SELECT {_SIGNATURE}, pg_get_userbyid(p.proowner)::text, p.prosecdef, coalesce(p.proconfig, '{{}}')
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
     WHERE n.nspname = %(schema)s AND {_NOT_EXTENSION.format(oid="p.oid")} ORDER BY 1"""
 _POLICIES = """SELECT tablename::text, policyname::text, permissive = 'PERMISSIVE', cmd, roles::text[], qual, with_check

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from recollect.stores.postgres.admin.catalogue import Catalogue, Finding, Topic, summarize
+from recollect.stores.postgres.admin.owners import has_owner, repair_owners, repair_rights
 from recollect.stores.postgres.admin.setup import APP, SCHEMA, Facts, facts, roles_sql, upgrade
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
 
@@ -165,13 +166,29 @@ def remarks(seen: Facts) -> list[str]:
     return [f"{check.name}: {check.told}" for check in found]
 
 
-def bring_up_to_date(location: Location) -> list[str]:
-    """What was done."""
+class Upgrade(msgspec.Struct, frozen=True):
+    """What `bring_up_to_date` did."""
+
+    made: list[str]
+    repaired: list[str]
+
+
+def bring_up_to_date(location: Location) -> Upgrade:
+    """Migrate the schema, and repair what a restore or somebody has changed of owners, policies and grants.
+
+    AccessError if something is to be repaired and the connecting role may not do it.
+    """
     with Connections(location).lent() as connection:
         try:
-            return upgrade(connection, location)
+            # First, because migrations and grants act as the owner of the schema; and once more, because there may
+            # have been no role to give it to.
+            repaired = repair_owners(connection, location) if has_owner(connection) else []
+            made = upgrade(connection, location)
+            repaired += repair_owners(connection, location)
+            repaired += repair_rights(connection, location)
         except driver().Error as error:
             raise translated(error, location) from error
+    return Upgrade(made, repaired)
 
 
 def roles_for(location: Location) -> list[str]:
