@@ -26,6 +26,7 @@ from urllib.parse import quote, urlsplit
 
 import psutil
 import psycopg
+import pytest
 from filelock import FileLock
 
 from support import keeper
@@ -34,6 +35,8 @@ RUN = "RECOLLECT_TEST_RUN"
 """The variable that names the folder of the run."""
 DSN = os.environ.get("RECOLLECT_TEST_DSN", "")
 """A server to use instead of one of our own."""
+DISTRIBUTION = Path(os.environ.get("RECOLLECT_TEST_DISTRIBUTION", "/usr/lib/postgresql"))
+"""Where Debian puts the programs of PostgreSQL, each version in a folder of its own."""
 SETTINGS = {
     "dynamic_shared_memory_type": "mmap",  # in its folder, and gone with it
     "fsync": "off",
@@ -62,15 +65,42 @@ def end() -> None:
 
 def shared() -> Database:
     """The server that all tests of a run share. Whoever asks first starts it; the others wait, and find it there."""
-    if DSN:
-        return Database(DSN)
+    return Database(DSN) if DSN else _shared("shared")
+
+
+def distribution() -> Server:
+    """The same, of the distribution's own PostgreSQL."""
+    need_distribution()
+    return _shared("distribution", distribution_programs())
+
+
+def _shared(name: str, programs: Path | None = None) -> Server:
     folder = _run_folder()
-    with FileLock(folder / "shared.lock"):
-        found = folder / "shared.json"
-        if not found.exists():
-            server = Server("shared").start()
-            found.write_text(json.dumps({"port": server.port}))
-    return Server("shared", **json.loads(found.read_text()))
+    with FileLock(folder / f"{name}.lock"):
+        address = folder / f"{name}.json"
+        if not address.exists():
+            server = Server(name, programs=programs).start()
+            address.write_text(json.dumps({"port": server.port}))
+    return Server(name, programs=programs, **json.loads(address.read_text()))
+
+
+def distribution_programs() -> Path | None:
+    """The folder of the newest PostgreSQL that the distribution's packages have installed."""
+    folders = [path.parent for path in DISTRIBUTION.glob("*/bin/postgres")]
+    return max(folders, key=lambda folder: int(folder.parent.name), default=None)
+
+
+def distribution_missing() -> str:
+    """Why no server of the distribution can be started here, or nothing."""
+    if distribution_programs() is not None:
+        return ""
+    return "THE DISTRIBUTION'S POSTGRESQL IS NOT INSTALLED: nothing was tried on it"
+
+
+def need_distribution() -> None:
+    """Leave the test out where it is missing; in CI that is a failure, because nobody would notice."""
+    if missing := distribution_missing():
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
 
 
 class Database:
