@@ -76,7 +76,7 @@ class _RowProblems:
         self._logs: list[str] = []
 
     def look(self, tenant: str) -> None:
-        statements = [Statement(sql, (tenant,)) for sql in (_COUNTERS, _VECTORS, *_MISSING.values())]
+        statements = [Statement(sql, {"tenant": tenant}) for sql in (_COUNTERS, _VECTORS, *_MISSING.values())]
         # As one snapshot: somebody may write meanwhile.
         counters, ((vectors,),), *missing = self._server.ask(tenant, statements, steady=True, primary=True)
         self.vectors += vectors
@@ -126,23 +126,24 @@ def _broken_ends(tenant: str, counters: Rows) -> Iterator[str]:
 
 
 _WITH_PLACES = ("places", "memories", "contents", "things", "audit")
-_VECTORS = "SELECT count(*) FROM {s}.embeddings WHERE tenant = %s"
-_HERE = "x.tenant = p.tenant AND x.workspace = p.workspace"
+_VECTORS = "SELECT count(*) FROM {s}.embeddings WHERE tenant = %(tenant)s"
+# Every part of a statement names the tenant itself, so that indexes, partitions and Citus can go by it.
+_HERE = "x.tenant = %(tenant)s AND x.workspace = p.workspace"
 _COUNTERS = f"""SELECT p.workspace,
         p.memories, coalesce((SELECT max(x.seq) FROM {{s}}.memories x WHERE {_HERE}), 0),
         p.things, coalesce((SELECT max(x.seq) FROM {{s}}.things x WHERE {_HERE}), 0),
         p.entries, coalesce((SELECT max(x.seq) FROM {{s}}.audit x WHERE {_HERE}), 0),
         (SELECT count(*) FROM {{s}}.audit x WHERE {_HERE}), p.sealed,
         (SELECT x.hash FROM {{s}}.audit x WHERE {_HERE} AND x.seq = p.entries)
-    FROM {{s}}.places p WHERE p.tenant = %s ORDER BY p.workspace"""
+    FROM {{s}}.places p WHERE p.tenant = %(tenant)s ORDER BY p.workspace"""
 
 
 def _lacking(table: str, other: str, key: str = "seq", condition: str = "true") -> str:
     """Counts the rows of a table, by workspace, that have no row in another one."""
-    columns = "tenant, workspace" + (f", {key}" if key else "")
-    same = " AND ".join(f"y.{column} = x.{column}" for column in columns.split(", "))
-    return f"""SELECT x.workspace, count(*) FROM {{s}}.{table} x WHERE x.tenant = %s AND {condition}
-        AND NOT EXISTS (SELECT FROM {{s}}.{other} y WHERE {same}) GROUP BY x.workspace ORDER BY x.workspace"""
+    same = "y.workspace = x.workspace" + (f" AND y.{key} = x.{key}" if key else "")
+    return f"""SELECT x.workspace, count(*) FROM {{s}}.{table} x WHERE x.tenant = %(tenant)s AND {condition}
+        AND NOT EXISTS (SELECT FROM {{s}}.{other} y WHERE y.tenant = %(tenant)s AND {same})
+        GROUP BY x.workspace ORDER BY x.workspace"""
 
 
 _MISSING = {
