@@ -114,6 +114,8 @@ def test_without_the_roles(server: Server, dump: Path) -> None:
         assert answer.returncode == 1
         assert {"roles", "owners"} <= problems(checks)
         assert "functions belong to postgres (a superuser" in checks["owners"]["told"]
+    proof = called("prove", "isolation", "--store", url)
+    assert (proof.returncode, "Nothing is proven for postgres" in proof.stdout, proof.stderr) == (1, True, "")
     upgraded = json.loads(called("db", "upgrade", "--json", "--store", url).stdout)
     assert "the role recollect_owner" in upgraded["done"]
     assert any("belong to postgres" in line for line in upgraded["repaired"])

@@ -97,6 +97,8 @@ def _role(seen: Facts, powers: Sequence[str] = ()) -> Check:
         return Check("role", "problem", bypasses(seen), tuple(powers))
     if powers:
         advice = f"Give applications a role of their own: CREATE ROLE app LOGIN PASSWORD '…' IN ROLE {APP}"
+        if APP not in seen.roles:
+            advice = f"`recollect db roles` prints the SQL that makes {APP}, for a login that owns nothing"
         return Check("role", "problem", f"{summarize(powers)}. {advice}", tuple(powers))
     if seen.role is not None:
         return Check(
