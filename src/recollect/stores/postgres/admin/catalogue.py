@@ -12,18 +12,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from recollect.stores.postgres.admin.grants import Grant, expected_grants
+from recollect.stores.postgres.admin.grants import Grant, expected_grants, our_functions
 from recollect.stores.postgres.admin.setup import ADMIN, APP, MOVING, OWNER, TABLES
 from recollect.stores.postgres.connections import Connection
 
 Topic = Literal["role", "roles", "owners", "functions", "isolation", "grants"]
 SEARCH_PATH = "search_path=pg_catalog, pg_temp"
 """What a function that runs as its owner must have set, so that nobody puts names before those it uses."""
-FUNCTIONS = (
-    "having(text, text, text[])",
-    "drop_place(text, text)",
-    "write_head(text, text, bigint, bigint, bigint, text)",
-)
 POLICY = "own_tenant"
 CONDITION = "(tenant = NULLIF(current_setting('recollect.tenant'::text, true), ''::text))"
 """Of the policy, as the server writes it."""
@@ -205,13 +200,13 @@ class Catalogue:
 
     def _check_functions(self) -> Iterator[str]:
         present = {function.name for function in self.functions}
-        for name in FUNCTIONS:
+        for name in our_functions():
             if name not in present:
                 yield f"the function {name} is missing"
         for function in self.functions:
             if function.definer and SEARCH_PATH not in function.settings:
                 yield f"the function {function.name} runs as its owner without {SEARCH_PATH}"
-            if function.name in FUNCTIONS and not function.definer:
+            if function.name in our_functions() and not function.definer:
                 yield f"the function {function.name} does not run as its owner"
 
     def _check_tables(self) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,13 @@ def expected_grants(schema: str, vectors: bool, app: str, admin: str) -> set[Gra
         grant._replace(name=names.get(grant.name, grant.name), role=names.get(grant.role, grant.role))
         for grant in grants
     }
+
+
+@cache
+def our_functions() -> tuple[str, ...]:
+    """The functions that recollect makes, with the types of their arguments: somebody is granted each of them."""
+    grants = expected_grants("", False, "", "")
+    return tuple(sorted({grant.name for grant in grants if grant.kind == "function"}))
 
 
 def _parsed(statement: str) -> Iterator[Grant]:

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 from recollect.stores.postgres.admin.catalogue import (
     CONDITION,
-    FUNCTIONS,
     POLICY,
     SEARCH_PATH,
     Catalogue,
     summarize,
 )
-from recollect.stores.postgres.admin.grants import Grant
+from recollect.stores.postgres.admin.grants import Grant, our_functions
 from recollect.stores.postgres.admin.setup import MOVING, OWNER, TABLES
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.values.errors import AccessError
@@ -87,13 +86,13 @@ def _table_repairs(catalogue: Catalogue) -> Iterator[str]:
 def _function_repairs(catalogue: Catalogue) -> Iterator[str]:
     path = SEARCH_PATH.replace("=", " = ")
     for function in catalogue.functions:
-        if function.name in FUNCTIONS and not (function.definer and SEARCH_PATH in function.settings):
+        if function.name in our_functions() and not (function.definer and SEARCH_PATH in function.settings):
             yield f"ALTER FUNCTION {catalogue.schema}.{function.name} SECURITY DEFINER SET {path}"
 
 
 def _revokes(catalogue: Catalogue) -> Iterator[str]:
     for grant in sorted(catalogue.wider_grants()):
-        if grant.kind == "schema" or grant.name in FUNCTIONS or _is_our_table(grant.name):
+        if grant.kind == "schema" or grant.name in our_functions() or _is_our_table(grant.name):
             yield _revoke(catalogue.schema, grant)
 
 
@@ -114,7 +113,7 @@ def _is_ours(name: str, schema: str) -> bool:
     if kind == "SCHEMA":
         return True
     plain = rest.removeprefix(f"{schema}.")
-    return plain in FUNCTIONS if kind == "FUNCTION" else kind == "TABLE" and _is_our_table(plain.strip('"'))
+    return plain in our_functions() if kind == "FUNCTION" else kind == "TABLE" and _is_our_table(plain.strip('"'))
 
 
 def _is_our_table(name: str) -> bool:
