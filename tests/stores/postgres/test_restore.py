@@ -153,6 +153,10 @@ REPAIRED = {
     "a schema of a superuser": "ALTER SCHEMA recollect OWNER TO postgres",
     "a function of a superuser": "ALTER FUNCTION recollect.having(text, text, text[]) OWNER TO postgres",
     "a function with another path": "ALTER FUNCTION recollect.having(text, text, text[]) SET search_path = public",
+    "another function": """CREATE OR REPLACE FUNCTION recollect.having(
+        of_tenant text, of_workspace text, queries text[])
+        RETURNS TABLE (number integer, seq bigint) LANGUAGE sql SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp AS 'SELECT 1, seq FROM recollect.search'""",
     "a function for everybody": "GRANT EXECUTE ON FUNCTION recollect.having(text, text, text[]) TO PUBLIC",
     "more rights": "GRANT UPDATE, DELETE ON recollect.audit TO recollect_app",
     "a right on a column": "GRANT UPDATE (sealed) ON recollect.places TO recollect_app",
@@ -174,6 +178,8 @@ def test_an_upgrade_repairs_it(restored: tuple[Server, str], broken: str) -> Non
     upgraded = called("db", "upgrade", "--store", server.url(database))
     assert upgraded.returncode == 0, upgraded.stderr
     assert check(server.url(database))[0] == 0
+    with Memory(server.url(database)) as memory:
+        assert memory.at(tenant="acme").recall("automobile")
 
 
 LOST = {

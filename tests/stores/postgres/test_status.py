@@ -46,6 +46,13 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "owners",
         "the schema, 2 tables and a function belong to {super}",
     ),
+    "another function": (
+        """CREATE OR REPLACE FUNCTION {s}.having(of_tenant text, of_workspace text, queries text[])
+        RETURNS TABLE (number integer, seq bigint) LANGUAGE sql SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp AS 'SELECT 1, seq FROM {s}.search'""",
+        "functions",
+        "having(text, text, text[]) does something else than recollect's",
+    ),
     "another search path": (f"ALTER {HAVING} SET search_path = public", "functions", "without search_path=pg_catalog"),
     "no search path": (f"ALTER {HAVING} RESET search_path", "functions", "without search_path=pg_catalog"),
     "a function that runs as its caller": (

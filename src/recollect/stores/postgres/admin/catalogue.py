@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from recollect.stores.postgres.admin.functions import function_script
 from recollect.stores.postgres.admin.grants import Grant, expected_grants, our_functions
 from recollect.stores.postgres.admin.setup import ADMIN, APP, MOVING, OWNER, TABLES
 from recollect.stores.postgres.connections import Connection
@@ -71,6 +72,7 @@ class Function(msgspec.Struct, frozen=True):
     owner: str
     definer: bool
     settings: list[str]
+    body: str
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -208,6 +210,17 @@ class Catalogue:
                 yield f"the function {function.name} runs as its owner without {SEARCH_PATH}"
             if function.name in our_functions() and not function.definer:
                 yield f"the function {function.name} does not run as its owner"
+        for function in self.changed_functions():
+            yield f"the function {function.name} does something else than recollect's"
+
+    def changed_functions(self) -> list[Function]:
+        """Those of recollect whose body is not the one of the migrations."""
+        scripts = {name: function_script(name, self.schema) for name in our_functions()}
+        return [
+            function
+            for function in self.functions
+            if (script := scripts.get(function.name)) is not None and script.body != function.body
+        ]
 
     def _check_tables(self) -> Iterator[str]:
         for name in (*TABLES, *MOVING, _MIGRATIONS):
@@ -294,7 +307,8 @@ _RELATIONS = f"""SELECT c.relname::text, c.relkind::text, pg_get_userbyid(c.relo
     WHERE n.nspname = %(schema)s AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
     AND {_NOT_EXTENSION.format(oid="c.oid")} ORDER BY 1"""
 _SIGNATURE = "p.proname || '(' || oidvectortypes(p.proargtypes) || ')'"
-_FUNCTIONS = f"""SELECT {_SIGNATURE}, pg_get_userbyid(p.proowner)::text, p.prosecdef, coalesce(p.proconfig, '{{}}')
+_FUNCTIONS = f"""SELECT {_SIGNATURE}, pg_get_userbyid(p.proowner)::text, p.prosecdef, coalesce(p.proconfig, '{{}}'),
+        p.prosrc
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
     WHERE n.nspname = %(schema)s AND {_NOT_EXTENSION.format(oid="p.oid")} ORDER BY 1"""
 _POLICIES = """SELECT tablename::text, policyname::text, permissive = 'PERMISSIVE', cmd, roles::text[], qual, with_check

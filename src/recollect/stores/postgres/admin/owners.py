@@ -15,6 +15,7 @@ from recollect.stores.postgres.admin.catalogue import (
     Catalogue,
     summarize,
 )
+from recollect.stores.postgres.admin.functions import function_script
 from recollect.stores.postgres.admin.grants import Grant, our_functions
 from recollect.stores.postgres.admin.setup import MOVING, OWNER, TABLES
 from recollect.stores.postgres.connections import Connection, Location
@@ -84,6 +85,9 @@ def _table_repairs(catalogue: Catalogue) -> Iterator[str]:
 
 
 def _function_repairs(catalogue: Catalogue) -> Iterator[str]:
+    for function in catalogue.changed_functions():
+        if (script := function_script(function.name, catalogue.schema)) is not None:
+            yield script.statement
     path = SEARCH_PATH.replace("=", " = ")
     for function in catalogue.functions:
         if function.name in our_functions() and not (function.definer and SEARCH_PATH in function.settings):
