@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.stores.postgres.admin.grants import grants_script
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.values.errors import AccessError, SchemaError
 
@@ -337,7 +338,4 @@ def _grant(connection: Connection, location: Location) -> None:
         if not seen.may_upgrade or not {APP, ADMIN} <= set(seen.roles):
             return
         _as_owner(connection, seen)
-        script = (_SCRIPTS / "grants.sql").read_text()
-        if seen.vectors:
-            script += "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.vectors TO {app};\n"
-        _run(connection, script, schema=location.schema, app=APP, admin=ADMIN)
+        _run(connection, grants_script(seen.vectors), schema=location.schema, app=APP, admin=ADMIN)
