@@ -23,8 +23,13 @@ SEARCH_PATH = "search_path=pg_catalog, pg_temp"
 POLICY = "own_tenant"
 CONDITION = "(tenant = NULLIF(current_setting('recollect.tenant'::text, true), ''::text))"
 """Of the policy, as the server writes it."""
-_ADMIN_POLICY = "all_tenants"
-_ADMIN_TABLES = ("places", "placements")
+_BEGINS_EMPTY = "((memories = 0) AND (things = 0) AND (entries = 0) AND (sealed = ''::text) AND (nearest IS NULL))"
+_OF_ROLES: dict[tuple[str, str], tuple[object, ...]] = {
+    ("places", "all_tenants"): (True, "SELECT", [ADMIN], "true", None),
+    ("placements", "all_tenants"): (True, "SELECT", [ADMIN], "true", None),
+    ("places", "begins_empty"): (False, "INSERT", [APP], None, _BEGINS_EMPTY),
+}
+"""The policies that `schema/grants.sql` makes for roles, by table and name: what they say, as the server writes it."""
 _MIGRATIONS = "migrations"
 _NOT_FORCED = "search"
 """The table that functions read as its owner, and nobody else may."""
@@ -89,11 +94,8 @@ class Policy(msgspec.Struct, frozen=True):
     @property
     def is_ours(self) -> bool:
         """Whether it is exactly as recollect makes it."""
-        if not self.permissive or self.check is not None:
-            return False
-        if self.name == _ADMIN_POLICY and self.table in _ADMIN_TABLES:
-            return (self.command, self.roles, self.condition) == ("SELECT", [ADMIN], "true")
-        return (self.command, self.roles, self.condition) == ("ALL", ["public"], CONDITION)
+        made = _OF_ROLES.get((self.table, self.name), (True, "ALL", ["public"], CONDITION, None))
+        return (self.permissive, self.command, self.roles, self.condition, self.check) == made
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -238,13 +240,11 @@ class Catalogue:
         whole = {(policy.table, policy.name) for policy in self.policies if policy.is_ours}
         for table in self.unprotected():
             yield f"{table} has no policy {POLICY}, or a changed one"
-        if ADMIN in self.roles:
-            for table in _ADMIN_TABLES:
-                if table in self.tables and (table, _ADMIN_POLICY) not in whole:
-                    yield f"{table} has no policy {_ADMIN_POLICY}, or a changed one"
+        for table, name in _OF_ROLES if {APP, ADMIN} <= set(self.roles) else ():
+            if table in self.tables and (table, name) not in whole:
+                yield f"{table} has no policy {name}, or a changed one"
         for policy in self.policies:
-            ours = policy.name == POLICY or (policy.name == _ADMIN_POLICY and policy.table in _ADMIN_TABLES)
-            if not ours:
+            if policy.name != POLICY and (policy.table, policy.name) not in _OF_ROLES:
                 yield f"the policy {policy.name} on {policy.table} is not recollect's"
 
     def unprotected(self) -> list[str]:
