@@ -24,7 +24,7 @@ DISTANCE = "v.v OPERATOR({v}.<#>) %(vector)s::{v}.halfvec"
 UNINDEXED = """NOT EXISTS (SELECT FROM {s}.places p WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s
     AND p.nearest = %(embedded)s)"""
 NOT_LARGE = """EXISTS (SELECT FROM {s}.places p WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s
-    AND p.memories < %(large)s)"""
+    AND coalesce(p.memories, 0) < %(large)s)"""
 
 _PARTS = {
     "here": "m.tenant = %(tenant)s AND m.workspace = %(workspace)s",

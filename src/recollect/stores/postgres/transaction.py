@@ -47,6 +47,8 @@ class OpenTransaction:
         self.connection = connection
         self.heads: dict[Place, Head] = {}
         self._before: dict[Place, Head] = {}
+        self._made: set[Place] = set()
+        """Those whose row was made here: it has no counters yet."""
         self._savepoints: list[tuple[dict[Place, Head], str]] = []
         self._waiting: list[Statement] = []
         """To be sent along with the next."""
@@ -121,8 +123,7 @@ class OpenTransaction:
                     marks = ", ".join(["(%s, %s)"] * len(wanted))
                     sql = f"INSERT INTO {{s}}.places (tenant, workspace) VALUES {marks} ON CONFLICT DO NOTHING"
                     self.connection.execute(self.server.sql(sql), values)
-                    for place in wanted:
-                        self.changed(place, "head", [()])
+                    self._made.update(wanted)
         self._before = dict(self.heads)
 
     def _watched(self, tenant: str) -> list[str]:
@@ -143,9 +144,10 @@ class OpenTransaction:
 
     def _lock(self, begin: Sequence[str], tenant: str, places: Sequence[Place]) -> None:
         names = ", ".join(literal(workspace_of(place)) for place in places)
-        heads = f"""SELECT workspace, memories, things, entries, sealed FROM {{s}}.places
+        counters = ", ".join(f"coalesce({name}, 0)" for name in ("memories", "things", "entries"))
+        heads = f"""SELECT workspace, {counters}, sealed FROM {{s}}.places
             WHERE tenant = {literal(tenant)} AND workspace IN ({names}) ORDER BY workspace FOR UPDATE"""
-        shared = f"SELECT entries FROM {{s}}.places WHERE tenant = {literal(tenant)} AND workspace = ''"
+        shared = f"SELECT coalesce(entries, 0) FROM {{s}}.places WHERE tenant = {literal(tenant)} AND workspace = ''"
         with self.connection.pipeline():  # all of it is one round trip
             cursors = [self.connection.execute(self.server.sql(sql), prepare=False) for sql in (*begin, heads, shared)]
         *before, locked, entries_shared = map(rows_of, cursors)
@@ -195,7 +197,7 @@ class OpenTransaction:
             with self.connection.pipeline():
                 self._send_waiting()
                 for place, head in self.heads.items():
-                    if head != self._before[place]:
+                    if head != self._before[place] or place in self._made:
                         self.changed(place, "head", [()])
                         if place.tenant != self._tenant:
                             execute(whose(place.tenant), prepare=False)

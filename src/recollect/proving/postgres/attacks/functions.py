@@ -11,40 +11,48 @@ def attacks() -> list[Attack]:
     return [*_searching(), *_names()]
 
 
+def _calls(place: str, queries: str) -> list[str]:
+    """Of each function that searches words; of the last one also as for a place where every word is common."""
+    arguments = f"{place}, {queries}"
+    return [
+        f"SELECT number, seq FROM {{s}}.{call}"
+        for call in (f"having({arguments})", f"postings({arguments}, 1000)", f"postings({arguments}, 0)")
+    ]
+
+
 def _searching() -> list[Attack]:
-    having = "SELECT * FROM {s}.having"
     return [
         Attack(
             "words of another",
-            "the function that searches words was called for the victim, for nobody, and with no tenant said",
+            "the functions that search words were called for the victim, for nobody, and with no tenant said",
             [
-                [f"{having}({{tenant}}, {{workspace}}, ARRAY[{{word}}])"],
-                [f"{having}(NULL, {{workspace}}, ARRAY[{{word}}])"],
-                [_NOBODY, f"{having}('', {{workspace}}, ARRAY[{{word}}])"],
-                ["RESET recollect.tenant", f"{having}({{tenant}}, {{workspace}}, ARRAY[{{word}}])"],
+                *([call] for call in _calls("{tenant}, {workspace}", "ARRAY[{word}]")),
+                *([call] for call in _calls("NULL, {workspace}", "ARRAY[{word}]")),
+                *([_NOBODY, call] for call in _calls("'', {workspace}", "ARRAY[{word}]")),
+                *(["RESET recollect.tenant", call] for call in _calls("{tenant}, {workspace}", "ARRAY[{word}]")),
             ],
             "refused",
         ),
         Attack(
             "the victim's words",
-            "the function was called for the attacker itself: for words as the victim has them, and for all there are",
+            "the functions were called for the attacker itself, for words as the victim has them and for all there are",
             [
-                [f"{having}({{me}}, {{workspace}}, ARRAY[{{word}}, {{word}}])"],
-                [
-                    f"SELECT h.seq FROM ({having}({{me}}, {{workspace}}, ARRAY['!nothing'])) h "
-                    "WHERE h.seq NOT IN (SELECT seq FROM {s}.memories)"  # the victim has more than the attacker
-                ],
+                *([call] for call in _calls("{me}, {workspace}", "ARRAY[{word}, {word}]")),
+                *(  # the victim has more than the attacker
+                    [f"SELECT h.seq FROM ({call}) h WHERE h.seq NOT IN (SELECT seq FROM {{s}}.memories)"]
+                    for call in _calls("{me}, {workspace}", "ARRAY['!nothing']")
+                ),
             ],
             "nothing",
             control=False,
         ),
         Attack(
             "hostile words",
-            "the function was called with what is no query",
+            "the functions were called with what is no query",
             [
-                [f"{having}({{me}}, {{workspace}}, ARRAY[NULL])"],
-                [f"{having}({{me}}, {{workspace}}, NULL)"],
-                [f"{having}({{me}}, {{tenant}}, ARRAY[$$' | '$$ || {{tenant}}])"],
+                *([call] for call in _calls("{me}, {workspace}", "ARRAY[NULL]")),
+                *([call] for call in _calls("{me}, {workspace}", "NULL")),
+                *([call] for call in _calls("{me}, {tenant}", "ARRAY[$$' | '$$ || {tenant}]")),
             ],
             control=False,
         ),
@@ -73,13 +81,12 @@ def _names() -> list[Attack]:
         "CREATE OPERATOR pg_temp.@@ (LEFTARG = tsvector, RIGHTARG = tsquery, FUNCTION = pg_temp.yes)",
         "SET LOCAL search_path = pg_temp, pg_catalog",
     ]
-    having = "SELECT * FROM {s}.having"
     return [
         Attack(
             "names that shadow",
             "a table, functions and operators called as ours were put first on the search path, for a function's sake",
             [
-                [*shadows, f"{having}({{tenant}}, {{workspace}}, ARRAY[{{word}}])"],
+                *([*shadows, call] for call in _calls("{tenant}, {workspace}", "ARRAY[{word}]")),
                 [*shadows, "SELECT {s}.drop_place({tenant}, {workspace})"],
             ],
             "refused",
@@ -88,7 +95,7 @@ def _names() -> list[Attack]:
             "names that shadow a policy",
             "the same, for the sake of what the policy and the function compare",
             [
-                [*shadows, f"{having}({{me}}, {{workspace}}, ARRAY[{{word}}])"],
+                *([*shadows, call] for call in _calls("{me}, {workspace}", "ARRAY[{word}]")),
                 [*shadows, "SELECT * FROM {s}.contents WHERE {others}"],
             ],
             "nothing",

@@ -12,6 +12,8 @@ def attacks(siege: Siege) -> list[Attack]:
     return [*_changing(siege), *_adding(siege)]
 
 
+_OWN_ROW = "FROM {s}.places WHERE tenant = {me} AND workspace = {workspace}"
+"""As the store calls these functions."""
 _LOG = [
     Attack(
         "change the log",
@@ -33,17 +35,20 @@ _LOG = [
         "shorten the log",
         "the attacker's own audit log was removed, cut off and said to be another, with the workspace left there",
         [
-            ["SELECT {s}.drop_place({me}, {workspace})"],
-            ["DELETE FROM {s}.memories WHERE tenant = {me}", "SELECT {s}.drop_place({me}, {workspace})"],
+            [f"SELECT {{s}}.drop_place({{me}}, {{workspace}}) {_OWN_ROW}"],
+            [
+                "DELETE FROM {s}.memories WHERE tenant = {me}",
+                f"SELECT {{s}}.drop_place({{me}}, {{workspace}}) {_OWN_ROW}",
+            ],
             ["UPDATE {s}.places SET entries = 0, sealed = '' WHERE tenant = {me}"],
             ["DELETE FROM {s}.places WHERE tenant = {me}"],
             ["INSERT INTO {s}.places (tenant, workspace, entries) VALUES ({me}, 'made up', 5)"],
-            ["SELECT {s}.write_head({me}, {workspace}, 0, 0, 0, '')"],
-            ["SELECT {s}.write_head({me}, {workspace}, 0, 0, 1000, 'forged')"],
+            [f"SELECT {{s}}.write_head({{me}}, {{workspace}}, 0, 0, 0, '') {_OWN_ROW}"],
+            [f"SELECT {{s}}.write_head({{me}}, {{workspace}}, 0, 0, 1000, 'forged') {_OWN_ROW}"],
             [
                 "INSERT INTO {s}.audit SELECT tenant, workspace, seq + 1000, id, at, action, message, folded, "
                 "actor, meta, 'forged' FROM {s}.audit WHERE tenant = {me} AND workspace = {workspace}",
-                "SELECT {s}.write_head({me}, {workspace}, 0, 0, 1001, 'forged')",
+                f"SELECT {{s}}.write_head({{me}}, {{workspace}}, 0, 0, 1001, 'forged') {_OWN_ROW}",
             ],
         ],
         "refused",
@@ -113,7 +118,10 @@ def _adding(siege: Siege) -> list[Attack]:
         Attack(
             "COPY FROM",
             "rows were copied in",
-            [["COPY {s}.places (tenant, workspace) FROM STDIN"], ["COPY {s}.search FROM STDIN"]],
+            [
+                ["COPY {s}.places (tenant, workspace) FROM STDIN\n{tenant}\tmade up"],
+                ["COPY {s}.search FROM STDIN\n{tenant}\tmade up\t1\t0\tforged"],
+            ],
             "refused",
         ),
         Attack(

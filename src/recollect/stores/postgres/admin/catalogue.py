@@ -23,11 +23,9 @@ SEARCH_PATH = "search_path=pg_catalog, pg_temp"
 POLICY = "own_tenant"
 CONDITION = "(tenant = NULLIF(current_setting('recollect.tenant'::text, true), ''::text))"
 """Of the policy, as the server writes it."""
-_BEGINS_EMPTY = "((memories = 0) AND (things = 0) AND (entries = 0) AND (sealed = ''::text) AND (nearest IS NULL))"
 _OF_ROLES: dict[tuple[str, str], tuple[object, ...]] = {
     ("places", "all_tenants"): (True, "SELECT", [ADMIN], "true", None),
     ("placements", "all_tenants"): (True, "SELECT", [ADMIN], "true", None),
-    ("places", "begins_empty"): (False, "INSERT", [APP], None, _BEGINS_EMPTY),
 }
 """The policies that `schema/grants.sql` makes for roles, by table and name: what they say, as the server writes it."""
 _MIGRATIONS = "migrations"

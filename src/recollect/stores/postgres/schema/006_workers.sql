@@ -1,3 +1,48 @@
+-- Whoever makes a place names it and nothing else; the counters are written with its first change. Citus writes the
+-- default of every column that has one, for which the application has no right.
+ALTER TABLE {schema}.places ALTER COLUMN memories DROP DEFAULT;
+ALTER TABLE {schema}.places ALTER COLUMN memories DROP NOT NULL;
+ALTER TABLE {schema}.places ALTER COLUMN things DROP DEFAULT;
+ALTER TABLE {schema}.places ALTER COLUMN things DROP NOT NULL;
+ALTER TABLE {schema}.places ALTER COLUMN entries DROP DEFAULT;
+ALTER TABLE {schema}.places ALTER COLUMN entries DROP NOT NULL;
+ALTER TABLE {schema}.places ALTER COLUMN sealed DROP DEFAULT;
+ALTER TABLE {schema}.places ALTER COLUMN sealed DROP NOT NULL;
+CREATE OR REPLACE FUNCTION {schema}.write_head(
+    of_tenant text, of_workspace text, new_memories bigint, new_things bigint, new_entries bigint, new_sealed text
+)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    known bigint;
+    added bigint;
+    last  text;
+BEGIN
+    IF of_tenant IS NULL OR of_tenant IS DISTINCT FROM nullif(current_setting('recollect.tenant', true), '') THEN
+        RAISE insufficient_privilege USING MESSAGE = 'the tenant is not the one of this transaction';
+    END IF;
+    SELECT coalesce(p.entries, 0) INTO known FROM {schema}.places p
+        WHERE p.tenant = of_tenant AND p.workspace = of_workspace FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    IF new_entries = known THEN
+        UPDATE {schema}.places SET memories = new_memories, things = new_things
+            WHERE tenant = of_tenant AND workspace = of_workspace;
+        RETURN;
+    END IF;
+    SELECT count(*), max(a.hash) FILTER (WHERE a.seq = new_entries) INTO added, last FROM {schema}.audit a
+        WHERE a.tenant = of_tenant AND a.workspace = of_workspace AND a.seq > known AND a.seq <= new_entries;
+    IF new_entries < known OR added <> new_entries - known OR last IS DISTINCT FROM new_sealed THEN
+        RAISE insufficient_privilege USING MESSAGE = 'an audit log is only ever appended to';
+    END IF;
+    UPDATE {schema}.places SET memories = new_memories, things = new_things, entries = new_entries, sealed = new_sealed
+        WHERE tenant = of_tenant AND workspace = of_workspace;
+END
+$$;
+
 -- Which memories have each of some words, for scoring. A word that very many have is looked for only among those that
 -- have a rarer one: it hardly tells them apart, and reading all of them is most of the work. How many have it is
 -- estimated then, from a sample. `most` is how many may have a word that is not so common.
