@@ -29,7 +29,7 @@ class Deployment:
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """As whoever may do anything."""
-        return postgres.shared().psql(statement.replace("{s}", self.schema).replace("{login}", self.login))
+        return postgres.shared().run(statement.replace("{s}", self.schema).replace("{login}", self.login))
 
     @property
     def libpq(self) -> str:

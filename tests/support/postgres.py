@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -20,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -103,9 +105,15 @@ def need_distribution() -> None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
 
 
+@cache
 def on_citus() -> bool:
     """Whether the shared server is the coordinator of a Citus cluster, as only RECOLLECT_TEST_DSN can name one."""
     return bool(DSN) and bool(shared().psql("SELECT 1 FROM pg_extension WHERE extname = 'citus'"))
+
+
+def not_on_citus(reason: str) -> pytest.MarkDecorator:
+    """For a test of what is otherwise on a cluster."""
+    return pytest.mark.skipif(on_citus(), reason=f"on Citus {reason}")
 
 
 class Database:
@@ -128,6 +136,13 @@ class Database:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             cursor = connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of the last of some statements, each by itself: Citus sends a whole text to the workers."""
+        rows: list[tuple[Any, ...]] = []
+        for statement in [sql] if "$$" in sql else re.split(r";\s", sql):
+            rows = self.psql(statement)
+        return rows
 
 
 class Server(Database):

@@ -12,11 +12,18 @@ def attacks() -> list[Attack]:
 
 
 def _calls(place: str, queries: str) -> list[str]:
-    """Of each function that searches words; of the last one also as for a place where every word is common."""
+    """Of each function that searches words; of the last one also as for a place where every word is common.
+
+    For the attacker itself they are called for a row of its own, as the store calls them: on Citus that is on a worker.
+    """
     arguments = f"{place}, {queries}"
+    functions = f"having({arguments})", f"postings({arguments}, 1000)", f"postings({arguments}, 0)"
+    if not place.startswith("{me}"):
+        return [f"SELECT number, seq FROM {{s}}.{function}" for function in functions]
+    row = "{s}.places WHERE tenant = {me} AND workspace = {workspace}"
     return [
-        f"SELECT number, seq FROM {{s}}.{call}"
-        for call in (f"having({arguments})", f"postings({arguments}, 1000)", f"postings({arguments}, 0)")
+        f"SELECT f.number, f.seq FROM (SELECT FROM {row}) p CROSS JOIN LATERAL {{s}}.{function} f"
+        for function in functions
     ]
 
 
