@@ -21,6 +21,7 @@ from recollect.values.record import Record
 
 if TYPE_CHECKING:
     from recollect.stores.intents import Intents
+    from recollect.stores.metrics import Metric
     from recollect.stores.shelves import Thing
     from recollect.stores.shortlist import Ask, Shortlist
 
@@ -416,4 +417,17 @@ class HasAdvice(Protocol):
 
     def remarks(self) -> list[str]:
         """What works, but not as well as it could, and what would help."""
+        ...
+
+
+@runtime_checkable
+class HasMetrics(Protocol):
+    """A store that measures itself. No label holds content, or the name of a tenant, a person or a key."""
+
+    def gauges(self) -> list[Metric]:
+        """How things are now. Never raises, and asks its server at most every 15 s."""
+        ...
+
+    def counters(self) -> list[Metric]:
+        """What this process did since it began; a value may be a histogram."""
         ...

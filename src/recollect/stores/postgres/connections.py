@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from recollect.runtime import forking, imports
+from recollect.stores.metrics import Durations
 from recollect.stores.scope import Scope
 from recollect.values.errors import (
     AccessError,
@@ -146,6 +147,8 @@ class Connections:
         self.pooled = False
         """Whether something stands between that gives each transaction another session."""
         self._most = most
+        self.waits = Durations()
+        """How long callers waited until they had a connection."""
         self._begin_anew()
         forking.watch(self)
 
@@ -156,11 +159,17 @@ class Connections:
         self._idle: list[tuple[Connection, float]] = []
         """The one that was used last comes last."""
         self._slots: weakref.WeakSet[_Slot] = weakref.WeakSet()
+        self._waiting: set[int] = set()
+        """Threads that wait for a connection. One that an interrupt took out of its wait stays until it comes again."""
 
     @property
     def open(self) -> int:
         """How many there are, those that are being opened too."""
         return len(self._slots)
+
+    def pool(self) -> Pool:
+        with self._lock:
+            return Pool(len(self._slots), len(self._idle), len(self._waiting), self._most)
 
     def after_fork(self) -> None:
         """The parent's connections must not be used here, nor closed: closing would end them for the parent."""
@@ -173,7 +182,12 @@ class Connections:
 
     def take(self, patience: float = PATIENCE) -> Connection:
         """One that whoever takes it must give back."""
-        connection = self._take(patience)
+        start = time.monotonic()
+        try:
+            connection = self._take(patience)
+        finally:
+            self._waiting.discard(threading.get_ident())
+            self.waits.add(time.monotonic() - start)
         connection.lent = True
         return connection
 
@@ -188,6 +202,7 @@ class Connections:
                     self._slots.add(slot)
                     break
                 left = until - time.monotonic()
+                self._waiting.add(threading.get_ident())
                 if not self._free.wait(max(min(left, _LONGEST_PAUSE), 0.0)) and left <= 0:
                     raise ConcurrencyError(
                         f"all {self._most} connections to {self.location.shown} were busy for {patience:.0f} s; "
@@ -279,6 +294,15 @@ class Connections:
             self._free.notify_all()
         for connection, _ in idle:
             _close(connection)
+
+
+class Pool(NamedTuple):
+    """How many connections there are, and how many callers wait for one."""
+
+    open: int
+    idle: int
+    waiting: int
+    limit: int
 
 
 class Lent(Scope[Connection]):

@@ -70,7 +70,8 @@ class OpenTransaction:
             self.run(())
         try:
             execute: Any = self.connection.execute
-            return execute(self.server.sql(sql), values or None, binary=binary, prepare=prepare)
+            with self.server.statements.timed("write"):
+                return execute(self.server.sql(sql), values or None, binary=binary, prepare=prepare)
         except driver().Error as error:
             raise translated(error, self.server.location) from error
 
@@ -78,9 +79,11 @@ class OpenTransaction:
         """All in one round trip, each sent as soon as it is made. Their cursors."""
         try:
             execute: Any = self.connection.execute
-            with self.connection.pipeline():
-                self._send_waiting()
-                return [execute(self.server.sql(sql), values or None) for sql, values, _ in statements]
+            with self.server.statements.timed("write") as sent, self.connection.pipeline():
+                sent.statements = self._send_waiting()
+                cursors = [execute(self.server.sql(sql), values or None) for sql, values, _ in statements]
+                sent.statements += len(cursors)
+                return cursors
         except driver().Error as error:
             raise translated(error, self.server.location) from error
 
@@ -88,11 +91,13 @@ class OpenTransaction:
         """Of which nothing is to be known: they cost no round trip of their own."""
         self._waiting += statements
 
-    def _send_waiting(self) -> None:
+    def _send_waiting(self) -> int:
+        """How many they were."""
         execute: Any = self.connection.execute
         waiting, self._waiting = self._waiting, []
         for sql, values, _ in waiting:
             execute(self.server.sql(sql), values or None)
+        return len(waiting)
 
     def become(self, tenant: str) -> None:
         if tenant != self._tenant:
@@ -197,7 +202,7 @@ class OpenTransaction:
         sent = False
         try:
             execute: Any = self.connection.execute
-            with self.connection.pipeline():
+            with self.server.statements.timed("write"), self.connection.pipeline():
                 self._send_waiting()
                 for place, head in self.heads.items():
                     if head != self._before[place]:
