@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recollect.stores.postgres.admin.nearest import IndexChange
     from recollect.stores.postgres.connections import Location
 
-_COMMANDS = {"upgrade": "db:upgrade", "status": "db:status", "roles": "db:roles", "index": "db:index"}
+_COMMANDS = {name: f"db:{name}" for name in ("upgrade", "status", "roles", "index", "metrics")}
 _LOOKS = {"ok": GOOD, "note": CAREFUL, "problem": BAD}
 
 
@@ -141,3 +141,32 @@ def _print_change(change: IndexChange) -> None:
     recall = "" if change.recall is None else f", finds {change.recall:.0%} of the true ten"
     place = f"{change.tenant} / {change.workspace}"
     output.say((f"{change.action:<6}", QUIET), place, f"  {change.vectors:,} vectors of {change.model}{recall}")
+
+
+@click.command(cls=Leaf)
+@scoped
+def metrics(target: Target) -> None:
+    """Print numbers about the server for Prometheus: whether it answers, tenants by size, indexes of vectors.
+
+    `recollect serve` shows the same at /metrics, with what its own process did. What only a member of recollect_admin
+    may count is left out for others. Exits with 1 if the server does not answer.
+
+    \b
+    Example:
+      recollect db metrics --store postgresql://admin@localhost/memories
+    """
+    from recollect.server.metrics import exposition
+    from recollect.stores.postgres.metrics import ServerGauges
+    from recollect.stores.postgres.tenants.placement import HOME
+
+    gauges = ServerGauges(HOME, location_of(target))
+    values = gauges.values()
+    if target.json:
+        output.emit(
+            {"metrics": [{"name": m.name, "labels": dict(m.labels), "value": m.value, "help": m.help} for m in values]}
+        )
+    else:
+        click.echo(exposition([], values), nl=False)
+    if gauges.problem:
+        output.note(gauges.problem)
+        click.get_current_context().exit(1)
