@@ -29,10 +29,12 @@ class TooLargeError(errors.InputError):
 
 
 class TooManyError(errors.ConcurrencyError):
-    """More requests than the key may make."""
+    """More requests than the key may make, or the tenant may have made for it."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"too many requests with this key; try again in {seconds:.1f} s")
+    def __init__(self, whose: str, per_second: float, seconds: float) -> None:
+        super().__init__(
+            f"too many requests {whose}: the limit is {per_second:g} a second over time; try again in {seconds:.1f} s"
+        )
         self.seconds = seconds
 
 
