@@ -1,4 +1,8 @@
-"""Every statement names its tenant: what Citus needs, which runs no test here, and what pruning and indexes live by."""
+"""What Citus needs of every statement, which is also what pruning and indexes live by.
+
+One statement an execute; the tenant as a value in every query and sub-query that reads a table of ours, so that all of
+it runs on one worker; no COPY; rows from JSON only beside a row that says where.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,7 @@ AROUND = (
     r"SET LOCAL recollect\.tenant = ( E)?'([^'\\]|''|\\\\)*'",
     r"SET LOCAL ROLE (recollect_app|recollect_admin)",
     r"SET LOCAL lock_timeout = \d+|SET LOCAL jit = off",
+    r"SET LOCAL citus\.(propagate_set_commands = 'local'|allow_nested_distributed_execution = on)",
 )
 """What stands around statements."""
 OF_THE_SERVER = re.compile(
@@ -56,6 +61,7 @@ def check(text: str, schema: str) -> None:
     if shape in _checked:
         return
     assert "set_config" not in text
+    assert len(said(text)) == 1, f"several statements in one: {text}"
     for one in said(text):
         if any(re.fullmatch(pattern, one) for pattern in AROUND) or OF_THE_SERVER.match(one):
             continue
@@ -66,6 +72,7 @@ def check(text: str, schema: str) -> None:
         assert not isinstance(parsed, exp.Command | exp.Set | exp.Transaction), f"not expected: {one}"
         loose = list(unbound(parsed, schema))
         assert not loose, f"{loose} without a tenant in: {one}"
+        assert not made_on_the_coordinator(parsed, schema), f"would be sent by COPY: {one}"
     _checked.add(shape)
 
 
@@ -85,6 +92,14 @@ def unbound(parsed: exp.Expression, schema: str) -> Iterator[str]:
             continue
         if not _bound(table.alias_or_name, _scope(table)):
             yield table.sql()
+
+
+def made_on_the_coordinator(parsed: exp.Expression, schema: str) -> bool:
+    """Whether rows are inserted that come from no table of ours: Citus makes them and sends them by COPY."""
+    if not isinstance(parsed, exp.Insert) or isinstance(parsed.expression, exp.Values):
+        return False
+    sources = parsed.expression.find_all(exp.Table)
+    return not any(table.db == schema and not isinstance(table.this, exp.Func) for table in sources)
 
 
 Scope = exp.Select | exp.Update | exp.Delete
@@ -109,8 +124,10 @@ def _bound(alias: str, scope: Scope, seen: frozenset[str] = frozenset()) -> bool
                 continue
             if isinstance(other, exp.Literal):
                 return True
-            tied = isinstance(other, exp.Column) and other.name == "tenant" and other.table not in {*seen, alias}
-            if tied and _bound(other.table, _home(other.table, scope), seen | {alias}):
+            # Of the same query: a value of the query around it does not tell Citus where a sub-query runs.
+            beside = {table.alias_or_name for table in tables} - {*seen, alias}
+            tied = isinstance(other, exp.Column) and other.name == "tenant" and other.table in beside
+            if tied and _bound(other.table, scope, seen | {alias}):
                 return True
     for join in scope.args.get("joins") or ():
         using = [name.name for name in join.args.get("using") or ()]
@@ -120,15 +137,6 @@ def _bound(alias: str, scope: Scope, seen: frozenset[str] = frozenset()) -> bool
             if alias in names and any(_bound(other, scope, seen | {alias}) for other in others):
                 return True
     return False
-
-
-def _home(alias: str, scope: Scope) -> Scope:
-    """Where an alias is from: here, or around."""
-    if any(table.alias_or_name == alias and _scope(table) is scope for table in scope.find_all(exp.Table)):
-        return scope
-    outer = scope.find_ancestor(exp.Select, exp.Update, exp.Delete)
-    assert outer is not None, f"{alias} in {scope.sql()}"
-    return _home(alias, outer)
 
 
 def _equal(scope: Scope) -> Iterator[tuple[exp.Expression, exp.Expression]]:
@@ -217,6 +225,11 @@ def test_statements_of_the_verbs(recorded: list[str], location: str) -> None:
         "SELECT m.id FROM s.memories m JOIN s.contents c ON c.seq = m.seq WHERE m.tenant = 'x'",
         "SELECT m.id FROM s.memories m JOIN s.contents c USING (workspace, seq) WHERE m.tenant = 'x'",
         "SELECT m.id FROM s.memories m WHERE m.tenant = 'x' AND EXISTS (SELECT 1 FROM s.tags t WHERE t.seq = m.seq)",
+        "SELECT 1 FROM s.memories m WHERE m.tenant = 'x' AND EXISTS (SELECT 1 FROM s.tags t WHERE t.tenant = m.tenant)",
+        "INSERT INTO s.tags (tenant, seq) SELECT 'x', seq FROM json_to_recordset('[]') AS x (seq bigint)",
+        "COPY s.memories FROM STDIN",
+        "SELECT id FROM s.memories WHERE tenant = 'x'; SELECT id FROM s.memories WHERE tenant = 'x'",
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off",
         "UPDATE s.memories m SET speaker = 'x' WHERE m.workspace = 'x'",
         "DELETE FROM s.memories",
         "INSERT INTO s.memories (workspace, seq) VALUES ('x', 1)",
@@ -251,6 +264,16 @@ def test_what_the_schema_has_is_what_citus_takes(location: str) -> None:
         assert len(names(f"SELECT 1 {unique}")) >= len(setup.TABLES)
 
 
+def test_a_script_is_run_one_statement_at_a_time() -> None:
+    for script in (*setup._MIGRATIONS, *setup._SCRIPTS.glob("*.sql")):
+        text = script.read_text()
+        statements = list(setup.statements_of(text))
+        assert statements
+        for statement in statements:
+            assert len(said(statement)) == 1, statement
+        assert sum(len(said(line)) for line in statements) == len(said(text)), script.name
+
+
 def test_on_citus_every_table_is_distributed_by_tenant(fresh_postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is none here, so the server says that it is one, and what only Citus knows is not run."""
     location, sent, given = Location.of(fresh_postgres), list[str](), list[Any]()
@@ -258,9 +281,15 @@ def test_on_citus_every_table_is_distributed_by_tenant(fresh_postgres: str, monk
 
     def execute(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
         sent.append(str(query))
-        if "create_distributed_table" in str(query):
+        if "create_distributed_" in str(query):
             given.append((query, tuple(params)))
             return plain(self, "SELECT 1")
+        if str(query).startswith("ALTER ROLE"):  # the roles are everybody's here
+            return plain(self, "SELECT 1")
+        if "pg_dist_partition" in str(query):
+            done = "pg_class d WHERE d.relname = ANY(%s) AND d.oid"
+            query = query.replace("pg_dist_partition d WHERE d.logicalrelid", done)
+            params = (*params, [values[0].rpartition(".")[2] for _, values in given])
         return plain(self, query, params, **options)
 
     monkeypatch.setattr(psycopg.Connection, "execute", execute)
@@ -274,16 +303,31 @@ def test_on_citus_every_table_is_distributed_by_tenant(fresh_postgres: str, monk
                 [location.schema],
             )
         }
-    assert {values[0] for _, values in given} == {f"{location.schema}.{table}" for table in tables - {"migrations"}}
-    assert len(given) == len(tables) - 1
-    assert all("create_distributed_table(%s, 'tenant', colocate_with => %s)" in query for query, _ in given)
-    assert given[0][1] == (f"{location.schema}.places", "default")
-    assert {values[1] for _, values in given[1:]} == {f"{location.schema}.places"}
+        functions = {
+            f"{location.schema}.{name}"
+            for (name,) in connection.execute(
+                "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = %s::regnamespace", [location.schema]
+            )
+        }
+    spread = [values for query, values in given if "create_distributed_table(%s, 'tenant', colocate_with" in query]
+    # Colocated from the start: `none` begins a group of tables that no other table of the database shares.
+    assert spread[0] == (f"{location.schema}.places", "none")
+    assert {name for name, _ in spread} == {f"{location.schema}.{table}" for table in tables - {"migrations"}}
+    assert len(spread) == len(tables) - 1
+    assert {values[1] for values in spread[1:]} == {f"{location.schema}.places"}
+    delegated = {values[0] for query, values in given if "create_distributed_function(%s, 'of_tenant'" in query}
+    assert {_plain(name) for name in delegated} == {_plain(name.partition(".")[2]) for name in functions}
     assert not any("PARTITION" in text for text in sent if "CREATE TABLE" in text)
     assert not any(re.fullmatch(r"vectors_\d+", table) for table in tables)
-    spread = setup.roles_sql(seen.user, seen.database, True)
-    owner = next(text for text in spread if f"CREATE ROLE {setup.OWNER} " in text)
-    assert f"CREATE ROLE {setup.OWNER} LOGIN NOSUPERUSER NOBYPASSRLS" in owner
-    single = setup.roles_sql(seen.user, seen.database, False)
-    assert any(f"CREATE ROLE {setup.OWNER} NOLOGIN" in text for text in single)
-    assert all(f"CREATE ROLE {setup.APP} LOGIN" not in text for text in (*single, *spread))
+    alone = [text for text in sent if text.startswith("CREATE SCHEMA")]
+    assert alone and sent[sent.index(alone[0]) + 1 :].index("SELECT pg_advisory_xact_lock(hashtext(%s), 7265)") >= 0
+    for role in (setup.OWNER, setup.APP, setup.ADMIN):
+        spread_roles = setup.roles_sql(seen.user, seen.database, True)
+        assert any(f"CREATE ROLE {role} LOGIN NOSUPERUSER NOBYPASSRLS" in text for text in spread_roles)
+        single = setup.roles_sql(seen.user, seen.database, False)
+        assert any(f"CREATE ROLE {role} NOLOGIN NOSUPERUSER NOBYPASSRLS" in text for text in single)
+
+
+def _plain(signature: str) -> str:
+    """A function without the name of its schema and without quotes."""
+    return signature.rpartition(".")[2].replace('"', "").replace(" ", "")

@@ -467,7 +467,7 @@ def translated(error: Any, location: Location) -> RecollectError:
         return DiskFullError(f"{where} has no room: {said}. Nothing was written")
     if state.startswith("53"):
         return UnavailableError(f"{where} has no connection free: {said}; {_AGAIN}")
-    if state in ("25006", "25001"):
+    if state == "25006":
         return ReadOnlyError(f"{where} takes no writes: {said}. It may be a replica")
     if state in ("42501",):
         return AccessError(f"{where} refuses this role: {said}. `recollect db roles` prints what it needs")

@@ -71,11 +71,16 @@ def _value(name: str) -> str:
 
 
 def _insert_many(table: str, columns: Sequence[str]) -> str:
-    """Into one place, from one JSON text: much quicker to write than as many values."""
+    """Into one place, from one JSON text: much quicker to write than as many values.
+
+    The tenant comes from the row of the place: so Citus runs all of it on the worker that has both. Otherwise it would
+    read the JSON on the coordinator and send the rows by COPY, which row-level security refuses.
+    """
     given = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in columns)
-    taken = ", ".join("decode(vector, 'hex')" if name == "vector" else name for name in columns)
+    taken = ", ".join("decode(x.vector, 'hex')" if name == "vector" else f"x.{name}" for name in columns)
     return f"""INSERT INTO {{s}}.{table} (tenant, workspace, {", ".join(columns)})
-    SELECT %s, %s, {taken} FROM json_to_recordset(%s::json) AS x ({given})"""
+    SELECT p.tenant, p.workspace, {taken} FROM {{s}}.places p CROSS JOIN json_to_recordset(%s::json) AS x ({given})
+    WHERE p.tenant = %s AND p.workspace = %s"""
 
 
 _ONCE = " ON CONFLICT (tenant, workspace, id) DO NOTHING RETURNING id"
@@ -280,7 +285,7 @@ def _inserted(table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]
     filled = [pair for pair in zip(columns[2:], values, strict=True) if pair[1].count(None) < len(rows)]
     names = [name for name, _ in filled]
     given = [dict(zip(names, row, strict=True)) for row in zip(*(column for _, column in filled), strict=True)]
-    return [Statement(_insert_many(table, names) + end, (tenant[0], workspace[0], _json(given)))]
+    return [Statement(_insert_many(table, names) + end, (_json(given), tenant[0], workspace[0]))]
 
 
 def _json(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -354,8 +359,8 @@ _TOUCH = """UPDATE {s}.memories m
     SET access_count = m.access_count + x.times, accessed_at = greatest(m.accessed_at, x.at)
     FROM json_to_recordset(%s::json) AS x (id text, times bigint, at bigint)
     WHERE m.tenant = %s AND m.workspace = %s AND m.id = x.id RETURNING m.seq"""
-_UNPLACED = """SELECT 1 FROM {s}.memories m WHERE m.tenant = %s AND m.workspace = %s AND NOT EXISTS (
-    SELECT FROM {s}.places p WHERE p.tenant = m.tenant AND p.workspace = m.workspace) LIMIT 1"""
+_UNPLACED = """SELECT 1 FROM {s}.memories m LEFT JOIN {s}.places p USING (tenant, workspace)
+    WHERE m.tenant = %s AND m.workspace = %s AND p.tenant IS NULL LIMIT 1"""
 _WITHOUT_CONTENT = """SELECT m.id FROM {s}.memories m LEFT JOIN {s}.contents c USING (tenant, workspace, seq)
     WHERE m.tenant = %s AND m.workspace = %s AND c.seq IS NULL ORDER BY m.seq"""
 _WITHOUT_WORDS = """SELECT m.id FROM {s}.memories m LEFT JOIN {s}.search c USING (tenant, workspace, seq)

@@ -15,7 +15,8 @@ from recollect.stores.tables.engine import Dialect, Rows, Statement, What
 from recollect.stores.touches import Touches
 from recollect.values.errors import CorruptionError
 
-_TAG = """EXISTS (SELECT 1 FROM {s}.tags t WHERE t.tenant = m.tenant AND t.workspace = m.workspace AND t.tag = ?
+# The tenant is a value here, too: Citus sends a statement to one worker only if every part of it says which.
+_TAG = """EXISTS (SELECT 1 FROM {s}.tags t WHERE t.tenant = ? AND t.workspace = m.workspace AND t.tag = ?
     AND t.seq = m.seq)"""
 
 
@@ -23,8 +24,8 @@ def _where(place: Place) -> tuple[str, str]:
     return place.tenant, workspace_of(place)
 
 
-def _tag_values(tag: str) -> tuple[str]:
-    return (tag,)
+def _tag_values(tenant: str, tag: str) -> tuple[str, str]:
+    return tenant, tag
 
 
 def _without_nul(text: str) -> str:

@@ -134,7 +134,9 @@ class OpenTransaction:
         """The tenant's lock, and then, as it is under that, whether the tenant is being moved."""
         key = lock_key(self.server.location.schema, tenant)
         look = self.server.sql(MOVES).replace("%s", literal(tenant))
-        return [f"SELECT pg_advisory_xact_lock_shared({key}), current_setting('synchronous_commit')", look]
+        # The number is asked for here, where no table is: on Citus that is the coordinator's, which is the one to ask.
+        facts = "current_setting('synchronous_commit'), pg_current_xact_id()::text"
+        return [f"SELECT pg_advisory_xact_lock_shared({key}), {facts}", look]
 
     def _heed(self, tenant: str, movement: Movement) -> None:
         if movement.state == "copying":
@@ -146,27 +148,21 @@ class OpenTransaction:
 
     def _lock(self, begin: Sequence[str], tenant: str, places: Sequence[Place]) -> None:
         names = ", ".join(literal(workspace_of(place)) for place in places)
-        # As one text without parameters, so that all of it is one round trip.
-        sql = self.server.sql(
-            f"""SELECT workspace, memories, things, entries, sealed, pg_current_xact_id()::text FROM {{s}}.places
+        heads = f"""SELECT workspace, memories, things, entries, sealed FROM {{s}}.places
             WHERE tenant = {literal(tenant)} AND workspace IN ({names}) ORDER BY workspace FOR UPDATE"""
-        )
-        shared = self.server.sql(
-            f"SELECT entries FROM {{s}}.places WHERE tenant = {literal(tenant)} AND workspace = ''"
-        )
-        cursor: Any = self.connection.execute("; ".join([*begin, sql, self.server.sql(shared)]), prepare=False)
-        answered = [rows_of(cursor)]
-        while cursor.nextset():
-            answered.append(rows_of(cursor))
-        *before, locked, entries_shared = answered
+        shared = f"SELECT entries FROM {{s}}.places WHERE tenant = {literal(tenant)} AND workspace = ''"
+        with self.connection.pipeline():  # all of it is one round trip
+            cursors = [
+                self.connection.execute(self.server.sql(sql), prepare=False) for sql in (*begin, heads, shared)
+            ]
+        *before, locked, entries_shared = map(rows_of, cursors)
         if begin:
-            *_, ((_, commits),), moves = before
+            *_, ((_, commits, self.number),), moves = before
             self._lazy = commits == "off"
             if moves:
                 self._heed(tenant, Movement(*moves[0]))
         self.shared[tenant] = entries_shared[0][0] if entries_shared else 0
-        for workspace, memories, things, entries, sealed, transaction in locked:
-            self.number = transaction
+        for workspace, memories, things, entries, sealed in locked:
             self.heads[place_of(tenant, workspace)] = Head(memories, things, entries, sealed or GENESIS)
 
     @property
@@ -191,7 +187,8 @@ class OpenTransaction:
         self._waiting = []
         self.heads, self._tenant = heads, tenant  # the setting is taken back, too
         try:
-            self.connection.execute(f"ROLLBACK TO {name}; RELEASE {name}", prepare=False)
+            for statement in (f"ROLLBACK TO {name}", f"RELEASE {name}"):
+                self.connection.execute(statement, prepare=False)
         except driver().Error:  # all of it is lost; the error that led here is the one to tell
             self.connection.close()
         del self._savepoints[-1]

@@ -39,7 +39,7 @@ def indexed(row: tuple[Any, ...]) -> str:
     return row[_SEGMENTED] or row[_TEXT]
 
 
-def _spellings(tag: str) -> tuple[str, str]:
+def _spellings(tenant: str, tag: str) -> tuple[str, str]:
     exact = _encode(tag).decode()  # with the quotes, and whatever stands in it as JSON writes it
     return exact, f"{exact[:-1]}."
 

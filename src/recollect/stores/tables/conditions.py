@@ -77,11 +77,11 @@ def _add_comparison(comparison: Comparison, conditions: Conditions) -> None:
 
 
 def _add_tags(where: Filter, dialect: Dialect, conditions: Conditions) -> None:
-    has, values_of = dialect.tag, dialect.tag_values
+    has, values_of, tenant = dialect.tag, dialect.tag_values, where.seen_from.tenant
     for tag in where.tags:
-        conditions.add(has, *values_of(tag))
+        conditions.add(has, *values_of(tenant, tag))
     if where.any_tags:
-        values = (value for tag in where.any_tags for value in values_of(tag))
+        values = (value for tag in where.any_tags for value in values_of(tenant, tag))
         conditions.add(f"({' OR '.join([has] * len(where.any_tags))})", *values)
     for tag in where.without_tags:
-        conditions.add(f"NOT {has}", *values_of(tag))
+        conditions.add(f"NOT {has}", *values_of(tenant, tag))

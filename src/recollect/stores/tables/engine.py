@@ -46,8 +46,8 @@ class Dialect(NamedTuple):
     """The same without content and vector, which are NULL."""
     tag: str
     """The condition that a memory has a tag, or one below it."""
-    tag_values: Callable[[str], tuple[str, ...]]
-    """What the condition is given for a tag."""
+    tag_values: Callable[[str, str], tuple[str, ...]]
+    """What the condition is given for a tenant and a tag."""
     meta_has: str
     """The condition that the meta of an audit entry has a text."""
     message_has: str

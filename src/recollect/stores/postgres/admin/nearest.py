@@ -80,7 +80,8 @@ class Indexer:
                 raise translated(error, self._location) from error
             finally:
                 if not connection.closed:
-                    connection.execute("RESET ROLE; RESET row_security")
+                    connection.execute("RESET ROLE")
+                    connection.execute("RESET row_security")
 
     def _sql(self, text: str) -> str:
         return text.replace("{s}", self._location.schema)

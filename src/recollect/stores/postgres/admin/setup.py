@@ -6,6 +6,7 @@ works and nine wait. A role that may not do it is told what somebody else has to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -29,9 +30,12 @@ TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "aud
 """Those that are always there. `places` comes first: the others are kept where it is."""
 MOVING = ("placements", "moves", "changes")
 """Those that say which server a tenant is on, and hold nothing of it."""
-_LATER = ("undo_items",)
-_MADE_BY = {1: (*(table for table in TABLES if table not in _LATER), *MOVING), 5: _LATER}
-"""The tables that a migration makes and that are still there."""
+_FUNCTIONS = (
+    "having(text, text, text[])",
+    "write_head(text, text, bigint, bigint, bigint, text)",
+    "drop_place(text, text)",
+)
+"""Those that read or write one tenant's rows as their owner. The tenant is the first argument."""
 
 _FACTS = """SELECT current_setting('server_version_num')::int, current_user::text, r.rolsuper OR r.rolbypassrls,
     r.rolsuper OR r.rolcreaterole, has_database_privilege(current_database(), 'CREATE'), current_database()::text,
@@ -49,6 +53,12 @@ _FACTS = """SELECT current_setting('server_version_num')::int, current_user::tex
     (SELECT array_agg(rolname::text) FROM pg_roles
         WHERE rolname IN ('recollect_owner', 'recollect_app', 'recollect_admin'))
     FROM pg_roles r WHERE r.rolname = current_user"""
+
+
+_ON_CITUS = [
+    "SET LOCAL citus.propagate_set_commands = 'local'",
+    "SET LOCAL citus.allow_nested_distributed_execution = on",
+]
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -91,8 +101,11 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def begin(self) -> list[str]:
         """What every transaction begins with after its BEGIN."""
+        # On Citus the settings behind this one reach the workers, which run the statements.
+        # The function that finds words is called there from a statement on a shard, and reads a shard beside it.
+        travels = _ON_CITUS if self.citus else []
         # Compiling a statement (JIT) takes seconds, and what is asked here takes milliseconds.
-        return ["SET LOCAL jit = off", *([] if self.row_security else ["SET LOCAL row_security = on"])]
+        return [*travels, "SET LOCAL jit = off", *([] if self.row_security else ["SET LOCAL row_security = on"])]
 
 
 def facts(connection: Connection, schema: str) -> Facts:
@@ -141,12 +154,14 @@ def upgrade(connection: Connection, location: Location) -> list[str]:
     if seen.extensions is None and seen.vector_available and _may_extend(connection):
         done.append("installed the extension vector")
     done += _make_roles(connection, schema)
+    _make_schema(connection, location)
     for number, script in enumerate(_MIGRATIONS, 1):
         if _migrate(connection, location, number, script):
             done.append(f"migration {script.stem}")
     _add_vectors(connection, location)
     if facts(connection, schema).vectors and not seen.vectors:
         done.append("a table of vectors")
+    _distribute(connection, location)
     _grant(connection, location)
     return done
 
@@ -154,7 +169,14 @@ def upgrade(connection: Connection, location: Location) -> list[str]:
 def _locked(connection: Connection, location: Location) -> Facts:
     """Inside a transaction: nobody else changes the schema until it ends."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s), 7265)", (location.schema,))
-    return facts(connection, location.schema)
+    seen = facts(connection, location.schema)
+    if seen.citus:
+        # One schema at a time: two that are made at once wait for each other on different workers.
+        connection.execute("SELECT pg_advisory_xact_lock(7265, 4)")
+        # By default Citus changes the shards of a table at the same time, over several connections, after which the
+        # transaction cannot change any object that they all depend on.
+        connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+    return seen
 
 
 def _may_extend(connection: Connection) -> bool:
@@ -186,13 +208,15 @@ def _make_roles(connection: Connection, schema: str) -> list[str]:
 
 def roles_sql(user: str, database: str, citus: bool) -> list[str]:
     """What an administrator runs where we may not: safe to run again."""
-    # On Citus the coordinator connects to the workers as the owner, so it must be able to log in there.
+    # On Citus the coordinator connects to the workers as the current role, so each must be able to log in there.
     login = "LOGIN" if citus else "NOLOGIN"
     made = [
-        f"""DO $$ BEGIN CREATE ROLE {role} {how} NOSUPERUSER NOBYPASSRLS;
+        f"""DO $$ BEGIN CREATE ROLE {role} {login} NOSUPERUSER NOBYPASSRLS;
     EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"""
-        for role, how in ((OWNER, login), (APP, "NOLOGIN"), (ADMIN, "NOLOGIN"))
+        for role in (OWNER, APP, ADMIN)
     ]
+    if citus:
+        made += [f"ALTER ROLE {role} LOGIN" for role in (OWNER, APP, ADMIN)]
     quoted = '"' + user.replace('"', '""') + '"'
     database = '"' + database.replace('"', '""') + '"'
     return [
@@ -208,25 +232,30 @@ def _migrate(connection: Connection, location: Location, number: int, script: Pa
         seen = _locked(connection, location)
         if seen.migrations >= number:
             return False
-        if seen.owner is None:
-            owner = OWNER if OWNER in seen.member_of else seen.user
-            connection.execute(f'CREATE SCHEMA {schema} AUTHORIZATION "{owner}"')
-        _as_owner(connection, facts(connection, schema))
+        _as_owner(connection, seen)
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {schema}.migrations (number integer PRIMARY KEY, name text NOT NULL, "
             "at timestamptz NOT NULL DEFAULT now())"
         )
         _run(connection, script.read_text(), schema=schema)
-        if seen.citus:
-            _distribute(connection, schema, _MADE_BY.get(number, ()))
         connection.execute(
             f"INSERT INTO {schema}.migrations (number, name) VALUES (%s, %s)",
             (number, script.stem),
         )
         if number == SCHEMA:  # with it, so that nobody finds an up-to-date schema that the application may not use
             _add_vectors(connection, location)
+            _distribute(connection, location)
             _grant(connection, location)
     return True
+
+
+def _make_schema(connection: Connection, location: Location) -> None:
+    """In a transaction of its own: Citus makes it on the workers when that ends, and needs it there for the tables."""
+    with connection.transaction():
+        seen = _locked(connection, location)
+        if seen.owner is None:
+            owner = OWNER if OWNER in seen.member_of else seen.user
+            connection.execute(f'CREATE SCHEMA {location.schema} AUTHORIZATION "{owner}"')
 
 
 def _as_owner(connection: Connection, seen: Facts) -> None:
@@ -237,16 +266,54 @@ def _as_owner(connection: Connection, seen: Facts) -> None:
 def _run(connection: Connection, script: str, **names: str) -> None:
     for name, value in names.items():
         script = script.replace(f"{{{name}}}", value)
-    connection.execute(script)
+    for statement in statements_of(script):
+        connection.execute(statement, prepare=False)
 
 
-def _distribute(connection: Connection, schema: str, tables: tuple[str, ...]) -> None:
-    """On Citus: by tenant, all of a tenant on one worker."""
-    for table in tables:
-        with_whom = "default" if table == "places" else f"{schema}.places"
-        connection.execute(
-            "SELECT create_distributed_table(%s, 'tenant', colocate_with => %s)", (f"{schema}.{table}", with_whom)
-        )
+def statements_of(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: Citus sends the whole text of a command to the workers.
+
+    In our scripts each begins on a line of its own and ends with a semicolon at the end of a line.
+    """
+    lines, in_body = list[str](), False
+    for line in script.splitlines():
+        if line.startswith("--") or not (line.strip() or lines):
+            continue
+        lines.append(line)
+        in_body ^= line.count("$$") % 2 == 1
+        if not in_body and line.endswith(";"):
+            yield "\n".join(lines)
+            lines = []
+    if lines:
+        yield "\n".join(lines)
+
+
+_TO_DISTRIBUTE = """SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r' AND a.attname = 'tenant' AND NOT EXISTS (
+        SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid) ORDER BY c.relname <> 'places', c.relname"""
+_DISTRIBUTED_FUNCTION = "SELECT create_distributed_function(%s, 'of_tenant', colocate_with => %s, force_delegation => true)"
+
+
+def _distribute(connection: Connection, location: Location) -> None:
+    """On Citus: by tenant, all of a tenant on one worker, and the functions are run there."""
+    schema = location.schema
+    with connection.transaction():
+        seen = _locked(connection, location)
+        if not seen.citus or seen.migrations < SCHEMA or not seen.may_upgrade:
+            return
+        _as_owner(connection, seen)
+        tables = [table for (table,) in connection.execute(_TO_DISTRIBUTE, (schema,)).fetchall()]
+        for table in tables:
+            with_whom = "none" if table == "places" else f"{schema}.places"
+            # Rows that are there are copied to the workers, which is refused while the policies hold for the owner.
+            connection.execute(f"ALTER TABLE {schema}.{table} NO FORCE ROW LEVEL SECURITY")
+            connection.execute(
+                "SELECT create_distributed_table(%s, 'tenant', colocate_with => %s)", (f"{schema}.{table}", with_whom)
+            )
+            if table != "search":
+                connection.execute(f"ALTER TABLE {schema}.{table} FORCE ROW LEVEL SECURITY")
+        for function in _FUNCTIONS if tables else ():
+            connection.execute(_DISTRIBUTED_FUNCTION, (f"{schema}.{function}", f"{schema}.places"))
 
 
 def _add_vectors(connection: Connection, location: Location) -> bool:
@@ -260,9 +327,7 @@ def _add_vectors(connection: Connection, location: Location) -> bool:
         whole = "" if seen.citus else "PARTITION BY HASH (tenant)"
         script = (_SCRIPTS / "vectors.sql").read_text()
         _run(connection, script, schema=schema, extensions=f'"{seen.extensions}"', partitioned=whole)
-        if seen.citus:
-            _distribute(connection, schema, ("vectors",))
-        else:
+        if not seen.citus:
             for n in range(_PARTITIONS):
                 _run(connection, _PART, schema=schema, n=str(n), all=str(_PARTITIONS))
         # Row-level security is off for a moment, for the owner alone and in this transaction: all are to be embedded.

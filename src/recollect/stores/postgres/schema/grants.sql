@@ -1,13 +1,19 @@
 -- What the application may do; run after every migration, where the roles are there.
 GRANT USAGE ON SCHEMA {schema} TO {app}, {admin};
 GRANT SELECT ON {schema}.migrations TO {app}, {admin};
--- A place can be made, and locked. Its counters are written, and it is removed, by functions that look at its log.
+-- A place can be made, with nothing in it, and locked. Its counters are written, and it is removed, by functions that
+-- look at its log. Citus inserts every column, so that a policy says what may be in them, and takes one list of columns.
 REVOKE INSERT, UPDATE, DELETE ON {schema}.places FROM {app};
-GRANT SELECT, INSERT (tenant, workspace), UPDATE (memories) ON {schema}.places TO {app};
+GRANT SELECT, INSERT ON {schema}.places TO {app};
+GRANT UPDATE (memories) ON {schema}.places TO {app};
+DROP POLICY IF EXISTS begins_empty ON {schema}.places;
+CREATE POLICY begins_empty ON {schema}.places AS RESTRICTIVE FOR INSERT TO {app}
+    WITH CHECK (memories = 0 AND things = 0 AND entries = 0 AND sealed = '' AND nearest IS NULL);
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.memories, {schema}.contents, {schema}.tags,
     {schema}.embeddings, {schema}.undo_items, {schema}.things TO {app};
 GRANT SELECT, INSERT ON {schema}.audit TO {app};
-GRANT INSERT, DELETE, SELECT (tenant, workspace, seq, part) ON {schema}.search TO {app};
+GRANT INSERT, DELETE ON {schema}.search TO {app};
+GRANT SELECT (tenant, workspace, seq, part) ON {schema}.search TO {app};
 -- Where a tenant is, only the owner changes.
 GRANT SELECT ON {schema}.placements, {schema}.moves TO {app};
 GRANT SELECT, INSERT ON {schema}.changes TO {app};

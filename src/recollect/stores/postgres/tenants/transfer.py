@@ -21,7 +21,7 @@ from recollect.values.errors import AccessError
 _MOST_BYTES = 4_000_000
 """Of rows in one statement."""
 # Both servers must write a value as the same text, whatever they are configured to.
-_ALIKE = "SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL statement_timeout = 0"
+_ALIKE = ("SET LOCAL bytea_output = 'hex'", "SET LOCAL extra_float_digits = 1", "SET LOCAL statement_timeout = 0")
 _HASH = "('x' || left(encode(sha256(convert_to(row_to_json(t)::text, 'UTF8')), 'hex'), 16))::bit(64)::bigint"
 _PLACES = "tenant, workspace, memories, things, entries, sealed"
 """Of a place; an index that its vectors have is not moved."""
@@ -45,16 +45,15 @@ class Side:
     def transaction(self, level: str = "", patience: float = PATIENCE) -> Generator[Run]:
         """Committed at the end, taken back on an error."""
         seen = self.server.facts
-        begin = [f"BEGIN {level}", *seen.begin]
-        if seen.citus:
-            begin.append("SET LOCAL citus.propagate_set_commands = 'local'")
-        begin.append(whose(self.tenant))
+        begin = [f"BEGIN {level}", *seen.begin, whose(self.tenant)]
         if seen.owner != seen.user:
             begin.append(f'SET LOCAL ROLE "{seen.owner}"')
-        begin += [_ALIKE, f"SET LOCAL lock_timeout = {max(1, int(patience * 1000))}"]
+        begin += [*_ALIKE, f"SET LOCAL lock_timeout = {max(1, int(patience * 1000))}"]
         with self.server.connections.lent() as connection:
             try:
-                connection.execute("; ".join(begin), prepare=False)
+                with connection.pipeline():
+                    for statement in begin:
+                        connection.execute(statement, prepare=False)
                 yield Run(self, connection)
                 if connection.execute("SHOW synchronous_commit").fetchone() == ("off",):
                     connection.execute(DURABLE)
