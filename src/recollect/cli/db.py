@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -10,13 +11,13 @@ from recollect.cli import output
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, Column
 from recollect.cli.target import Target, scoped
-from recollect.values.errors import InputError
+from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.admin.nearest import IndexChange
     from recollect.stores.postgres.connections import Location
 
-_COMMANDS = {name: f"db:{name}" for name in ("upgrade", "status", "roles", "index", "metrics")}
+_COMMANDS = {name: f"db:{name}" for name in ("upgrade", "status", "roles", "index", "recount", "metrics")}
 _LOOKS = {"ok": GOOD, "note": CAREFUL, "problem": BAD}
 
 
@@ -53,9 +54,14 @@ def upgrade(target: Target) -> None:
     Example:
       recollect db upgrade --store postgresql://postgres@localhost/memories
     """
+    from recollect.stores.postgres.admin.counters import recount as recount_places
     from recollect.stores.postgres.admin.status import bring_up_to_date
 
-    done = bring_up_to_date(location_of(target))
+    location = location_of(target)
+    done = bring_up_to_date(location)
+    with suppress(AccessError):  # what this role may not count is counted with the next change of each workspace
+        if counted := recount_places(location, only_uncounted=True):
+            done.append(f"counters of {len(counted):,} workspaces")
     if target.json:
         output.emit({"done": done})
         return
@@ -141,6 +147,36 @@ def _print_change(change: IndexChange) -> None:
     recall = "" if change.recall is None else f", finds {change.recall:.0%} of the true ten"
     place = f"{change.tenant} / {change.workspace}"
     output.say((f"{change.action:<6}", QUIET), place, f"  {change.vectors:,} vectors of {change.model}{recall}")
+
+
+@click.command(cls=Leaf)
+@scoped
+def recount(target: Target) -> None:
+    """Count the memories and bytes of all workspaces again, where `recollect doctor` says that a count is wrong.
+
+    Limits of tenants go by these counts. One workspace at a time, whose writers wait meanwhile; readers do not. Needs a
+    role that may act as the owner of the tables and sees all tenants.
+
+    \b
+    Example:
+      recollect db recount --store postgresql://postgres@localhost/memories
+    """
+    from recollect.stores.postgres.admin.counters import recount as recount_places
+
+    changed = recount_places(location_of(target))
+    if target.json:
+        output.emit({"changed": changed})
+        return
+    for place in changed:
+        output.say(
+            f"{place.tenant} / {place.workspace}  {place.memories:,} memories, {place.bytes:,} bytes",
+            (f"  (was {_count(place.memories_before)}, {_count(place.bytes_before)})", QUIET),
+        )
+    output.say("All counts are right." if not changed else f"Corrected {len(changed):,} counts.")
+
+
+def _count(value: int | None) -> str:
+    return "not counted" if value is None else f"{value:,}"
 
 
 @click.command(cls=Leaf)

@@ -17,6 +17,8 @@ _STATUS: dict[type[RecollectError], int] = {
     errors.ModelError: 424,
     errors.ConcurrencyError: 503,
     errors.UnavailableError: 503,
+    # Also of a tenant's LimitError, as with quotas of WebDAV. 429 would say that waiting helps, and 413 that a smaller
+    # request would be taken.
     errors.DiskFullError: 507,
     errors.StoreError: 500,
     RecollectError: 500,

@@ -62,7 +62,7 @@ class Serving:
         self.answers = Answers(store, utc_now)
         self.recalls = Recalls(store, utc_now)
         self.limits = limits or Limits()
-        self.rates = RateLimits(self.limits)
+        self.rates = RateLimits(self.limits, store)
         self.metrics = Metrics()
         if (embedding := view_of(memory).embedding) is not None:
             embedding.embedder = Timed(embedding.embedder, self.metrics)

@@ -113,6 +113,16 @@ class Shortfall(NamedTuple):
     """What of the memories would come back as another value. Without any, they cannot be stored at all."""
 
 
+class TenantLimits(msgspec.Struct, frozen=True):
+    """How much a tenant may store and ask for; None is for no limit."""
+
+    memories: int | None = None
+    bytes: int | None = None
+    """Of content: the texts and data of memories."""
+    requests_per_second: float | None = None
+    """Over time, of all its keys together. Counted by whoever serves the store."""
+
+
 class Damage(NamedTuple):
     """Something on disk that is not as it was written."""
 
@@ -418,6 +428,13 @@ class HasAdvice(Protocol):
     def remarks(self) -> list[str]:
         """What works, but not as well as it could, and what would help."""
         ...
+
+
+@runtime_checkable
+class HasTenantLimits(Protocol):
+    """A store that refuses with a LimitError what would give a tenant more than it may have."""
+
+    def limits(self, tenant: str) -> TenantLimits: ...
 
 
 @runtime_checkable

@@ -149,8 +149,9 @@ def sized(deployment: Deployment, **tenants: int) -> None:
     """Tenants that claim to have so many memories."""
     for tenant, memories in tenants.items():
         deployment.sql(
-            f"INSERT INTO {{s}}.places (tenant, workspace, memories) VALUES ('{tenant}', 'w', {memories}), "
-            f"('{tenant}', 'x', 0)"
+            f"INSERT INTO {{s}}.places (tenant, workspace, memories, live_memories) VALUES "
+            f"('{tenant}', 'w', {memories}, {memories}), "
+            f"('{tenant}', 'x', 0, 0)"
         )
 
 

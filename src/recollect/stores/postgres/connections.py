@@ -26,6 +26,7 @@ from recollect.values.errors import (
     ConcurrencyError,
     DiskFullError,
     InputError,
+    LimitError,
     ReadOnlyError,
     RecollectError,
     SchemaError,
@@ -451,6 +452,16 @@ def _heed_interrupt(error: BaseException) -> None:
 
 
 _AGAIN = "trying again is safe"
+LIMIT = "RL001"
+"""The SQLSTATE by which `write_head` says that a tenant has as much as it may have."""
+
+
+def _limit_reached(error: Any, message: str) -> RecollectError:
+    detail = str(error.diag.message_detail or "").split()
+    if len(detail) != 4:
+        return DiskFullError(f"{message}. Nothing was stored")
+    limit, *numbers = detail
+    return LimitError(limit, *map(int, numbers))
 
 
 def translated(error: Any, location: Location) -> RecollectError:
@@ -463,6 +474,8 @@ def translated(error: Any, location: Location) -> RecollectError:
     if state in ("55P03", "40P01", "40001", "57014"):
         causes = {"55P03": "was locked by somebody else for too long", "57014": "took longer than the server allows"}
         return ConcurrencyError(f"{where} {causes.get(state, 'was changed by others at the same time')}; {_AGAIN}")
+    if state == LIMIT:
+        return _limit_reached(error, said)
     if state in ("53100", "53200", "54000") or "No space left" in said:
         return DiskFullError(f"{where} has no room: {said}. Nothing was written")
     if state.startswith("53"):

@@ -35,7 +35,7 @@ _ANSWER = 2.0
 _SIZES = (1_000, 10_000, 100_000)
 """Upper bounds of the size classes of tenants, in memories."""
 _CLASSES = (*(f"<={size}" for size in _SIZES), f">{_SIZES[-1]}")
-_TENANTS = """SELECT {counts} FROM (SELECT sum(memories) AS memories FROM {{s}}.places
+_TENANTS = """SELECT {counts} FROM (SELECT sum(coalesce(live_memories, memories)) AS memories FROM {{s}}.places
     WHERE memories > 0 OR things > 0 OR entries > 0 GROUP BY tenant) tenants""".format(
     counts=", ".join(
         f"count(*) FILTER (WHERE memories > {above} AND memories <= {size})"

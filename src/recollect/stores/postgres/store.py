@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.runtime import forking, imports
-from recollect.stores.port import Damage, Place
+from recollect.stores.port import Damage, Place, TenantLimits
 from recollect.stores.postgres.connections import PATIENCE, Location
 from recollect.stores.postgres.memories import MemoryRows, tables
 from recollect.stores.postgres.metrics import StoreMetrics, counted_as
@@ -16,7 +16,7 @@ from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.server import Runner, Server
 from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.tenants.placement import HOME
-from recollect.stores.postgres.tenants.servers import Servers
+from recollect.stores.postgres.tenants.servers import LIMITS, Servers
 from recollect.stores.postgres.transaction import OpenTransaction, ServerTransaction
 from recollect.stores.scope import Scope
 from recollect.stores.tables.audit import AuditTable
@@ -133,6 +133,10 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
         from recollect.stores.postgres.admin.status import remarks
 
         return remarks(self._runner.facts)
+
+    def limits(self, tenant: str) -> TenantLimits:
+        rows = self._runner.rows(tenant, LIMITS, (tenant,))
+        return TenantLimits(*rows[0]) if rows else TenantLimits()
 
     def gauges(self) -> list[Metric]:
         return self._metrics.gauges()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recollect.stores.postgres.server import Runner, Server
 
 POSITION = "SELECT pg_current_wal_insert_lsn()::text"
-_HEAD = "SELECT {s}.write_head(%s, %s, %s, %s, %s, %s)"
+_HEAD = "SELECT {s}.write_head(%s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class Head(NamedTuple):
@@ -37,6 +37,10 @@ class Head(NamedTuple):
     things: int
     entries: int
     sealed: str
+    added: int = 0
+    """Memories that this transaction has added, less those that it has taken out."""
+    added_bytes: int = 0
+    """The same of the bytes of their content."""
 
 
 class OpenTransaction:
@@ -152,9 +156,7 @@ class OpenTransaction:
             WHERE tenant = {literal(tenant)} AND workspace IN ({names}) ORDER BY workspace FOR UPDATE"""
         shared = f"SELECT entries FROM {{s}}.places WHERE tenant = {literal(tenant)} AND workspace = ''"
         with self.connection.pipeline():  # all of it is one round trip
-            cursors = [
-                self.connection.execute(self.server.sql(sql), prepare=False) for sql in (*begin, heads, shared)
-            ]
+            cursors = [self.connection.execute(self.server.sql(sql), prepare=False) for sql in (*begin, heads, shared)]
         *before, locked, entries_shared = map(rows_of, cursors)
         if begin:
             *_, ((_, commits, self.number),), moves = before
@@ -201,14 +203,13 @@ class OpenTransaction:
             execute: Any = self.connection.execute
             with self.server.statements.timed("write"), self.connection.pipeline():
                 self._send_waiting()
-                for place, head in self.heads.items():
-                    if head != self._before[place]:
-                        self.changed(place, "head", [()])
-                        if place.tenant != self._tenant:
-                            execute(whose(place.tenant), prepare=False)
-                            self._tenant = place.tenant
-                        where = (place.tenant, workspace_of(place))
-                        execute(self.server.sql(_HEAD), (*where, *head))
+                for place, head in self._changed_heads():
+                    self.changed(place, "head", [()])
+                    if place.tenant != self._tenant:
+                        execute(whose(place.tenant), prepare=False)
+                        self._tenant = place.tenant
+                    where = (place.tenant, workspace_of(place))
+                    execute(self.server.sql(_HEAD), (*where, *head))
                 for tenant, log in self._logged.items():
                     if log:
                         execute(whose(tenant), prepare=False)
@@ -230,6 +231,12 @@ class OpenTransaction:
                 return
             self.roll_back()
             raise translated(error, self.server.location) from error
+
+    def _changed_heads(self) -> list[tuple[Place, Head]]:
+        """Tenant by tenant in the order of the locks. Of one tenant first the places that shrink, so that what moves
+        from one place to another does not pass the tenant's limits in between."""
+        heads = [(place, head) for place, head in self.heads.items() if head != self._before[place]]
+        return sorted(heads, key=lambda pair: (pair[0].tenant, pair[1].added, pair[1].added_bytes))
 
     def roll_back(self) -> None:
         if not self.connection.closed:

@@ -33,6 +33,7 @@ MOVING = ("placements", "moves", "changes")
 _FUNCTIONS = (
     "having(text, text, text[])",
     "write_head(text, text, bigint, bigint, bigint, text)",
+    "write_head(text, text, bigint, bigint, bigint, text, bigint, bigint)",
     "drop_place(text, text)",
 )
 """Those that read or write one tenant's rows as their owner. The tenant is the first argument."""
@@ -291,7 +292,9 @@ def statements_of(script: str) -> Iterator[str]:
 _TO_DISTRIBUTE = """SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
     WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r' AND a.attname = 'tenant' AND NOT EXISTS (
         SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid) ORDER BY c.relname <> 'places', c.relname"""
-_DISTRIBUTED_FUNCTION = "SELECT create_distributed_function(%s, 'of_tenant', colocate_with => %s, force_delegation => true)"
+_DISTRIBUTED_FUNCTION = (
+    "SELECT create_distributed_function(%s, 'of_tenant', colocate_with => %s, force_delegation => true)"
+)
 
 
 def _distribute(connection: Connection, location: Location) -> None:
