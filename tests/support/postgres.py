@@ -73,6 +73,11 @@ def shared() -> Database:
     return Server("shared", **json.loads(found.read_text()))
 
 
+def on_citus() -> bool:
+    """Whether the shared server is the coordinator of a Citus cluster, as only RECOLLECT_TEST_DSN can name one."""
+    return bool(DSN) and bool(shared().psql("SELECT 1 FROM pg_extension WHERE extname = 'citus'"))
+
+
 class Database:
     """A server that can be reached."""
 

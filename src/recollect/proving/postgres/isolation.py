@@ -254,7 +254,10 @@ class Siege:
                     connection.execute(self.filled(f"DELETE FROM {{s}}.{table} WHERE tenant = {{tenant}}", of))
             for (workspace,) in places.fetchall():
                 place = of._replace(workspace=workspace)
-                connection.execute(self.filled("SELECT {s}.drop_place({tenant}, {workspace})", place))
+                dropped = "SELECT {s}.drop_place({tenant}, {workspace}) FROM {s}.places"
+                connection.execute(
+                    self.filled(f"{dropped} WHERE tenant = {{tenant}} AND workspace = {{workspace}}", place)
+                )
             connection.execute("COMMIT")
 
 

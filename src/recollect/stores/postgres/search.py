@@ -103,7 +103,8 @@ _COUNT = """SELECT number, count(*) AS n, greatest(ln(((SELECT n FROM whole) - c
 _BEST = """SELECT seq FROM (SELECT {t}.seq, {t}.length, sum(rarity) AS worth FROM {t} JOIN {t}_count USING (number)
         GROUP BY {t}.seq, {t}.length) found
     ORDER BY worth / (1.3 + 0.9::float8 * length / (SELECT greatest(length, 1) FROM whole)) DESC, seq LIMIT %(each)s"""
-_REQUIRED = "SELECT seq FROM {s}.having(%s, %s, %s::text[]) GROUP BY seq HAVING count(*) = %s"
+_REQUIRED = """SELECT h.seq FROM {s}.places p CROSS JOIN LATERAL {s}.having(%s, %s, %s::text[]) h
+    WHERE p.tenant = %s AND p.workspace = %s GROUP BY h.seq HAVING count(*) = %s"""
 
 # Of a large place: what may be near by its index and by words, and what the whole is like by every so manieth memory.
 _LARGE = """WITH near AS MATERIALIZED ({nearest}),
@@ -365,7 +366,7 @@ def _required(server: Runner, place: Place, ask: Ask) -> list[int] | None:
         return []
     here = place.tenant, workspace_of(place)
     if asked:
-        seqs = [seq for (seq,) in server.rows(place.tenant, _REQUIRED, (*here, asked, len(asked)))]
+        seqs = [seq for (seq,) in server.rows(place.tenant, _REQUIRED, (*here, asked, *here, len(asked)))]
     else:  # nothing is known of the patterns but themselves
         sql = "SELECT seq FROM {s}.memories WHERE tenant = %s AND workspace = %s ORDER BY seq"
         seqs = [seq for (seq,) in server.rows(place.tenant, sql, here)]

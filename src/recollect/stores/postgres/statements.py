@@ -10,6 +10,8 @@ from recollect.values.errors import StoreError
 
 DURABLE = "SET LOCAL synchronous_commit = on"
 """Only where it is off: everything else is as durable, or more."""
+FOR_PLACE = "SELECT {} FROM {{s}}.places p WHERE p.tenant = %s AND p.workspace = %s"
+"""Call a function for the row of a place: on Citus it runs where that row is, in the same transaction."""
 
 
 def answers(cursor: Any) -> bool:

@@ -14,7 +14,7 @@ from recollect.stores.postgres.memories import MemoryRows, tables
 from recollect.stores.postgres.metrics import StoreMetrics, counted_as
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.server import Runner, Server
-from recollect.stores.postgres.statements import place_of, workspace_of
+from recollect.stores.postgres.statements import FOR_PLACE, place_of, workspace_of
 from recollect.stores.postgres.tenants.placement import HOME
 from recollect.stores.postgres.tenants.servers import LIMITS, Servers
 from recollect.stores.postgres.transaction import OpenTransaction, ServerTransaction
@@ -115,7 +115,7 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
             transaction.changed(place, "drop", [()])
             for table in (*tables(transaction), "undo_items", "things"):
                 transaction.execute(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s", where)
-            transaction.execute("SELECT {s}.drop_place(%s, %s)", where)
+            transaction.execute(FOR_PLACE.format("{s}.drop_place(%s, %s)"), (*where, *where))
 
     def tenants(self) -> list[str]:
         sql = f"SELECT DISTINCT tenant FROM {{s}}.places WHERE {_USED} ORDER BY tenant"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from recollect.stores.audit import GENESIS
 from recollect.stores.port import Place
 from recollect.stores.postgres.connections import Connection, driver, lost, translated
-from recollect.stores.postgres.statements import DURABLE, literal, place_of, rows_of, whose, workspace_of
+from recollect.stores.postgres.statements import DURABLE, FOR_PLACE, literal, place_of, rows_of, whose, workspace_of
 from recollect.stores.postgres.tenants.placement import (
     LOG,
     MOVES,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recollect.stores.postgres.server import Runner, Server
 
 POSITION = "SELECT pg_current_wal_insert_lsn()::text"
-_HEAD = "SELECT {s}.write_head(%s, %s, %s, %s, %s, %s, %s, %s)"
+_HEAD = FOR_PLACE.format("{s}.write_head(%s, %s, %s, %s, %s, %s, %s, %s)")
 
 
 class Head(NamedTuple):
@@ -209,7 +209,7 @@ class OpenTransaction:
                         execute(whose(place.tenant), prepare=False)
                         self._tenant = place.tenant
                     where = (place.tenant, workspace_of(place))
-                    execute(self.server.sql(_HEAD), (*where, *head))
+                    execute(self.server.sql(_HEAD), (*where, *head, *where))
                 for tenant, log in self._logged.items():
                     if log:
                         execute(whose(tenant), prepare=False)

@@ -30,13 +30,6 @@ TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "aud
 """Those that are always there. `places` comes first: the others are kept where it is."""
 MOVING = ("placements", "moves", "changes")
 """Those that say which server a tenant is on, and hold nothing of it."""
-_FUNCTIONS = (
-    "having(text, text, text[])",
-    "write_head(text, text, bigint, bigint, bigint, text)",
-    "write_head(text, text, bigint, bigint, bigint, text, bigint, bigint)",
-    "drop_place(text, text)",
-)
-"""Those that read or write one tenant's rows as their owner. The tenant is the first argument."""
 
 _FACTS = """SELECT current_setting('server_version_num')::int, current_user::text, r.rolsuper OR r.rolbypassrls,
     r.rolsuper OR r.rolcreaterole, has_database_privilege(current_database(), 'CREATE'), current_database()::text,
@@ -58,6 +51,7 @@ _FACTS = """SELECT current_setting('server_version_num')::int, current_user::tex
 
 _ON_CITUS = [
     "SET LOCAL citus.propagate_set_commands = 'local'",
+    # A function that is called for a row runs on the row's worker, and reads other rows of the tenant there.
     "SET LOCAL citus.allow_nested_distributed_execution = on",
 ]
 
@@ -103,7 +97,6 @@ class Facts(msgspec.Struct, frozen=True):
     def begin(self) -> list[str]:
         """What every transaction begins with after its BEGIN."""
         # On Citus the settings behind this one reach the workers, which run the statements.
-        # The function that finds words is called there from a statement on a shard, and reads a shard beside it.
         travels = _ON_CITUS if self.citus else []
         # Compiling a statement (JIT) takes seconds, and what is asked here takes milliseconds.
         return [*travels, "SET LOCAL jit = off", *([] if self.row_security else ["SET LOCAL row_security = on"])]
@@ -292,21 +285,17 @@ def statements_of(script: str) -> Iterator[str]:
 _TO_DISTRIBUTE = """SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
     WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r' AND a.attname = 'tenant' AND NOT EXISTS (
         SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid) ORDER BY c.relname <> 'places', c.relname"""
-_DISTRIBUTED_FUNCTION = (
-    "SELECT create_distributed_function(%s, 'of_tenant', colocate_with => %s, force_delegation => true)"
-)
 
 
 def _distribute(connection: Connection, location: Location) -> None:
-    """On Citus: by tenant, all of a tenant on one worker, and the functions are run there."""
+    """On Citus: by tenant, all of a tenant on one worker."""
     schema = location.schema
     with connection.transaction():
         seen = _locked(connection, location)
         if not seen.citus or seen.migrations < SCHEMA or not seen.may_upgrade:
             return
         _as_owner(connection, seen)
-        tables = [table for (table,) in connection.execute(_TO_DISTRIBUTE, (schema,)).fetchall()]
-        for table in tables:
+        for (table,) in connection.execute(_TO_DISTRIBUTE, (schema,)).fetchall():
             with_whom = "none" if table == "places" else f"{schema}.places"
             # Rows that are there are copied to the workers, which is refused while the policies hold for the owner.
             connection.execute(f"ALTER TABLE {schema}.{table} NO FORCE ROW LEVEL SECURITY")
@@ -315,8 +304,6 @@ def _distribute(connection: Connection, location: Location) -> None:
             )
             if table != "search":
                 connection.execute(f"ALTER TABLE {schema}.{table} FORCE ROW LEVEL SECURITY")
-        for function in _FUNCTIONS if tables else ():
-            connection.execute(_DISTRIBUTED_FUNCTION, (f"{schema}.{function}", f"{schema}.places"))
 
 
 def _add_vectors(connection: Connection, location: Location) -> bool:
