@@ -43,17 +43,25 @@ def location_of(target: Target) -> Location:
 
 
 @click.command(cls=Leaf)
+@click.option("--plan", "planned", is_flag=True, help="Only say what is pending, and which tables it locks and reads.")
 @scoped
-def upgrade(target: Target) -> None:
+def upgrade(target: Target, planned: bool) -> None:
     """Make the schema, or bring it up to date. Safe to run again, and by many at once.
+
+    Others go on reading and writing: for the lock of a table it waits half a second, gives way and tries again for a
+    minute. Indexes of large tables are built concurrently; killed in the middle, run it again.
 
     Makes the roles recollect_owner, recollect_app and recollect_admin too where the connecting role may do that;
     `recollect db roles` prints the SQL for somebody who may.
 
     \b
     Example:
+      recollect db upgrade --plan --store postgresql://postgres@localhost/memories
       recollect db upgrade --store postgresql://postgres@localhost/memories
     """
+    if planned:
+        _show_plan(target)
+        return
     from recollect.stores.postgres.admin.counters import recount as recount_places
     from recollect.stores.postgres.admin.status import bring_up_to_date
 
@@ -68,6 +76,24 @@ def upgrade(target: Target) -> None:
     for what in done:
         output.say(("made ", QUIET), what)
     output.say("The schema is up to date.")
+
+
+def _show_plan(target: Target) -> None:
+    from recollect.stores.postgres.admin.plan import upgrade_plan
+
+    migrations = upgrade_plan(location_of(target))
+    if target.json:
+        output.emit({"pending": migrations})
+        return
+    for migration in migrations:
+        output.say(migration.name, ("" if migration.transaction else "  indexes, built concurrently", QUIET))
+        for table in migration.tables:
+            work = "" if table.work == "none" else f", {table.work} of some {table.seconds:g} s"
+            output.say(f"  {table.table:<12} {table.lock}{work}", (f"  {table.bytes / 1e6:,.1f} MB", QUIET))
+        if not migration.tables:
+            output.say(("  locks no table that is there", QUIET))
+    if not migrations:
+        output.say("The schema is up to date.")
 
 
 @click.command(cls=Leaf)

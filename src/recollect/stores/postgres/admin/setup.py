@@ -7,10 +7,12 @@ works and nine wait. A role that may not do it is told what somebody else has to
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from recollect.stores.postgres.admin.migrations import LOCK_TIMEOUT, build_indexes, parts_of, with_short_locks
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.values.errors import AccessError, SchemaError
 
@@ -150,14 +152,28 @@ def upgrade(connection: Connection, location: Location) -> list[str]:
     done += _make_roles(connection, schema)
     _make_schema(connection, location)
     for number, script in enumerate(_MIGRATIONS, 1):
-        if _migrate(connection, location, number, script):
+        if with_short_locks(partial(_migrate, connection, location, number, script)):
             done.append(f"migration {script.stem}")
-    _add_vectors(connection, location)
+    with_short_locks(partial(_add_vectors, connection, location))
     if facts(connection, schema).vectors and not seen.vectors:
         done.append("a table of vectors")
-    _distribute(connection, location)
-    _grant(connection, location)
+    with_short_locks(partial(_distribute, connection, location))
+    with_short_locks(partial(_grant, connection, location))
+    seen = facts(connection, schema)
+    if seen.may_upgrade:
+        owner = None if seen.owner == seen.user else seen.owner
+        done += [f"the index {name}" for name in build_indexes(connection, schema, owner, list(scripts().values()))]
     return done
+
+
+def scripts() -> dict[str, str]:
+    """The migrations by name, in their order."""
+    return {script.stem: script.read_text() for script in _MIGRATIONS}
+
+
+def grants() -> str:
+    """What each role may do, as a script."""
+    return (_SCRIPTS / "grants.sql").read_text()
 
 
 def _locked(connection: Connection, location: Location) -> Facts:
@@ -170,6 +186,8 @@ def _locked(connection: Connection, location: Location) -> Facts:
         # By default Citus changes the shards of a table at the same time, over several connections, after which the
         # transaction cannot change any object that they all depend on.
         connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+    # Not before: whoever waits for another upgrade waits for as long as it takes, and is in nobody's way.
+    connection.execute(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
     return seen
 
 
@@ -231,7 +249,7 @@ def _migrate(connection: Connection, location: Location, number: int, script: Pa
             f"CREATE TABLE IF NOT EXISTS {schema}.migrations (number integer PRIMARY KEY, name text NOT NULL, "
             "at timestamptz NOT NULL DEFAULT now())"
         )
-        _run(connection, script.read_text(), schema=schema)
+        _run(connection, parts_of(script.read_text())[0], schema=schema)
         connection.execute(
             f"INSERT INTO {schema}.migrations (number, name) VALUES (%s, %s)",
             (number, script.stem),
@@ -337,7 +355,7 @@ def _grant(connection: Connection, location: Location) -> None:
         if not seen.may_upgrade or not {APP, ADMIN} <= set(seen.roles):
             return
         _as_owner(connection, seen)
-        script = (_SCRIPTS / "grants.sql").read_text()
+        script = grants()
         if seen.vectors:
             script += "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.vectors TO {app};\n"
         _run(connection, script, schema=location.schema, app=APP, admin=ADMIN)
