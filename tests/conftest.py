@@ -79,7 +79,7 @@ def pytest_unconfigure() -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tests that could not be run for want of a program are not passed over in silence."""
-    for missing in filter(None, (servers.bouncer_missing(), browser_missing())):
+    for missing in filter(None, (servers.bouncer_missing(), servers.distribution_missing(), browser_missing())):
         if any(missing in str(report.longrepr) for report in terminalreporter.getreports("skipped")):
             terminalreporter.write_line(missing, red=True, bold=True)
 

@@ -622,6 +622,7 @@ def older(server: Server, schema: str, source: str) -> None:
     """A schema as the first migration left it, with what is in another."""
     location = Location.of(at(server, schema))
     with psycopg.connect(location.url, autocommit=True) as connection:
+        setup._make_schema(connection, location)  # type: ignore[arg-type]
         assert setup._migrate(connection, location, 1, setup._MIGRATIONS[0])  # type: ignore[arg-type]
         for table in (table for table in setup.TABLES if table != "undo_items"):  # which a later migration makes
             columns = connection.execute(

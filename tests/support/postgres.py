@@ -26,6 +26,7 @@ from urllib.parse import quote, urlsplit
 
 import psutil
 import psycopg
+import pytest
 from filelock import FileLock
 
 from support import keeper
@@ -34,6 +35,8 @@ RUN = "RECOLLECT_TEST_RUN"
 """The variable that names the folder of the run."""
 DSN = os.environ.get("RECOLLECT_TEST_DSN", "")
 """A server to use instead of one of our own."""
+DISTRIBUTION = Path(os.environ.get("RECOLLECT_TEST_DISTRIBUTION", "/usr/lib/postgresql"))
+"""Where Debian puts the programs of PostgreSQL, each version in a folder of its own."""
 SETTINGS = {
     "dynamic_shared_memory_type": "mmap",  # in its folder, and gone with it
     "fsync": "off",
@@ -62,15 +65,42 @@ def end() -> None:
 
 def shared() -> Database:
     """The server that all tests of a run share. Whoever asks first starts it; the others wait, and find it there."""
-    if DSN:
-        return Database(DSN)
+    return Database(DSN) if DSN else _shared("shared")
+
+
+def distribution() -> Server:
+    """The same, of the distribution's own PostgreSQL."""
+    need_distribution()
+    return _shared("distribution", distribution_programs())
+
+
+def _shared(name: str, programs: Path | None = None) -> Server:
     folder = _run_folder()
-    with FileLock(folder / "shared.lock"):
-        found = folder / "shared.json"
-        if not found.exists():
-            server = Server("shared").start()
-            found.write_text(json.dumps({"port": server.port}))
-    return Server("shared", **json.loads(found.read_text()))
+    with FileLock(folder / f"{name}.lock"):
+        address = folder / f"{name}.json"
+        if not address.exists():
+            server = Server(name, programs=programs).start()
+            address.write_text(json.dumps({"port": server.port}))
+    return Server(name, programs=programs, **json.loads(address.read_text()))
+
+
+def distribution_programs() -> Path | None:
+    """The folder of the newest PostgreSQL that the distribution's packages have installed."""
+    folders = [path.parent for path in DISTRIBUTION.glob("*/bin/postgres")]
+    return max(folders, key=lambda folder: int(folder.parent.name), default=None)
+
+
+def distribution_missing() -> str:
+    """Why no server of the distribution can be started here, or nothing."""
+    if distribution_programs() is not None:
+        return ""
+    return "THE DISTRIBUTION'S POSTGRESQL IS NOT INSTALLED: nothing was tried on it"
+
+
+def need_distribution() -> None:
+    """Leave the test out where it is missing; in CI that is a failure, because nobody would notice."""
+    if missing := distribution_missing():
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
 
 
 def on_citus() -> bool:
@@ -104,9 +134,19 @@ class Server(Database):
     """A PostgreSQL of our own. Where we are root it runs as somebody who is not, for it refuses to be root."""
 
     def __init__(
-        self, name: str | None = None, *, port: int | None = None, auth: str = "trust", **settings: object
+        self,
+        name: str | None = None,
+        *,
+        port: int | None = None,
+        auth: str = "trust",
+        programs: Path | None = None,
+        **settings: object,
     ) -> None:
-        """`auth` is how who comes over loopback must show who they are; over the socket everybody is believed."""
+        """`auth` is how who comes over loopback must show who they are; over the socket everybody is believed.
+
+        `programs` is a folder with the programs of another PostgreSQL than the wheel's.
+        """
+        self._programs = programs
         self.folder = _run_folder() / (name or f"server-{secrets.token_hex(4)}")
         self.data, self.log = self.folder / "data", self.folder / "log"
         self._auth, self._settings = auth, SETTINGS | settings
@@ -173,11 +213,31 @@ class Server(Database):
     def psql(self, sql: str, database: str | None = None) -> list[tuple[Any, ...]]:
         return Database(self.socket).psql(sql, database)
 
+    def dump(self, path: Path, database: str) -> None:
+        """Write a database to a file by `pg_dump`, as an administrator does."""
+        with path.open("wb") as file:  # ours, where whoever runs the program may not write
+            command = [self.program("pg_dump"), "-Fc", "-d", self._named(database)]
+            subprocess.run(command, check=True, stdout=file, cwd="/", timeout=120, **unprivileged())
+
+    def restore(self, path: Path, database: str, *options: str) -> str:
+        """Read a dump into a database by `pg_restore`, which goes on after errors. Returns what it complained of."""
+        with path.open("rb") as file:
+            command = [self.program("pg_restore"), "-d", self._named(database), *options]
+            done = subprocess.run(command, stdin=file, capture_output=True, cwd="/", timeout=120, **unprivileged())
+        return done.stderr.decode()
+
+    def _named(self, database: str) -> str:
+        return Database(self.socket).url(database)
+
+    def program(self, name: str) -> str:
+        """One of the programs of this server's own version."""
+        return binary(name) if self._programs is None else str(self._programs / name)
+
     def replica(self, **settings: object) -> Server:
         """Another server that follows this one and can be read. Wait for it with `caught_up`."""
-        other = Server(**{**self._settings, **settings})
+        other = Server(programs=self._programs, **{**self._settings, **settings})
         other._claim()
-        _run(binary("pg_basebackup"), "-d", self.socket, "-D", other.data, "-R", "-X", "stream", "-c", "fast")
+        _run(self.program("pg_basebackup"), "-d", self.socket, "-D", other.data, "-R", "-X", "stream", "-c", "fast")
         return other.start()
 
     def caught_up(self, replica: Server, seconds: float = 30) -> None:
@@ -203,7 +263,7 @@ class Server(Database):
             (self.folder / "password").write_text("postgres\n")
             (self.folder / "password").chmod(0o644)
             names += ["--pwfile", str(self.folder / "password")]
-        _run(binary("initdb"), "-D", self.data, "--no-sync", "--wal-segsize=4", *names)
+        _run(self.program("initdb"), "-D", self.data, "--no-sync", "--wal-segsize=4", *names)
 
     def _at(self, port: int) -> None:
         self.port = port
@@ -219,7 +279,7 @@ class Server(Database):
         return True
 
     def _control(self, *arguments: str) -> None:
-        _run(binary("pg_ctl"), "-D", self.data, "-w", "-t", "60", *arguments)
+        _run(self.program("pg_ctl"), "-D", self.data, "-w", "-t", "60", *arguments)
 
 
 class Bouncer(Database):

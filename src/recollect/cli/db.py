@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,18 @@ from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.admin.nearest import IndexChange
+    from recollect.stores.postgres.admin.status import Check
     from recollect.stores.postgres.connections import Location
 
-_COMMANDS = {name: f"db:{name}" for name in ("upgrade", "status", "roles", "index", "recount", "metrics")}
+_COMMANDS = {
+    "upgrade": "db:upgrade",
+    "status": "db:status",
+    "roles": "db:roles",
+    "restore-check": "db:restore_check",
+    "index": "db:index",
+    "recount": "db:recount",
+    "metrics": "db:metrics",
+}
 _LOOKS = {"ok": GOOD, "note": CAREFUL, "problem": BAD}
 
 
@@ -52,7 +62,8 @@ def upgrade(target: Target, planned: bool) -> None:
     minute. Indexes of large tables are built concurrently; killed in the middle, run it again.
 
     Makes the roles recollect_owner, recollect_app and recollect_admin too where the connecting role may do that;
-    `recollect db roles` prints the SQL for somebody who may.
+    `recollect db roles` prints the SQL for somebody who may. Repairs owners, policies, functions and grants of
+    recollect's tables where they are not as it makes them, as after a restore without the roles.
 
     \b
     Example:
@@ -69,12 +80,14 @@ def upgrade(target: Target, planned: bool) -> None:
     done = bring_up_to_date(location)
     with suppress(AccessError):  # what this role may not count is counted with the next change of each workspace
         if counted := recount_places(location, only_uncounted=True):
-            done.append(f"counters of {len(counted):,} workspaces")
+            done.made.append(f"counters of {len(counted):,} workspaces")
     if target.json:
-        output.emit({"done": done})
+        output.emit({"done": done.made, "repaired": done.repaired})
         return
-    for what in done:
+    for what in done.made:
         output.say(("made ", QUIET), what)
+    for what in done.repaired:
+        output.say(("repaired ", QUIET), what)
     output.say("The schema is up to date.")
 
 
@@ -107,7 +120,28 @@ def status(target: Target) -> None:
     """
     from recollect.stores.postgres.admin.status import status as checks_of
 
-    checks = checks_of(location_of(target))
+    _print_checks(target, checks_of(location_of(target)))
+
+
+@click.command(cls=Leaf)
+@scoped
+def restore_check(target: Target) -> None:
+    """Say what a restore has left wrong. Changes nothing; exits with 1 if something is wrong.
+
+    Looks at roles, owners, grants and policies, at pgvector, and at the rows of all tenants: whether those of
+    different tables belong together, whether the counters are behind them, and whether every audit log has its end.
+    Needs a superuser, or a member of recollect_admin and recollect_app.
+
+    \b
+    Example:
+      recollect db restore-check --store postgresql://postgres@localhost/memories
+    """
+    from recollect.stores.postgres.admin.restored import check_restore
+
+    _print_checks(target, check_restore(location_of(target)))
+
+
+def _print_checks(target: Target, checks: Sequence[Check]) -> None:
     wrong = any(check.level == "problem" for check in checks)
     if target.json:
         output.emit({"ok": not wrong, "checks": checks})

@@ -18,8 +18,11 @@ from support.deployed import Deployment, deployed
 
 from recollect import Memory
 from recollect.stores import open_store
+from recollect.stores.postgres.admin.nearest import Indexer
+from recollect.stores.postgres.connections import Location
 from recollect.stores.postgres.store import Postgres
 from recollect.stores.tables.engine import Statement
+from recollect.values.errors import InputError
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not postgres.DSN, reason="RECOLLECT_TEST_DSN names no cluster")]
 
@@ -82,6 +85,25 @@ def test_a_recall_asks_one_worker(deployment: Deployment, question: str) -> None
             rows = connection.execute(f"EXPLAIN (COSTS OFF) {sql}".encode(), values or None).fetchall()
             tasks = [line.strip() for (line,) in rows if "Task Count" in line]
             assert tasks == ["Task Count: 1"], sql
+
+
+def test_an_index_of_vectors_is_built_on_the_workers_and_used(deployment: Deployment) -> None:
+    with Memory(deployment.owned, embedder=Concepts()).at(tenant="indexed") as memory:
+        memory.remember_many([f"the owl number {n} sleeps" for n in range(120)])
+        memory.embed()
+        exact = [hit.memory.id for hit in memory.recall("which owl sleeps?")]
+        location = Location.of(deployment.owned)
+        (built,) = Indexer(location, above=100).run()
+        assert (built.tenant, built.vectors, built.action) == ("indexed", 120, "build")
+        assert (built.recall or 0.0) >= 0.9
+        assert [hit.memory.id for hit in memory.recall("which owl sleeps?")] == exact
+        (dropped,) = Indexer(location, above=1000).run()
+        assert dropped.action == "drop"
+
+
+def test_a_replica_of_the_coordinator_is_refused(deployment: Deployment) -> None:
+    with pytest.raises(InputError, match="Citus"):
+        Memory(deployment.location, replica_url=deployment.libpq, embedder="none").at(tenant="x").remember("y")
 
 
 def test_a_tenants_shards_move_to_another_worker_while_it_is_written(deployment: Deployment) -> None:

@@ -429,7 +429,7 @@ def test_wrong_counters_are_found_and_corrected(deployment: Deployment, tenant: 
 
 def test_an_upgrade_counts_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
     location = Location.of(fresh_location(untouched=True))
-    older = [script for script in setup._MIGRATIONS if script.stem < "006_limits"]
+    older = [script for script in setup._MIGRATIONS if script.stem < "007_limits"]
     with closing(Connections(location)) as connections, connections.lent() as connection:
         setup._make_roles(connection, location.schema)
         setup._make_schema(connection, location)
@@ -450,7 +450,7 @@ def test_an_upgrade_counts_what_was_there(monkeypatch: pytest.MonkeyPatch) -> No
         )
         url = f"{location.url}{'&' if '?' in location.url else '?'}schema={location.schema}"
         told = json.loads(called("db", "upgrade", "--store", url, "--json").stdout)
-        assert "migration 006_limits" in told["done"]
+        assert "migration 007_limits" in told["done"]
         assert "counters of 1 workspaces" in told["done"]
         sql = f"SELECT live_memories, content_bytes FROM {location.schema}.places"
         assert connection.execute(sql).fetchall() == [(3, 15)]

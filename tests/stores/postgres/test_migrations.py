@@ -94,7 +94,7 @@ def test_writers_and_readers_go_on_during_an_upgrade(
     ]  # fmt: skip
     assert [process.stdout.readline() for process in writers if process.stdout] == ["writing\n"] * 2
     known(monkeypatch, pending)
-    done = bring_up_to_date(Location.of(deployment.owned))
+    done = bring_up_to_date(Location.of(deployment.owned)).made
     assert [what for what in done if "colour" in what] == [
         "migration 999_colour",
         "the index memories_by_colour",
@@ -195,7 +195,7 @@ def test_an_index_whose_build_was_killed_is_built_again(
     assert left.name == "999_colour"
     bring_up_to_date(location)
     assert index_states(deployment) == {"memories_by_colour": True, "places_by_colour": True}
-    assert bring_up_to_date(location) == []
+    assert bring_up_to_date(location).made == []
 
 
 def test_an_index_that_a_later_migration_drops_is_not_built_again() -> None:

@@ -167,12 +167,15 @@ def test_a_login_that_may_bypass_row_level_security_proves_nothing(server: Serve
     server.psql(f"CREATE ROLE {database} LOGIN {right} IN ROLE recollect_app")
     url = server.url(database, user=database)
     status, proof = (called(*words, "--store", url, "--json") for words in (("db", "status"), ("prove", "isolation")))
+    printed = called("prove", "isolation", "--store", url)
     server.psql(f"ALTER ROLE {database} NOSUPERUSER NOBYPASSRLS")
     told, found = json.loads(status.stdout), json.loads(proof.stdout)
     assert (status.returncode, told["ok"]) == (1, False)
     (role,) = [check for check in told["checks"] if check["level"] == "problem"]
     assert (role["name"], "BYPASSRLS" in role["told"]) == ("role", True)
-    assert (proof.returncode, found["ok"]) == (1, False)
+    assert (proof.returncode, found["ok"], found["bypasses"]) == (1, False, True)
+    assert printed.returncode == 1
+    assert f"Nothing is proven for {database}, which may bypass row-level security" in " ".join(printed.stdout.split())
     assert [one["name"] for one in found["attacks"] if one["verdict"] == "leaked"] == ["the login"]
 
 
@@ -237,7 +240,7 @@ def test_the_commands_print_one_json_document(server: Server, database: str) -> 
     url = server.url(database)
     assert json.loads(called("db", "status", "--store", url, "--json").stdout)["ok"] is False
     assert json.loads(called("db", "upgrade", "--store", url, "--json").stdout)["done"]
-    assert json.loads(called("db", "upgrade", "--store", url, "--json").stdout) == {"done": []}
+    assert json.loads(called("db", "upgrade", "--store", url, "--json").stdout) == {"done": [], "repaired": []}
     assert json.loads(called("db", "roles", "--store", url, "--json").stdout)["sql"]
     assert json.loads(called("db", "index", "--store", url, "--json").stdout)["changes"] == []
     assert "is not PostgreSQL" in called("db", "status", "--store", "./folder").stderr

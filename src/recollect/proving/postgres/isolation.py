@@ -75,7 +75,11 @@ class ScriptOutput(NamedTuple):
 
     @property
     def text(self) -> str:
-        return "\n".join([*map(repr, self.rows), *self.said, self.error])
+        """All of it, in an order that does not depend on the plan.
+
+        No script has an ORDER BY, so a parallel plan may return the same rows and notices in another order each time.
+        """
+        return "\n".join([*sorted(map(repr, self.rows)), *sorted(self.said), self.error])
 
 
 class AttackResult(NamedTuple):
@@ -290,13 +294,17 @@ def _listened(connection: Any) -> Generator[list[str]]:
 
 
 def _whole(error: Any) -> str:
-    """All that the server says of an error: a detail or a hint gives things away as well as a message does."""
+    """All that the server says of an error: a detail or a hint gives things away as well as a message does.
+
+    Except that it happened in a parallel worker: that depends on the plan, and the same error may come from the leader.
+    """
     diagnostics = error.diag
+    context = [line for line in (diagnostics.context or "").splitlines() if line != "parallel worker"]
     parts = (
         diagnostics.message_primary or error,
         diagnostics.message_detail,
         diagnostics.message_hint,
-        diagnostics.context,
+        "\n".join(context),
     )
     return "\n".join(str(part) for part in parts if part)
 

@@ -1,13 +1,10 @@
-"""A question as one statement: the best by words, the best by meaning and their neighbours, and what the whole is like.
-
-The arithmetic that chooses is BM25 and the cosine; the ranking is done by whoever asks, on what comes back.
-"""
+"""Searching: which statement a question becomes for each place, and what its answer means."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,6 +14,7 @@ from recollect.stores.port import Place
 from recollect.stores.postgres import words
 from recollect.stores.postgres.admin.nearest import nearest_sql, vectors_of
 from recollect.stores.postgres.memories import halves
+from recollect.stores.postgres.search_sql import NOT_LARGE, UNINDEXED, question
 from recollect.stores.postgres.server import Runner
 from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.tables import DIALECT
@@ -29,116 +27,23 @@ from recollect.text.query import TextQuery
 from recollect.text.segment import fold
 from recollect.text.terms import word_pattern
 
+LARGE = 20_000
+"""Memories from which a place that is asked by words alone is not read whole: a sample tells what it is like."""
 _TEXTS = 500
 """Texts in memory at a time while patterns are looked for."""
 
-_SEEN = """seen AS MATERIALIZED (
-    SELECT m.seq, m.length, m.conversation, m.created_at, m.id, m.speaker, {distance} AS far
-    FROM {s}.memories m {vectors}
-    WHERE {gate} AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause}{required})"""
-_VECTORS = """LEFT JOIN {s}.vectors v ON v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.seq = m.seq
-    AND v.model = %(model)s"""
-_ASK = """WITH {seen},
-whole AS MATERIALIZED (SELECT count(*)::float8 AS n, greatest(coalesce(avg(length), 0), 0)::float8 AS length,
-    count(far) AS compared, coalesce(-avg(far), 0)::float8 AS cosine, coalesce(stddev_pop(far), 0)::float8 AS spread
-    FROM seen),
-word AS MATERIALIZED (SELECT h.number, h.seq, seen.length
-    FROM {s}.having(%(tenant)s, %(workspace)s, CASE WHEN {gate} THEN %(words)s::text[] ELSE '{{}}' END) h
-    JOIN seen USING (seq)),
-part AS MATERIALIZED (SELECT h.number, h.seq, seen.length
-    FROM {s}.having(%(tenant)s, %(workspace)s, CASE WHEN {gate} AND (SELECT count(DISTINCT seq) FROM word) < %(enough)s
-        THEN %(parts)s::text[] ELSE '{{}}' END) h JOIN seen USING (seq)),
-word_count AS MATERIALIZED ({count_word}),
-part_count AS MATERIALIZED ({count_part}),
-by_word AS ({best_word}),
-by_part AS ({best_part}),
-best AS MATERIALIZED (
-    SELECT seq FROM seen WHERE (SELECT n FROM whole) <= %(each)s
-    UNION SELECT seq FROM by_word UNION SELECT seq FROM by_part
-    UNION (SELECT seq FROM seen WHERE far IS NOT NULL ORDER BY far, seq LIMIT %(each)s)
-    UNION (SELECT seq FROM seen WHERE %(nothing)s ORDER BY seq LIMIT %(each)s)),
-turn AS MATERIALIZED ({turn}),
-short AS MATERIALIZED (SELECT seq FROM best UNION
-    SELECT near.seq FROM turn CROSS JOIN LATERAL unnest(ARRAY[b[1], b[2], a[1], a[2]]) near (seq)
-    WHERE near.seq IS NOT NULL),
-told AS MATERIALIZED (SELECT seen.* FROM short JOIN seen USING (seq) ORDER BY seq)
-SELECT (SELECT array[array_agg(seq), array_agg(created_at), array_agg(length::bigint)] FROM told),
-    n::bigint, length, compared, cosine, spread,
-    (SELECT array[array_agg(coalesce(b[3], -1)), array_agg(coalesce(b[2], -1)), array_agg(coalesce(b[1], -1)),
-        array_agg(seq), array_agg(coalesce(a[1], -1)), array_agg(coalesce(a[2], -1)), array_agg(coalesce(a[3], -1))]
-        FROM turn),
-    (SELECT array_agg(far::float8) FROM told), (SELECT array_agg(id) FROM told),
-    (SELECT array_agg(conversation) FROM told), (SELECT array_agg(speaker) FROM told),
-    (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM word JOIN short USING (seq)),
-    (SELECT array[array_agg(number::bigint), array_agg(seq)] FROM part JOIN short USING (seq)),
-    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count),
-    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM part_count), {speakers}, {lacking}
-FROM whole"""
-# Evaluated once, before anything is read: whether the place has no index for the model.
-_UNINDEXED = """NOT EXISTS (SELECT FROM {s}.places p WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s
-    AND p.nearest = %(embedded)s)"""
-_SPEAKERS = "(SELECT array_agg(DISTINCT speaker) FROM seen)"
-# Where phrases or patterns narrow what is seen, whoever speaks elsewhere is a speaker too.
-_ALL_SPEAKERS = """(SELECT array_agg(DISTINCT m.speaker) FROM {s}.memories m
-    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause})"""
-# By the index of what is embedded, so that a place that has all its vectors is not read for it.
-_UNEMBEDDED = """SELECT FROM {{s}}.memories WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-    AND embedded {} AND superseded_by IS NULL"""
-_LACKING = "(SELECT count(*) FROM ({} LIMIT %(lacking)s) lacking)".format(
-    " UNION ALL ".join(_UNEMBEDDED.format(way) for way in ("< %(embedded)s", "> %(embedded)s", "IS NULL"))
-)
-# The three turns of the conversation before one of the best, nearest first, and the three after it. Two come along on
-# either side; the third only tells what is next to them.
-_NEXT = """SELECT m.seq FROM {{s}}.memories m WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s
-        AND m.conversation = s.conversation AND m.seq {way} s.seq AND {{clause}} ORDER BY m.seq {order} LIMIT 3"""
-_BY_INDEX = f"""SELECT s.seq, ARRAY({_NEXT.format(way="<", order="DESC")}) AS b,
-    ARRAY({_NEXT.format(way=">", order="")}) AS a
-    FROM best JOIN seen s USING (seq) WHERE s.conversation IS NOT NULL"""
-# Among a few that are looked for, whatever was said between them.
-_BY_ORDER = """SELECT seq, ARRAY[lag(seq) OVER talk, lag(seq, 2) OVER talk, lag(seq, 3) OVER talk] AS b,
-    ARRAY[lead(seq) OVER talk, lead(seq, 2) OVER talk, lead(seq, 3) OVER talk] AS a
-    FROM seen WHERE conversation IS NOT NULL WINDOW talk AS (PARTITION BY conversation ORDER BY seq)"""
-_COUNT = """SELECT number, count(*) AS n, greatest(ln(((SELECT n FROM whole) - count(*) + 0.5) / (count(*) + 0.5)),
-    1e-6::float8) AS rarity FROM {t} GROUP BY number"""
-_BEST = """SELECT seq FROM (SELECT {t}.seq, {t}.length, sum(rarity) AS worth FROM {t} JOIN {t}_count USING (number)
-        GROUP BY {t}.seq, {t}.length) found
-    ORDER BY worth / (1.3 + 0.9::float8 * length / (SELECT greatest(length, 1) FROM whole)) DESC, seq LIMIT %(each)s"""
 _REQUIRED = """SELECT h.seq FROM {s}.places p CROSS JOIN LATERAL {s}.having(%s, %s, %s::text[]) h
     WHERE p.tenant = %s AND p.workspace = %s GROUP BY h.seq HAVING count(*) = %s"""
 
-# Of a large place: what may be near by its index and by words, and what the whole is like by every so manieth memory.
-_LARGE = """WITH near AS MATERIALIZED ({nearest}),
-sample AS (SELECT m.length, m.speaker, {distance} AS far, last.n AS of, last.n / least(last.n, %(sample)s) AS stride
-    FROM (SELECT greatest(memories, 1)::float8 AS n FROM {s}.places WHERE tenant = %(tenant)s
-        AND workspace = %(workspace)s) last
-    CROSS JOIN generate_series(0, %(sample)s - 1) step
-    JOIN {s}.memories m ON m.tenant = %(tenant)s AND m.workspace = %(workspace)s
-        AND m.seq = 1 + floor(step * last.n / %(sample)s)::bigint
-    {vectors} WHERE step < last.n AND {clause}{required}),
-whole AS MATERIALIZED (SELECT coalesce(round(count(*) * max(stride)), 0)::float8 AS n,
-    coalesce(avg(length), 0)::float8 AS length, coalesce(round(count(far) * max(stride)), 0)::bigint AS compared,
-    coalesce(-avg(far), 0)::float8 AS cosine, coalesce(stddev_pop(far), 0)::float8 AS spread FROM sample),
-word AS MATERIALIZED (SELECT h.number, h.seq, m.length
-    FROM {s}.having(%(tenant)s, %(workspace)s, %(words)s::text[]) h
-    JOIN {s}.memories m ON m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.seq = h.seq
-    WHERE {clause}{required}),
-word_count AS MATERIALIZED ({count_word}),
-best AS MATERIALIZED (SELECT m.seq, m.conversation FROM {s}.memories m
-    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND {clause}{required}
-    AND m.seq IN (SELECT seq FROM near UNION ({best_word}))),
-turns AS (SELECT near.seq FROM best CROSS JOIN LATERAL (
-    (SELECT m.seq FROM {s}.memories m WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s
-        AND m.conversation = best.conversation AND m.seq < best.seq AND {clause} ORDER BY m.seq DESC LIMIT 2)
-    UNION ALL
-    (SELECT m.seq FROM {s}.memories m WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s
-        AND m.conversation = best.conversation AND m.seq > best.seq AND {clause} ORDER BY m.seq LIMIT 2)) near)
-SELECT n::bigint, length, compared, cosine, spread,
-    (SELECT array_agg(seq) FROM (SELECT seq FROM best UNION SELECT seq FROM turns) short),
-    (SELECT array[array_agg(number::bigint), array_agg(n)] FROM word_count),
-    (SELECT array_agg(DISTINCT speaker) FROM sample)
-FROM whole"""
-_SAMPLE = 1000
 _HEADS = "SELECT workspace, memories, nearest FROM {s}.places WHERE tenant = %s AND workspace = ANY(%s)"
+
+
+class PlaceHead(NamedTuple):
+    """What is known of a place before it is asked."""
+
+    memories: int
+    nearest: str | None
+    """The vectors that it has an index for: the model with its dimensions."""
 
 
 def search(server: Runner, ask: Ask) -> list[Shortlist]:
@@ -146,107 +51,129 @@ def search(server: Runner, ask: Ask) -> list[Shortlist]:
     places = Place.seen_by(ask.where)
     if not places:
         return []
-    if ask.words.phrases or ask.words.patterns or server.transaction is not None:
+    if ask.words.phrases or ask.words.patterns:
         heads = _heads(server, places, server.rows(places[0].tenant, *_asking_heads(places)))
-        answers = [_search(server, place, ask, nearest) for place, nearest in heads.items()]
+        answers = [_search_few(server, place, ask) for place in heads]
     else:
         answers = _search_at_once(server, places, ask)
     return [answer for answer in answers if answer is not None]
 
 
 def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[Shortlist | None]:
-    """In one round trip, without knowing which places hold something. One with an index of its own is asked again."""
-    questions = [_PlaceQuery(server, place, ask, None, _SPEAKERS, unless_indexed=True) for place in places]
-    statements = [Statement(*_asking_heads(places)), *(question.statement for question in questions)]
-    head_rows, *answers = server.read(places[0].tenant, statements, binary=True)
+    """In one round trip, without knowing which places hold something.
+
+    A large place that was met for the first time is asked again, in the way that large ones are asked.
+    """
+    large = server.large_places
+    questions = {place: _question(server, place, ask, place in large) for place in places}
+    statements = [Statement(*_asking_heads(places)), *(one for each in questions.values() for one in each.statements)]
+    head_rows, *rest = server.read(places[0].tenant, statements, binary=True)
     heads = _heads(server, places, head_rows)
-    return [
-        _search(server, place, ask, heads[place]) if _has_index(ask, heads[place]) else question.answer(rows)
-        for place, question, rows in zip(places, questions, answers, strict=True)
-        if place in heads
-    ]
+    answers: list[Shortlist | None] = []
+    for place, asked in questions.items():
+        rows = rest[: len(asked.statements)]
+        del rest[: len(asked.statements)]
+        if place not in heads:
+            continue
+        if not asked.large and _is_large(server, ask, heads[place]):
+            large.add(place)
+            asked = _question(server, place, ask, True)
+            rows = server.read(place.tenant, asked.statements, binary=True)
+        elif asked.large and not _is_large(server, ask, heads[place]):
+            large.discard(place)  # right as it is; the next question compares all of them again
+        answers.append(asked.answer(rows[-1]))
+    return answers
+
+
+def _question(server: Runner, place: Place, ask: Ask, large: bool) -> _PlaceQuery:
+    return _PlaceQuery(server, place, ask, None, large=large)
 
 
 def _asking_heads(places: Sequence[Place]) -> tuple[str, Any]:
     return _HEADS, (places[0].tenant, [workspace_of(place) for place in places])
 
 
-def _heads(server: Runner, places: Sequence[Place], rows: Sequence[Sequence[Any]]) -> dict[Place, str | None]:
-    """The places that hold something, each with the model that it has an index for. Most accounts share nothing."""
-    stored = {place_of(places[0].tenant, workspace): (memories, nearest) for workspace, memories, nearest in rows}
+def _heads(server: Runner, places: Sequence[Place], rows: Sequence[Sequence[Any]]) -> dict[Place, PlaceHead]:
+    """The places that hold something. Most accounts share nothing."""
+    stored = {place_of(places[0].tenant, workspace): PlaceHead(*head) for workspace, *head in rows}
     opened = server.transaction.heads if server.transaction is not None else {}
-    counts = {place: opened[place].memories if place in opened else stored.get(place, (0, None))[0] for place in places}
-    return {place: stored[place][1] if place in stored else None for place in places if counts[place]}
+    heads = {place: stored.get(place, PlaceHead(0, None)) for place in places}
+    counted = {p: head._replace(memories=opened[p].memories) if p in opened else head for p, head in heads.items()}
+    return {place: head for place, head in counted.items() if head.memories}
 
 
-def _has_index(ask: Ask, nearest: str | None) -> bool:
-    return (
-        nearest is not None and ask.vector is not None and nearest == embedded_as(ask.model or "", len(ask.vector) // 4)
-    )
+def _is_large(server: Runner, ask: Ask, head: PlaceHead) -> bool:
+    """Whether a sample tells what the place is like: never where all vectors are to be compared."""
+    if ask.vector is not None:
+        return head.nearest is not None and head.nearest == _embedded(ask)
+    return head.memories >= LARGE and bool(ask.words.words)
 
 
-def _search(server: Runner, place: Place, ask: Ask, nearest: str | None) -> Shortlist | None:
-    """None where the filter sees nothing."""
+def _embedded(ask: Ask) -> str:
+    return embedded_as(ask.model or "", len(ask.vector or b"") // 4)
+
+
+def _search_few(server: Runner, place: Place, ask: Ask) -> Shortlist | None:
+    """Of the memories that have every phrase and pattern; None where there are none."""
     required = _required(server, place, ask)
-    if required is not None and not required:
+    if not required:
         return None
-    whole: Whole | None = None
-    speakers = _SPEAKERS if required is None else _ALL_SPEAKERS
-    if nearest is not None and _has_index(ask, nearest):
-        required, whole = _narrowed(server, place, ask, required, words.queries(place, ask.words), nearest)
-        speakers = _SPEAKERS
-    question = _PlaceQuery(server, place, ask, required, speakers)
-    (rows,) = server.read(place.tenant, [question.statement], binary=True)
-    shortlist = question.answer(rows)
-    if shortlist is None or whole is None:
-        return shortlist
-    frequency = {**shortlist.whole.frequency, **whole.frequency}
-    names = {*shortlist.whole.speakers, *whole.speakers}
-    lacking = shortlist.whole.lacking
-    return shortlist._replace(whole=whole._replace(frequency=frequency, speakers=names, lacking=lacking))
+    question = _PlaceQuery(server, place, ask, required)
+    (rows,) = server.read(place.tenant, question.statements, binary=True)
+    return question.answer(rows)
 
 
 class _PlaceQuery:
-    """The statement for one place, and what its answer means."""
+    """The statements for one place, and what the answer of the last one means."""
 
     def __init__(
-        self,
-        server: Runner,
-        place: Place,
-        ask: Ask,
-        required: Sequence[int] | None,
-        speakers: str,
-        *,
-        unless_indexed: bool = False,
+        self, server: Runner, place: Place, ask: Ask, required: Sequence[int] | None, *, large: bool = False
     ) -> None:
         self._place = place
         self._words = words.queries(place, ask.words)
         self._loose = words.queries(place, msgspec.structs.replace(ask.words, loose=True)) if ask.words.words else {}
-        parts, values = _parts(server, place, ask, required)
-        values |= {"words": list(self._words.values()), "parts": list(self._loose.values()), "enough": ask.enough}
+        compares = ask.vector is not None and ask.model is not None and server.facts_of(place.tenant).vectors
+        self.large = large and (compares or ask.vector is None)
+        clause, values = _condition(ask)
+        values |= {"tenant": place.tenant, "workspace": workspace_of(place), "large": LARGE, "required": required}
+        values |= {"words": list(self._words.values()), "parts": list(self._loose.values())}
         values["nothing"] = not self._words and ask.vector is None
-        parts["gate"] = "TRUE"
-        if unless_indexed and ask.vector is not None:
-            parts["gate"] = _UNINDEXED
-            values["embedded"] = embedded_as(ask.model or "", len(ask.vector) // 4)
-        parts["lacking"] = "0"
-        if ask.lacking and ask.vector is not None:
-            parts["lacking"] = _LACKING
-            values |= {"lacking": ask.lacking, "embedded": embedded_as(ask.model or "", len(ask.vector) // 4)}
-        parts |= {"seen": _SEEN.format(**parts), "speakers": speakers.format(**parts)}
-        self.statement = Statement(_ASK.format(**parts), values)
+        if ask.vector is not None:
+            values |= {"embedded": _embedded(ask), "lacking": ask.lacking}
+            values |= {"vector": halves(ask.vector), "model": _embedded(ask)} if compares else {}
+        # Numbers and not values: what the planner knows of a LIMIT is what it goes by.
+        parts = {"clause": clause, "gate": "TRUE", "each": str(ask.each), "enough": str(ask.enough)}
+        if not self.large and required is None and (compares or ask.words.words):
+            parts["gate"] = UNINDEXED if compares else NOT_LARGE
+        nearest = self._nearest(place, ask, compares) if self.large else None
+        lacking = bool(ask.lacking) and ask.vector is not None
+        sql = question(parts, compares=compares, few=required is not None, nearest=nearest, lacking=lacking)
+        used = {name: value for name, value in values.items() if f"%({name})s" in sql}
+        # Planned with its values where there is an index: only then is it seen that it is of this very place.
+        self.statements = [Statement(sql, used, prepare=False if self.large and compares else None)]
+        if self.large and compares:
+            settings = f"hnsw.ef_search = {min(1000, 2 * ask.each)}", "hnsw.iterative_scan = relaxed_order"
+            self.statements[:0] = [Statement(f"SET LOCAL {setting}") for setting in settings]
+
+    def _nearest(self, place: Place, ask: Ask, compares: bool) -> str:
+        if not compares:
+            return "SELECT NULL::bigint AS seq WHERE FALSE"
+        model = _embedded(ask)
+        return nearest_sql(vectors_of(place, model).replace("%", "%%").replace("$", "$$"), model, ask.each)
 
     def answer(self, rows: Sequence[Sequence[Any]]) -> Shortlist | None:
+        """None where the filter sees nothing."""
         # The count is not the first: the connections take a single zero for a sign that the tenant may have moved.
         ((numbers, n, length, compared, cosine, spread, turns, far, ids, talks, said_by, *lists),) = rows
-        if not n or numbers is None or ids is None:
+        if not (n or self.large) or numbers is None or ids is None:
             return None
         word, part, word_counts, part_counts, speakers, lacking = lists
         seqs = np.array(numbers[0], np.int64)
         block = _block(numbers, turns, ids, talks, said_by)
         strict, loose = list(self._words), list(self._loose)
         frequency = _frequency(part_counts, loose) | _frequency(word_counts, strict)
-        whole = Whole(n, length, frequency, speakers=frozenset(speakers or ()), lacking=lacking)
+        names = {*(speakers or ()), *said_by}
+        whole = Whole(max(n, len(seqs)), length, frequency, speakers=frozenset(names), lacking=lacking)
         cosines = None
         if compared:
             cosines = -np.array([np.nan if distance is None else distance for distance in far], np.float32)
@@ -255,48 +182,14 @@ class _PlaceQuery:
         return Shortlist(self._place, seen, _postings(seqs, word, strict), _postings(seqs, part, loose), cosines, whole)
 
 
-def _parts(
-    server: Runner, place: Place, ask: Ask, required: Sequence[int] | None
-) -> tuple[dict[str, str], dict[str, Any]]:
-    """What statements are put together from, and their values."""
+def _condition(ask: Ask) -> tuple[str, dict[str, Any]]:
+    """The filter, with its values by name."""
     clause, given = condition(ask.where, DIALECT)
-    values: dict[str, Any] = {"tenant": place.tenant, "workspace": workspace_of(place), "each": ask.each}
+    values: dict[str, Any] = {}
     for number, value in enumerate(given):
         clause = clause.replace("%s", f"%(c{number})s", 1)
         values[f"c{number}"] = value
-    distance, vectors = "NULL::float8", ""
-    if ask.vector is not None and ask.model is not None and server.facts_of(place.tenant).vectors:
-        distance, vectors = "v.v OPERATOR({v}.<#>) %(vector)s::{v}.halfvec", _VECTORS
-        values |= {"vector": halves(ask.vector), "model": embedded_as(ask.model, len(ask.vector) // 4)}
-    if required is not None:
-        values["required"] = list(required)
-    parts = {"s": "{s}", "distance": distance, "vectors": vectors, "clause": clause}
-    parts["turn"] = (_BY_INDEX if required is None else _BY_ORDER).format(**parts)
-    parts["required"] = "" if required is None else " AND m.seq = ANY(%(required)s::bigint[])"
-    for table in ("word", "part"):
-        parts |= {f"best_{table}": _BEST.format(t=table), f"count_{table}": _COUNT.format(t=table)}
-    return parts, values
-
-
-def _narrowed(
-    server: Runner, place: Place, ask: Ask, required: Sequence[int] | None, asked: dict[str, str], model: str
-) -> tuple[list[int], Whole]:
-    """The memories that a shortlist may come from, and what the whole is like."""
-    parts, values = _parts(server, place, ask, required)
-    near = nearest_sql(vectors_of(place, model).replace("%", "%%"), model, "%(each)s")
-    values |= {"words": list(asked.values()), "sample": _SAMPLE}
-    statements = [
-        Statement(f"SET LOCAL hnsw.ef_search = {min(1000, 2 * ask.each)}"),
-        Statement("SET LOCAL hnsw.iterative_scan = relaxed_order"),
-        # Planned with its values: only then is it seen that the index is of this very place.
-        Statement(_LARGE.format(nearest=near, **parts), values, prepare=False),
-    ]
-    ((n, length, compared, cosine, spread, seqs, counts, names),) = server.read(place.tenant, statements, binary=True)[
-        -1
-    ]
-    frequency = _frequency(counts, list(asked))
-    size, speakers = max(n, len(seqs or [])), frozenset(names or ())
-    return seqs or [], Whole(size, length, frequency, compared, cosine, spread, speakers)
+    return clause, values
 
 
 def _block(

@@ -22,7 +22,7 @@ from recollect.stores.postgres.tenants.placement import AWAY, HOME, MOVES, Froze
 from recollect.stores.postgres.transaction import OpenTransaction, ServerTransaction
 from recollect.stores.scope import end_left
 from recollect.stores.tables.engine import Rows, Statement
-from recollect.values.errors import AccessError, MovedError, RecollectError, StoreError, UnavailableError
+from recollect.values.errors import AccessError, InputError, MovedError, RecollectError, StoreError, UnavailableError
 
 T = TypeVar("T")
 _PAUSE = 0.05
@@ -38,6 +38,8 @@ class Runner(Protocol):
     @property
     def facts(self) -> Facts: ...
     def facts_of(self, tenant: str) -> Facts: ...
+    @property
+    def large_places(self) -> set[Place]: ...
     @property
     def transaction(self) -> OpenTransaction | None: ...
     def rows(self, tenant: str, sql: str, values: Any = (), binary: bool = False) -> Rows: ...
@@ -61,6 +63,8 @@ class Server:
         self.statements = StatementMetrics(location)
         self._forget_threads()
         self._facts: Facts | None = None
+        self.large_places: set[Place] = set()
+        """Those that were large when they were asked last: only which way is tried first depends on it."""
         self._looking = threading.Lock()
         forking.watch(self)
 
@@ -79,7 +83,12 @@ class Server:
         if self._facts is None:
             with self._looking:
                 if self._facts is None:
-                    self._facts = self.patiently(lambda connection: ready(connection, self.location))
+                    facts = self.patiently(lambda connection: ready(connection, self.location))
+                    if facts.citus and self.replica is not None:
+                        raise InputError(
+                            "replica_url", "is not for Citus: a replica of the coordinator has no rows of its own"
+                        )
+                    self._facts = facts
         return self._facts
 
     def facts_of(self, tenant: str) -> Facts:

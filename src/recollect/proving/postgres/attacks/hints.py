@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from recollect.proving.postgres.isolation import Attack, Siege
 
+_SAME_PLAN = (
+    "SET LOCAL enable_seqscan = off",
+    "SET LOCAL enable_bitmapscan = off",
+    "SET LOCAL max_parallel_workers_per_gather = 0",  # how many workers start differs from one run to the next
+)
+"""Whatever the tables' sizes and the server's settings: the same plan for the victim and for the phantom."""
+
 
 def attacks(siege: Siege) -> list[Attack]:
     return [*_errors(), *_plans(siege)]
@@ -47,8 +54,7 @@ def _plans(siege: Siege) -> list[Attack]:
             "EXPLAIN ANALYZE was asked how many rows a search for the victim's looked at",
             [
                 [
-                    "SET LOCAL enable_seqscan = off",  # whatever the tables' sizes: the same plan for both
-                    "SET LOCAL enable_bitmapscan = off",
+                    *_SAME_PLAN,
                     f"{explain} SELECT 1 FROM {{s}}.{table} WHERE tenant = {{tenant}} AND workspace = {{workspace}}",
                 ]
                 for table in siege.tables

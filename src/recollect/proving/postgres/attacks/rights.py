@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 
 from recollect.proving.postgres.isolation import Attack, Siege
+from recollect.stores.postgres.admin.catalogue import Catalogue, summarize
 from recollect.stores.postgres.admin.setup import ADMIN, APP, OWNER
 from recollect.stores.postgres.connections import driver
 
@@ -93,44 +93,14 @@ def _catalogue() -> Attack:
     """What is in the schema, whatever it is: a table that somebody adds later is not forgotten here."""
     return Attack(
         "the catalogue",
-        "every table, view, policy and function in the schema was looked at for one that lets others through",
-        [[question] for question in _questions()],
-        "nothing",
-        control=False,
+        "every role, table, view, policy, function and grant of the schema was looked at, as `db status` does",
+        by=_findings,
     )
 
 
-def _questions() -> Sequence[str]:
-    ours = "JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = {schema}"
-    tables = f"FROM pg_class c {ours} AND c.relkind IN ('r', 'p', 'f')"
-    kept = "AND c.relname <> 'migrations'"
-    public = "SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a WHERE a.grantee = 0"
-    return (
-        f"SELECT c.relname, 'has no row-level security' {tables} WHERE NOT c.relrowsecurity {kept}",
-        f"""SELECT c.relname, 'does not force it' {tables}
-            WHERE NOT c.relforcerowsecurity {kept} AND c.relname <> 'search'""",
-        f"""SELECT c.relname, 'has no policy' {tables}
-            WHERE NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid) {kept}""",
-        f"""SELECT tablename, policyname, 'lets others through' FROM pg_policies WHERE schemaname = {{schema}}
-            AND permissive = 'PERMISSIVE' AND (qual IS DISTINCT FROM {_POLICY} OR with_check IS NOT NULL)
-            AND NOT (tablename IN ('places', 'placements') AND cmd = 'SELECT' AND roles = ARRAY['{ADMIN}']::name[])""",
-        f"SELECT c.relname, 'is this role''s own' {tables} WHERE pg_has_role(c.relowner, 'USAGE')",
-        f"SELECT c.relname, 'shows what its owner sees' FROM pg_class c {ours} AND c.relkind IN ('v', 'm')",
-        "SELECT 'this role goes past row-level security' FROM pg_roles WHERE rolname = current_user AND "
-        "(rolbypassrls OR rolsuper)",
-        f"""SELECT 'this role is an administrator' FROM pg_roles
-            WHERE rolname IN ('{ADMIN}', '{OWNER}') AND pg_has_role(oid, 'USAGE')""",
-        "SELECT 'this role makes things in the schema' WHERE has_schema_privilege({schema}, 'CREATE')",
-        f"""SELECT c.relname, 'can be written' {tables} AND c.relname = 'migrations'
-            WHERE has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')""",
-        f"""SELECT c.relname, 'can be emptied, or watched' {tables}
-            WHERE has_table_privilege(c.oid, 'TRUNCATE, REFERENCES, TRIGGER')""",
-        f"""SELECT p.proname, 'is anybody''s to run, or takes names from whoever calls it' FROM pg_proc p
-            JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = {{schema}} WHERE EXISTS ({public})
-            AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') -- not an extension's
-            OR p.prosecdef AND NOT coalesce(p.proconfig, '{{}}') @> ARRAY['search_path=pg_catalog, pg_temp']""",
-    )
-
-
-_POLICY = "'(tenant = NULLIF(current_setting(''recollect.tenant''::text, true), ''''::text))'"
-"""As the server writes it."""
+def _findings(siege: Siege) -> str:
+    with siege.connected() as connection:
+        for statement in siege.beginning(siege.attacker.tenant):
+            connection.execute(statement)
+        findings = Catalogue(connection, siege.location.schema).findings()
+    return summarize([finding.problem for finding in findings])

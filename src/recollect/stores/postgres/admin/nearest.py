@@ -110,17 +110,17 @@ class Indexer:
 
     def _counted(self, connection: Connection, seen: Facts, tenant: str, workspace: str) -> tuple[str, int]:
         """The model that most of its vectors are of, and how many."""
-        with self._as(connection, tenant, seen.role or seen.owner):
+        with self._as(connection, seen, tenant, seen.role or seen.owner):
             sql = """SELECT model, count(*) FROM {s}.vectors WHERE tenant = %s AND workspace = %s
                 GROUP BY 1 ORDER BY 2 DESC"""
             rows = connection.execute(self._sql(sql), (tenant, workspace)).fetchall()
         return rows[0] if rows else ("", 0)
 
     @contextmanager
-    def _as(self, connection: Connection, tenant: str, role: str | None) -> Generator[None]:
+    def _as(self, connection: Connection, seen: Facts, tenant: str, role: str | None) -> Generator[None]:
         with connection.transaction():
-            connection.execute(whose(tenant))
-            connection.execute(f'SET LOCAL ROLE "{role}"')
+            for statement in (*seen.begin, whose(tenant), f'SET LOCAL ROLE "{role}"'):
+                connection.execute(statement, prepare=False)
             yield
 
     def _carry_out(self, connection: Connection, seen: Facts, change: IndexChange) -> IndexChange:
@@ -138,9 +138,11 @@ class Indexer:
         return msgspec.structs.replace(change, recall=self._recall(connection, seen, place, change.model))
 
     def _build(self, connection: Connection, seen: Facts, place: Place, model: str, name: str) -> None:
-        with self._as(connection, place.tenant, seen.role or seen.owner):
-            sql = self._sql("SELECT tableoid::regclass::text FROM {s}.vectors WHERE tenant = %s LIMIT 1")
-            ((table,),) = connection.execute(sql, (place.tenant,)).fetchall()
+        table = self._sql("{s}.vectors")
+        if not seen.citus:  # of the partition alone: an index of all of them cannot be made concurrently
+            with self._as(connection, seen, place.tenant, seen.role or seen.owner):
+                sql = self._sql("SELECT tableoid::regclass::text FROM {s}.vectors WHERE tenant = %s LIMIT 1")
+                ((table,),) = connection.execute(sql, (place.tenant,)).fetchall()
         dimensions = int(model.rpartition(":")[2])
         self._become(connection, seen)
         connection.execute(
@@ -160,7 +162,7 @@ class Indexer:
 
     def _note(self, connection: Connection, seen: Facts, place: Place, model: str | None) -> None:
         connection.execute("RESET ROLE")
-        with self._as(connection, place.tenant, seen.owner):
+        with self._as(connection, seen, place.tenant, seen.owner):
             sql = "UPDATE {s}.places SET nearest = %s WHERE tenant = %s AND workspace = %s"
             connection.execute(self._sql(sql), (model, place.tenant, workspace_of(place)))
 
@@ -168,7 +170,7 @@ class Indexer:
         """How many of the true ten the index finds, for some vectors of the place itself."""
         connection.execute("RESET ROLE")
         where = vectors_of(place, model)
-        with self._as(connection, place.tenant, seen.role or seen.owner):
+        with self._as(connection, seen, place.tenant, seen.role or seen.owner):
             connection.execute("SET LOCAL hnsw.ef_search = 200")
             sql = self._sql(f"SELECT v::text FROM {{s}}.vectors WHERE {where} ORDER BY md5(seq::text) LIMIT {_SAMPLE}")
             sample = [vector for (vector,) in connection.execute(sql).fetchall()]

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from recollect.stores.postgres.admin import setup
+from recollect.stores.postgres.admin.grants import grants_script
 from recollect.stores.postgres.admin.migrations import missing_indexes, parts_of
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
 
@@ -61,7 +62,7 @@ def _plan(connection: Connection, schema: str) -> list[PlannedMigration]:
     for name, script in list(scripts.items())[seen.migrations :]:
         planned.append(PlannedMigration(name, _locks(parts_of(script)[0], sizes)))
     if planned:
-        planned.append(PlannedMigration("grants", _locks(setup.grants(), sizes)))
+        planned.append(PlannedMigration("grants", _locks(grants_script(seen.vectors), sizes)))
     # Also those of earlier migrations, whose build was killed.
     missing = (
         {index.name for index in missing_indexes(connection, schema, list(scripts.values()))} if seen.begun else ()

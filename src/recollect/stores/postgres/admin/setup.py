@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.stores.postgres.admin.grants import grants_script
 from recollect.stores.postgres.admin.migrations import LOCK_TIMEOUT, build_indexes, parts_of, with_short_locks
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.values.errors import AccessError, SchemaError
@@ -32,6 +33,8 @@ TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "aud
 """Those that are always there. `places` comes first: the others are kept where it is."""
 MOVING = ("placements", "moves", "changes")
 """Those that say which server a tenant is on, and hold nothing of it."""
+LIMITS = "limits"
+"""The one that says how much a tenant may store."""
 
 _FACTS = """SELECT current_setting('server_version_num')::int, current_user::text, r.rolsuper OR r.rolbypassrls,
     r.rolsuper OR r.rolcreaterole, has_database_privilege(current_database(), 'CREATE'), current_database()::text,
@@ -169,11 +172,6 @@ def upgrade(connection: Connection, location: Location) -> list[str]:
 def scripts() -> dict[str, str]:
     """The migrations by name, in their order."""
     return {script.stem: script.read_text() for script in _MIGRATIONS}
-
-
-def grants() -> str:
-    """What each role may do, as a script."""
-    return (_SCRIPTS / "grants.sql").read_text()
 
 
 def _locked(connection: Connection, location: Location) -> Facts:
@@ -355,7 +353,4 @@ def _grant(connection: Connection, location: Location) -> None:
         if not seen.may_upgrade or not {APP, ADMIN} <= set(seen.roles):
             return
         _as_owner(connection, seen)
-        script = grants()
-        if seen.vectors:
-            script += "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.vectors TO {app};\n"
-        _run(connection, script, schema=location.schema, app=APP, admin=ADMIN)
+        _run(connection, grants_script(seen.vectors), schema=location.schema, app=APP, admin=ADMIN)

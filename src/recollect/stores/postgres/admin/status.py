@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
+from recollect.stores.postgres.admin.catalogue import Catalogue, Finding, Topic, summarize
+from recollect.stores.postgres.admin.owners import has_owner, repair_owners, repair_rights
 from recollect.stores.postgres.admin.setup import APP, SCHEMA, Facts, facts, roles_sql, upgrade
-from recollect.stores.postgres.connections import Connections, Location, driver, translated
+from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
 
 Level = Literal["ok", "note", "problem"]
-_OLDEST = 140000
-_UNPROTECTED = """SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = %s AND c.relkind IN ('r', 'p') AND c.relname <> 'migrations'
-    AND NOT (c.relrowsecurity AND (c.relforcerowsecurity OR c.relname = 'search')) ORDER BY 1"""
+_OLDEST = 15
+"""The oldest major version of PostgreSQL that recollect is tested with."""
+_JIT = "SELECT current_setting('jit')::boolean AND pg_jit_available()"
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -22,33 +24,50 @@ class Check(msgspec.Struct, frozen=True):
     name: str
     level: Level
     told: str
+    details: tuple[str, ...] = ()
+    """Every problem by itself, where `told` shortens them."""
 
 
 def status(location: Location) -> list[Check]:
     """Changes nothing."""
     with Connections(location).lent() as connection:
         try:
-            seen = facts(connection, location.schema)
-            bare = [name for (name,) in connection.execute(_UNPROTECTED, (location.schema,)).fetchall()]
-            propagates = ""
-            if seen.citus:
-                ((propagates,),) = connection.execute("SHOW citus.propagate_set_commands").fetchall()
+            return checks_of(connection, location)
         except driver().Error as error:
             raise translated(error, location) from error
+
+
+def checks_of(connection: Connection, location: Location) -> list[Check]:
+    """How the server is set up, each check by itself."""
+    seen = facts(connection, location.schema)
+    ((compiles,),) = connection.execute(_JIT).fetchall()
+    propagates = ""
+    if seen.citus:
+        ((propagates,),) = connection.execute("SHOW citus.propagate_set_commands").fetchall()
+    problems = read_findings(connection, location, seen)
     return [
-        _version(seen),
+        check_version(seen),
         _schema(seen),
-        _role(seen),
-        _isolation(seen, bare),
+        _role(seen, [finding.problem for finding in problems if finding.topic == "role"]),
+        *_catalogue(seen, problems),
         _vectors(seen),
+        *([_jit()] if compiles else []),
         *([_citus(seen, propagates)] if seen.citus else []),
     ]
 
 
-def _version(seen: Facts) -> Check:
+def read_findings(connection: Connection, location: Location, seen: Facts) -> list[Finding]:
+    """What the catalogue says of the schema, read as the role that transactions run as."""
+    with connection.transaction():
+        if seen.role is not None:
+            connection.execute(f"SET LOCAL ROLE {seen.role}")
+        return Catalogue(connection, location.schema).findings()
+
+
+def check_version(seen: Facts) -> Check:
     told = f"PostgreSQL {seen.version // 10000}.{seen.version % 10000}"
-    if seen.version < _OLDEST:
-        return Check("server", "problem", f"{told}; 14 or newer is needed")
+    if seen.version // 10000 < _OLDEST:
+        return Check("server", "problem", f"{told}; recollect needs PostgreSQL {_OLDEST} or newer: upgrade the server")
     return Check("server", "ok", told)
 
 
@@ -72,9 +91,15 @@ def bypasses(seen: Facts) -> str:
     )
 
 
-def _role(seen: Facts) -> Check:
+def _role(seen: Facts, powers: Sequence[str] = ()) -> Check:
+    """`powers` are what the catalogue says that the role can do, and an application must not."""
     if seen.unbound:
-        return Check("role", "problem", bypasses(seen))
+        return Check("role", "problem", bypasses(seen), tuple(powers))
+    if powers:
+        advice = f"Give applications a role of their own: CREATE ROLE app LOGIN PASSWORD '…' IN ROLE {APP}"
+        if APP not in seen.roles:
+            advice = f"`recollect db roles` prints the SQL that makes {APP}, for a login that owns nothing"
+        return Check("role", "problem", f"{summarize(powers)}. {advice}", tuple(powers))
     if seen.role is not None:
         return Check(
             "role",
@@ -82,17 +107,34 @@ def _role(seen: Facts) -> Check:
             f"{seen.user} is the owner's; each transaction becomes {seen.role}. Give applications a "
             f"role of their own: CREATE ROLE app LOGIN PASSWORD '…' IN ROLE {APP}",
         )
-    if seen.owner == seen.user:
-        return Check("role", "note", f"{seen.user} owns the tables; `recollect db roles` prints how to keep that apart")
     return Check("role", "ok", f"{seen.user}, bound by row-level security")
 
 
-def _isolation(seen: Facts, bare: list[str]) -> Check:
+def _catalogue(seen: Facts, problems: Sequence[Finding]) -> list[Check]:
+    """A check for each topic of the catalogue."""
     if not seen.begun:
-        return Check("isolation", "problem", "nothing to look at yet")
-    if bare:
-        return Check("isolation", "problem", f"row-level security is not forced on: {', '.join(bare)}")
-    return Check("isolation", "ok", "row-level security on every table; `recollect prove isolation` attacks it")
+        return [Check("isolation", "problem", "nothing to look at yet")]
+    checks: list[Check] = []
+    for topic, good in _TOPICS.items():
+        wrong = tuple(finding.problem for finding in problems if finding.topic == topic)
+        text = f"{summarize(wrong)}. {_REPAIR}" if wrong else good.format(owner=seen.owner)
+        checks.append(Check(topic, "problem" if wrong else "ok", text, wrong))
+    return checks
+
+
+_REPAIR = "To repair what can be repaired, run `recollect db upgrade` as a superuser"
+_TOPICS: dict[Topic, str] = {
+    "roles": "recollect_owner, recollect_app and recollect_admin are there",
+    "owners": "the schema, its tables and functions belong to {owner}",
+    "functions": "those that run as their owner take no names from whoever calls them",
+    "isolation": "row-level security on every table; `recollect prove isolation` attacks it",
+    "grants": "the roles have the rights that they need, and no others",
+}
+"""By topic of the catalogue: what to say if nothing is wrong."""
+
+
+def _jit() -> Check:
+    return Check("jit", "note", "the server compiles statements (JIT); each transaction of recollect switches that off")
 
 
 def _vectors(seen: Facts) -> Check:
@@ -126,13 +168,29 @@ def remarks(seen: Facts) -> list[str]:
     return [f"{check.name}: {check.told}" for check in found]
 
 
-def bring_up_to_date(location: Location) -> list[str]:
-    """What was done."""
+class Upgrade(msgspec.Struct, frozen=True):
+    """What `bring_up_to_date` did."""
+
+    made: list[str]
+    repaired: list[str]
+
+
+def bring_up_to_date(location: Location) -> Upgrade:
+    """Migrate the schema, and repair what a restore or somebody has changed of owners, policies and grants.
+
+    AccessError if something is to be repaired and the connecting role may not do it.
+    """
     with Connections(location).lent() as connection:
         try:
-            return upgrade(connection, location)
+            # First, because migrations and grants act as the owner of the schema; and once more, because there may
+            # have been no role to give it to.
+            repaired = repair_owners(connection, location) if has_owner(connection) else []
+            made = upgrade(connection, location)
+            repaired += repair_owners(connection, location)
+            repaired += repair_rights(connection, location)
         except driver().Error as error:
             raise translated(error, location) from error
+    return Upgrade(made, repaired)
 
 
 def roles_for(location: Location) -> list[str]:

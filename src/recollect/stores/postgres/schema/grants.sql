@@ -20,7 +20,8 @@ GRANT SELECT ON {schema}.placements, {schema}.moves, {schema}.limits TO {app};
 GRANT SELECT, INSERT ON {schema}.changes TO {app};
 GRANT EXECUTE ON FUNCTION {schema}.having(text, text, text[]), {schema}.drop_place(text, text),
     {schema}.write_head(text, text, bigint, bigint, bigint, text),
-    {schema}.write_head(text, text, bigint, bigint, bigint, text, bigint, bigint) TO {app};
+    {schema}.write_head(text, text, bigint, bigint, bigint, text, bigint, bigint),
+    {schema}.postings(text, text, text[], bigint) TO {app};
 GRANT SELECT ON {schema}.places, {schema}.placements TO {admin};
 DROP POLICY IF EXISTS all_tenants ON {schema}.places;
 CREATE POLICY all_tenants ON {schema}.places FOR SELECT TO {admin} USING (true);

@@ -76,6 +76,10 @@ class Servers:
         return self._at(tenant, self.placed(tenant)).facts
 
     @property
+    def large_places(self) -> set[Place]:
+        return self._home.large_places
+
+    @property
     def transaction(self) -> OpenTransaction | None:
         return next((server.transaction for server in self.named.values() if server.transaction is not None), None)
 
