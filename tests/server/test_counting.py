@@ -14,10 +14,11 @@ from support.served import Served, served
 from recollect import Memory
 from recollect.runtime.logs import JsonLines
 from recollect.server.limits import Limits
+from recollect.server.metrics import exposition
 
 
 def numbers(server: Served) -> dict[str, float]:
-    text = server.serving.metrics.text({})
+    text = exposition(server.serving.metrics.counters(), [])
     lines = (line.rpartition(" ") for line in text.splitlines() if line.startswith("recollect_http_requests_total"))
     return {name.removeprefix("recollect_http_requests_total"): float(value) for name, _, value in lines}
 

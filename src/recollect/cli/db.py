@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ from recollect.cli import output
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, Column
 from recollect.cli.target import Target, scoped
-from recollect.values.errors import InputError
+from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.admin.nearest import IndexChange
@@ -24,6 +25,8 @@ _COMMANDS = {
     "roles": "db:roles",
     "restore-check": "db:restore_check",
     "index": "db:index",
+    "recount": "db:recount",
+    "metrics": "db:metrics",
 }
 _LOOKS = {"ok": GOOD, "note": CAREFUL, "problem": BAD}
 
@@ -50,9 +53,13 @@ def location_of(target: Target) -> Location:
 
 
 @click.command(cls=Leaf)
+@click.option("--plan", "planned", is_flag=True, help="Only say what is pending, and which tables it locks and reads.")
 @scoped
-def upgrade(target: Target) -> None:
+def upgrade(target: Target, planned: bool) -> None:
     """Make the schema, or bring it up to date. Safe to run again, and by many at once.
+
+    Others go on reading and writing: for the lock of a table it waits half a second, gives way and tries again for a
+    minute. Indexes of large tables are built concurrently; killed in the middle, run it again.
 
     Makes the roles recollect_owner, recollect_app and recollect_admin too where the connecting role may do that;
     `recollect db roles` prints the SQL for somebody who may. Repairs owners, policies, functions and grants of
@@ -60,11 +67,20 @@ def upgrade(target: Target) -> None:
 
     \b
     Example:
+      recollect db upgrade --plan --store postgresql://postgres@localhost/memories
       recollect db upgrade --store postgresql://postgres@localhost/memories
     """
+    if planned:
+        _show_plan(target)
+        return
+    from recollect.stores.postgres.admin.counters import recount as recount_places
     from recollect.stores.postgres.admin.status import bring_up_to_date
 
-    done = bring_up_to_date(location_of(target))
+    location = location_of(target)
+    done = bring_up_to_date(location)
+    with suppress(AccessError):  # what this role may not count is counted with the next change of each workspace
+        if counted := recount_places(location, only_uncounted=True):
+            done.made.append(f"counters of {len(counted):,} workspaces")
     if target.json:
         output.emit({"done": done.made, "repaired": done.repaired})
         return
@@ -73,6 +89,24 @@ def upgrade(target: Target) -> None:
     for what in done.repaired:
         output.say(("repaired ", QUIET), what)
     output.say("The schema is up to date.")
+
+
+def _show_plan(target: Target) -> None:
+    from recollect.stores.postgres.admin.plan import upgrade_plan
+
+    migrations = upgrade_plan(location_of(target))
+    if target.json:
+        output.emit({"pending": migrations})
+        return
+    for migration in migrations:
+        output.say(migration.name, ("" if migration.transaction else "  indexes, built concurrently", QUIET))
+        for table in migration.tables:
+            work = "" if table.work == "none" else f", {table.work} of some {table.seconds:g} s"
+            output.say(f"  {table.table:<12} {table.lock}{work}", (f"  {table.bytes / 1e6:,.1f} MB", QUIET))
+        if not migration.tables:
+            output.say(("  locks no table that is there", QUIET))
+    if not migrations:
+        output.say("The schema is up to date.")
 
 
 @click.command(cls=Leaf)
@@ -173,3 +207,62 @@ def _print_change(change: IndexChange) -> None:
     recall = "" if change.recall is None else f", finds {change.recall:.0%} of the true ten"
     place = f"{change.tenant} / {change.workspace}"
     output.say((f"{change.action:<6}", QUIET), place, f"  {change.vectors:,} vectors of {change.model}{recall}")
+
+
+@click.command(cls=Leaf)
+@scoped
+def recount(target: Target) -> None:
+    """Count the memories and bytes of all workspaces again, where `recollect doctor` says that a count is wrong.
+
+    Limits of tenants go by these counts. One workspace at a time, whose writers wait meanwhile; readers do not. Needs a
+    role that may act as the owner of the tables and sees all tenants.
+
+    \b
+    Example:
+      recollect db recount --store postgresql://postgres@localhost/memories
+    """
+    from recollect.stores.postgres.admin.counters import recount as recount_places
+
+    changed = recount_places(location_of(target))
+    if target.json:
+        output.emit({"changed": changed})
+        return
+    for place in changed:
+        output.say(
+            f"{place.tenant} / {place.workspace}  {place.memories:,} memories, {place.bytes:,} bytes",
+            (f"  (was {_count(place.memories_before)}, {_count(place.bytes_before)})", QUIET),
+        )
+    output.say("All counts are right." if not changed else f"Corrected {len(changed):,} counts.")
+
+
+def _count(value: int | None) -> str:
+    return "not counted" if value is None else f"{value:,}"
+
+
+@click.command(cls=Leaf)
+@scoped
+def metrics(target: Target) -> None:
+    """Print numbers about the server for Prometheus: whether it answers, tenants by size, indexes of vectors.
+
+    `recollect serve` shows the same at /metrics, with what its own process did. What only a member of recollect_admin
+    may count is left out for others. Exits with 1 if the server does not answer.
+
+    \b
+    Example:
+      recollect db metrics --store postgresql://admin@localhost/memories
+    """
+    from recollect.server.metrics import exposition
+    from recollect.stores.postgres.metrics import ServerGauges
+    from recollect.stores.postgres.tenants.placement import HOME
+
+    gauges = ServerGauges(HOME, location_of(target))
+    values = gauges.values()
+    if target.json:
+        output.emit(
+            {"metrics": [{"name": m.name, "labels": dict(m.labels), "value": m.value, "help": m.help} for m in values]}
+        )
+    else:
+        click.echo(exposition([], values), nl=False)
+    if gauges.problem:
+        output.note(gauges.problem)
+        click.get_current_context().exit(1)

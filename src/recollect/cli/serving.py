@@ -39,6 +39,13 @@ _HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]+\]")
 @click.option("--behind-tls", is_flag=True, help="A proxy in front speaks TLS: keep cookies to it.")
 @click.option("--open-metrics", is_flag=True, help="Show /metrics without a key. They hold no content.")
 @click.option("--rate", default=100.0, show_default=True, metavar="N", help="Requests a second of one key, over time.")
+@click.option(
+    "--tenant-rate",
+    "tenant_rates",
+    multiple=True,
+    metavar="[TENANT=]N",
+    help="Requests a second of each tenant, or of one, over time; can be given several times.  [default: no limit]",
+)
 @click.option("--oidc-issuer", metavar="URL", help="Let people log in through this provider of OpenID Connect.")
 @click.option("--oidc-client-id", metavar="ID", help="What it calls this server.")
 @click.option("--oidc-client-secret-file", metavar="FILE", help="The file with the secret that it gave to it.")
@@ -57,6 +64,7 @@ def serve(
     behind_tls: bool,
     open_metrics: bool,
     rate: float,
+    tenant_rates: Sequence[str],
     oidc_issuer: str | None,
     oidc_client_id: str | None,
     oidc_client_secret_file: str | None,
@@ -76,11 +84,11 @@ def serve(
     """
     host, port = host_and_port(listening, "listen")
     _check_files(tls_cert, tls_key)
-    if not 0.1 <= rate <= 1e6:
-        raise InputError("rate", "must be from 0.1 to 1,000,000 requests a second")
+    _check_rate("rate", rate)
+    each_tenant, some_tenants = _read_tenant_rates(tenant_rates)
     _check_names(proxies, hosts)
     _check_installed()
-    from recollect.server.limits import Limits
+    from recollect.server.limits import Limits, burst_of
     from recollect.server.running import Secured, built, run
     from recollect.server.serving import Serving
     from recollect.server.upkeep import BackgroundMaintenance
@@ -89,7 +97,7 @@ def serve(
     _log_to_stderr(logged)
     with target.open(target.find(), create=True) as memory:
         secure = tls_cert is not None
-        limits = Limits(rate, max(10, int(2 * rate)))
+        limits = Limits(rate, burst_of(rate), tenant_per_second=each_tenant, tenants=some_tenants)
         serving = Serving(memory, limits=limits, secure=secure or behind_tls, open_metrics=open_metrics)
         serving.clean()
         if serving.vault.empty:
@@ -163,6 +171,31 @@ def _oidc(issuer: str | None, client_id: str | None, file: str | None, name: str
     from recollect.server.access.oidc import OpenId, Provider
 
     return OpenId(Provider(issuer, client_id, secret, validation.label(name, "oidc_name")))
+
+
+def _check_rate(option: str, rate: float) -> None:
+    if not 0.1 <= rate <= 1e6:
+        raise InputError(option, "must be from 0.1 to 1,000,000 requests a second")
+
+
+def _read_tenant_rates(options: Sequence[str]) -> tuple[float | None, dict[str, float]]:
+    """The limit of each tenant, None for none, and those of some tenants."""
+    each: float | None = None
+    some: dict[str, float] = {}
+    for option in options:
+        tenant, equals, number = option.rpartition("=")
+        try:
+            rate = float(number)
+        except ValueError:
+            raise InputError("tenant_rate", f"{option[:60]!r} is neither a number nor TENANT=NUMBER") from None
+        _check_rate("tenant_rate", rate)
+        if equals:
+            some[validation.name(tenant, "tenant_rate")] = rate
+        elif each is not None:
+            raise InputError("tenant_rate", "is given twice without the name of a tenant")
+        else:
+            each = rate
+    return each, some
 
 
 def _check_files(certificate: str | None, key: str | None) -> None:

@@ -17,13 +17,17 @@ from recollect.cli.target import Target, scoped
 from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
+    from recollect.stores.port import TenantLimits
     from recollect.stores.postgres.tenants.moving import MoveReceipt
     from recollect.stores.postgres.tenants.servers import Servers
 
 
-@click.group(cls=LazyGroup, default="list", sections={"Commands": {"list": "tenants:list_", "move": "tenants:move"}})
+_COMMANDS = {"list": "tenants:list_", "limit": "tenants:limit", "move": "tenants:move"}
+
+
+@click.group(cls=LazyGroup, default="list", sections={"Commands": _COMMANDS})
 def tenants() -> None:
-    """List the tenants on PostgreSQL servers, or move one while it is used.
+    """List the tenants on PostgreSQL servers, limit what one may store, or move one while it is used.
 
     \b
     Example:
@@ -56,7 +60,7 @@ def _opened(target: Target, servers: Sequence[str]) -> Servers:
 @_with_servers
 @scoped
 def list_(target: Target, servers: Sequence[str]) -> None:
-    """List all tenants, the server that each is on, and how many memories it has.
+    """List all tenants, the server that each is on, how many memories and bytes it has, and its limits.
 
     Only members of the role recollect_admin may. The store itself is the server `home`. Those on a server that was not
     named with --server are listed without a number.
@@ -76,12 +80,83 @@ def list_(target: Target, servers: Sequence[str]) -> None:
             [
                 tenant.tenant,
                 tenant.server,
-                "" if tenant.memories is None else f"{tenant.memories:,}",
+                _of(
+                    "" if tenant.memories is None else f"{tenant.memories:,}", tenant.limits and tenant.limits.memories
+                ),
+                _of("" if tenant.bytes is None else f"{tenant.bytes:,}", tenant.limits and tenant.limits.bytes),
+                _rate(tenant.limits),
                 (f"moving to {tenant.moving_to}" if tenant.moving_to else "", CAREFUL),
             ]
             for tenant in tenants
         ]
-        output.table([Column("tenant"), Column("server"), Column("memories", right=True), Column("")], rows)
+        numbers = [Column(name, right=True) for name in ("memories", "bytes", "a second")]
+        output.table([Column("tenant"), Column("server"), *numbers, Column("")], rows)
+
+
+def _of(used: str, limit: int | None) -> str:
+    return used if limit is None else f"{used} of {limit:,}"
+
+
+def _rate(limits: TenantLimits | None) -> str:
+    rate = limits and limits.requests_per_second
+    return "" if rate is None else f"{rate:g}"
+
+
+@click.command(cls=Leaf)
+@click.argument("name", metavar="TENANT")
+@click.option("--memories", type=click.IntRange(0), metavar="N", help="How many memories it may have.")
+@click.option("--bytes", "size", type=click.IntRange(0), metavar="N", help="How many bytes their content may have.")
+@click.option(
+    "--requests-per-second",
+    "rate",
+    type=click.FloatRange(0.1, 1e6),
+    metavar="X",
+    help="Over time, of `recollect serve`.",
+)
+@click.option("--none", "unlimited", is_flag=True, help="Take all its limits away.")
+@_with_servers
+@scoped
+def limit(
+    target: Target,
+    name: str,
+    memories: int | None,
+    size: int | None,
+    rate: float | None,
+    unlimited: bool,
+    servers: Sequence[str],
+) -> None:
+    """Limit how much a tenant may store and ask for, or show its limits.
+
+    What would pass a limit is refused with a LimitError, and nothing of it is stored; deleting and erasing are always
+    allowed. Limits that are not given stay as they are. A server heeds a new --requests-per-second after 30 seconds at
+    most. The role must own the tables (recollect_owner).
+
+    \b
+    Example:
+      recollect tenants limit acme --memories 100000 --bytes 50000000 --store postgresql://home/memories
+      recollect tenants limit acme --none --store postgresql://home/memories
+    """
+    from recollect.stores.postgres.tenants.limits import set_limits
+    from recollect.values import validation
+
+    if unlimited and (memories, size, rate) != (None, None, None):
+        raise click.UsageError("give either limits or --none.")
+    values = {"memories": memories, "bytes": size, "requests_per_second": rate}
+    with closing(_opened(target, servers)) as opened:
+        use = set_limits(opened, validation.name(name, "tenant"), none=unlimited, **values)
+    if target.json:
+        output.emit(use)
+        return
+    rows: list[list[Styled]] = [
+        ["memories", f"{use.memories:,}", _limit(use.limits.memories)],
+        ["bytes", f"{use.bytes:,}", _limit(use.limits.bytes)],
+        ["requests a second", "", _limit(use.limits.requests_per_second)],
+    ]
+    output.table([Column(use.tenant), Column("has", right=True), Column("may have", right=True)], rows)
+
+
+def _limit(value: float | None) -> str:
+    return "no limit" if value is None else f"{value:,}"
 
 
 @click.command(cls=Leaf)

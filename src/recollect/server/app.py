@@ -166,7 +166,7 @@ def _probes(serving: Serving) -> list[ControllerRouterHandler]:
         def read() -> Answer:
             if not serving.open_metrics:
                 serving.identify(http_request).check("admin", "metrics")
-            return Answer(serving.metrics.text(serving.gauges()).encode(), media_type="text/plain; version=0.0.4")
+            return Answer(serving.metrics_text().encode(), media_type="text/plain; version=0.0.4")
 
         return response(await guarded(serving, http_request, "metrics", read))
 

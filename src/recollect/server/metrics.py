@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from recollect.models.embedders.base import Embedder
-
-_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_Labels = tuple[tuple[str, str], ...]
+from recollect.stores.metrics import BOUNDS, Durations, Histogram, Labels, Metric
 
 
 class Metrics:
@@ -20,42 +18,43 @@ class Metrics:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: dict[tuple[str, _Labels], float] = defaultdict(float)
-        self._times: dict[tuple[str, _Labels], list[float]] = {}
-        self._help: dict[str, tuple[str, str]] = {}
+        self._counts: dict[tuple[str, Labels], float] = defaultdict(float)
+        self._times: dict[tuple[str, Labels], Durations] = {}
+        self._help: dict[str, str] = {}
 
     def count(self, name: str, help: str, labels: Mapping[str, str], by: float = 1.0) -> None:
         with self._lock:
-            self._help.setdefault(name, ("counter", help))
+            self._help.setdefault(name, help)
             self._counts[name, tuple(sorted(labels.items()))] += by
 
     def took(self, name: str, help: str, seconds: float, labels: Mapping[str, str]) -> None:
         """Into a histogram."""
         with self._lock:
-            self._help.setdefault(name, ("histogram", help))
-            row = self._times.setdefault((name, tuple(sorted(labels.items()))), [0.0] * (len(_BOUNDS) + 2))
-            row[bisect_left(_BOUNDS, seconds)] += 1
-            row[-1] += seconds
+            self._help.setdefault(name, help)
+            durations = self._times.setdefault((name, tuple(sorted(labels.items()))), Durations())
+        durations.add(seconds)
 
-    def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """`gauges` are what is read when it is asked for: by name, what it is and how much."""
-        lines: list[str] = []
+    def counters(self) -> list[Metric]:
         with self._lock:
-            for name, (kind, help) in sorted(self._help.items()):
-                lines += [f"# HELP {name} {help}", f"# TYPE {name} {kind}"]
-                if kind == "counter":
-                    lines += [
-                        f"{name}{_shown(of)} {n:g}"
-                        for (metric, of), n in sorted(self._counts.items())
-                        if metric == name
-                    ]
-                else:
-                    for (metric, of), row in sorted(self._times.items()):
-                        if metric == name:
-                            lines += _histogram(name, of, row)
-        for name, (help, value) in sorted(gauges.items()):
-            lines += [f"# HELP {name} {help}", f"# TYPE {name} gauge", f"{name} {value:g}"]
-        return "\n".join(lines) + "\n"
+            counted = [Metric(name, self._help[name], n, labels) for (name, labels), n in self._counts.items()]
+            timed = list(self._times.items())
+        return counted + [
+            Metric(name, self._help[name], durations.histogram(), labels) for (name, labels), durations in timed
+        ]
+
+
+def exposition(counters: Sequence[Metric], gauges: Sequence[Metric]) -> str:
+    """The text that Prometheus reads: counters and histograms first, then gauges, each by name."""
+    lines: list[str] = []
+    for metrics, kind in ((counters, "counter"), (gauges, "gauge")):
+        ordered = sorted(metrics, key=lambda metric: (metric.name, metric.labels))
+        for name, samples in groupby(ordered, key=lambda metric: metric.name):
+            group = list(samples)
+            histogram = isinstance(group[0].value, Histogram)
+            lines += [f"# HELP {name} {group[0].help}", f"# TYPE {name} {'histogram' if histogram else kind}"]
+            for metric in group:
+                lines += _sample_lines(metric)
+    return "\n".join(lines) + "\n"
 
 
 class Timed:
@@ -93,16 +92,19 @@ class Timed:
             self._metrics.took("recollect_model_seconds", "Time of the model.", took, {"what": what})
 
 
-def _histogram(name: str, labels: _Labels, row: list[float]) -> list[str]:
+def _sample_lines(metric: Metric) -> list[str]:
+    name, labels = metric.name, metric.labels
+    if not isinstance(metric.value, Histogram):
+        return [f"{name}{_shown(labels)} {metric.value:g}"]
     lines: list[str] = []
     total = 0.0
-    for bound, number in zip((*map(str, _BOUNDS), "+Inf"), row[:-1], strict=True):
+    for bound, number in zip((*map(str, BOUNDS), "+Inf"), metric.value.counts, strict=True):
         total += number
         lines.append(f"{name}_bucket{_shown((*labels, ('le', bound)))} {total:g}")
-    return [*lines, f"{name}_sum{_shown(labels)} {row[-1]:g}", f"{name}_count{_shown(labels)} {total:g}"]
+    return [*lines, f"{name}_sum{_shown(labels)} {metric.value.sum:g}", f"{name}_count{_shown(labels)} {total:g}"]
 
 
-def _shown(labels: _Labels) -> str:
+def _shown(labels: Labels) -> str:
     if not labels:
         return ""
     quoted = (

@@ -17,6 +17,8 @@ _STATUS: dict[type[RecollectError], int] = {
     errors.ModelError: 424,
     errors.ConcurrencyError: 503,
     errors.UnavailableError: 503,
+    # Also of a tenant's LimitError, as with quotas of WebDAV. 429 would say that waiting helps, and 413 that a smaller
+    # request would be taken.
     errors.DiskFullError: 507,
     errors.StoreError: 500,
     RecollectError: 500,
@@ -29,10 +31,12 @@ class TooLargeError(errors.InputError):
 
 
 class TooManyError(errors.ConcurrencyError):
-    """More requests than the key may make."""
+    """More requests than the key may make, or the tenant may have made for it."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"too many requests with this key; try again in {seconds:.1f} s")
+    def __init__(self, whose: str, per_second: float, seconds: float) -> None:
+        super().__init__(
+            f"too many requests {whose}: the limit is {per_second:g} a second over time; try again in {seconds:.1f} s"
+        )
         self.seconds = seconds
 
 

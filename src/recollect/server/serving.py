@@ -12,13 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from recollect.memory import Memory, view_of
+from recollect.remote import wire
 from recollect.server.access.caller import Caller, UnknownCallerError, same
 from recollect.server.access.vault import LOGINS_AT_ONCE, Vault
 from recollect.server.idempotency import Answers
-from recollect.server.limits import Buckets, ConcurrencyLimit, Limits
-from recollect.server.metrics import Metrics, Timed
+from recollect.server.limits import ConcurrencyLimit, Limits, RateLimits
+from recollect.server.metrics import Metrics, Timed, exposition
 from recollect.server.recalls import Recalls
 from recollect.server.requests import HttpRequest
+from recollect.stores.metrics import Metric
+from recollect.stores.port import HasMetrics
+from recollect.values import validation
 from recollect.values.errors import AccessError, InputError, RecollectError
 from recollect.values.record import utc_now
 
@@ -58,7 +62,7 @@ class Serving:
         self.answers = Answers(store, utc_now)
         self.recalls = Recalls(store, utc_now)
         self.limits = limits or Limits()
-        self.buckets = Buckets(self.limits)
+        self.rates = RateLimits(self.limits, store)
         self.metrics = Metrics()
         if (embedding := view_of(memory).embedding) is not None:
             embedding.embedder = Timed(embedding.embedder, self.metrics)
@@ -112,14 +116,22 @@ class Serving:
         """Raises what keeps the store from answering."""
         view_of(self.memory).store.places("default")
 
-    def gauges(self) -> dict[str, tuple[str, float]]:
-        gauges = {"recollect_uptime_seconds": ("Since the start.", time.monotonic() - self._started)}
+    def metrics_text(self) -> str:
+        """All numbers of this process and its store, as Prometheus reads them."""
+        counters, gauges = self.metrics.counters(), self._gauges()
+        store = view_of(self.memory).store
+        if isinstance(store, HasMetrics):
+            counters, gauges = counters + store.counters(), gauges + store.gauges()
+        return exposition(counters, gauges)
+
+    def _gauges(self) -> list[Metric]:
+        uptime = Metric("recollect_uptime_seconds", "Since the start.", time.monotonic() - self._started)
         try:
             metrics = self.memory.sessions.metrics()
         except (InputError, AccessError):  # of a store that has no sessions
-            return gauges
+            return [uptime]
         # By the document's names, as Prometheus writes them.
-        return gauges | {name.replace(".", "_"): (f"{name} of the ledger.", value) for name, value in metrics.items()}
+        return [uptime, *(Metric(name.replace(".", "_"), f"{name} of the ledger.", n) for name, n in metrics.items())]
 
     def refused(self, request: HttpRequest, name: str, error: RecollectError, status: int) -> None:
         """Into the audit log, once a minute for the same: nobody shall fill a disk by being refused."""
@@ -160,9 +172,13 @@ class Serving:
         self.vault.log_out(token)
 
     def identify(self, request: HttpRequest) -> Caller:
-        """The caller of a request. Counts it against the caller's rate limit."""
+        """The caller of a request. Counts it against the rate limits of the caller and of the tenant."""
         caller = request.trace.caller = self._sender(request)
-        self.buckets.take(caller.id)
+        self.rates.take(caller.id)
+        # A request that names another tenant than its key's is refused later, and must not cost that one anything.
+        tenant = caller.bound.get("tenant") or wire.address_of(request.headers).get("tenant")
+        if tenant is not None:
+            self.rates.take_for_tenant(validation.name(tenant, "tenant"))
         return caller
 
     def _sender(self, request: HttpRequest) -> Caller:

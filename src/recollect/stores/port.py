@@ -21,6 +21,7 @@ from recollect.values.record import Record
 
 if TYPE_CHECKING:
     from recollect.stores.intents import Intents
+    from recollect.stores.metrics import Metric
     from recollect.stores.shelves import Thing
     from recollect.stores.shortlist import Ask, Shortlist
 
@@ -110,6 +111,16 @@ class Shortfall(NamedTuple):
     problem: str
     fields: tuple[str, ...] = ()
     """What of the memories would come back as another value. Without any, they cannot be stored at all."""
+
+
+class TenantLimits(msgspec.Struct, frozen=True):
+    """How much a tenant may store and ask for; None is for no limit."""
+
+    memories: int | None = None
+    bytes: int | None = None
+    """Of content: the texts and data of memories."""
+    requests_per_second: float | None = None
+    """Over time, of all its keys together. Counted by whoever serves the store."""
 
 
 class Damage(NamedTuple):
@@ -416,4 +427,24 @@ class HasAdvice(Protocol):
 
     def remarks(self) -> list[str]:
         """What works, but not as well as it could, and what would help."""
+        ...
+
+
+@runtime_checkable
+class HasTenantLimits(Protocol):
+    """A store that refuses with a LimitError what would give a tenant more than it may have."""
+
+    def limits(self, tenant: str) -> TenantLimits: ...
+
+
+@runtime_checkable
+class HasMetrics(Protocol):
+    """A store that measures itself. No label holds content, or the name of a tenant, a person or a key."""
+
+    def gauges(self) -> list[Metric]:
+        """How things are now. Never raises, and asks its server at most every 15 s."""
+        ...
+
+    def counters(self) -> list[Metric]:
+        """What this process did since it began; a value may be a histogram."""
         ...

@@ -12,7 +12,8 @@
     └── StoreError            the store could not do it
         ├── ConcurrencyError  another process held the lock for too long
         ├── DiskFullError     no space left, or a size limit reached
-        │   └── SizeLimitError    the session is as large as its configuration allows
+        │   ├── SizeLimitError    the session is as large as its configuration allows
+        │   └── LimitError        the tenant has as many memories, or bytes, as it may have
         ├── ReadOnlyError     the folder or file cannot be written
         ├── UnreadableError   the folder or file is there, or may be, and cannot be read
         ├── UnavailableError  a server cannot be reached, or the connection to it was lost
@@ -148,6 +149,25 @@ class SizeLimitError(DiskFullError):
         self.limit = limit
         self.may_compact = may_compact
         """Whether compacting may be tried without asking."""
+
+
+class LimitError(DiskFullError):
+    """A tenant has as much as its limit allows, and the change would add to it. Nothing of the change was stored.
+
+    Deleting and erasing are allowed at any time, also above the limit.
+    """
+
+    def __init__(self, limit: str, allowed: int, used: int, adding: int) -> None:
+        super().__init__(
+            f"{limit}: the tenant may have {allowed:,} {limit} and has {used:,}; {adding:,} more would pass the limit. "
+            "Nothing was stored. Delete or erase what is not needed, or have whoever runs the server raise the limit "
+            f"(`recollect tenants limit TENANT --{limit} N`)"
+        )
+        self.limit = limit
+        """`memories` or `bytes`."""
+        self.allowed = allowed
+        self.used = used
+        self.adding = adding
 
 
 class ReadOnlyError(StoreError):

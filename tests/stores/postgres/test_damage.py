@@ -27,10 +27,12 @@ def broken(url: str, sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "problem"),
     [
-        ("UPDATE {s}.contents SET text = 'changed'", "does not match its checksum"),
+        ("UPDATE {s}.contents SET text = reverse(text)", "does not match its checksum"),
         ("DELETE FROM {s}.contents", "has lost its content"),
         ("DELETE FROM {s}.search", "is missing from the text index"),
         ("DELETE FROM {s}.places", "no row in places"),
+        ("UPDATE {s}.places SET live_memories = 2", "is counted as 2 memories of 20 bytes, and has 1 of 20"),
+        ("UPDATE {s}.places SET content_bytes = 0", "of 0 bytes, and has 1 of 20: run `recollect db recount`"),
     ],
 )
 def test_what_was_changed_or_lost_is_found(url: str, sql: str, problem: str) -> None:

@@ -577,7 +577,8 @@ def test_the_command_lists_moves_and_takes_back(pair: Pair) -> None:
         assert done.returncode == 0, done.stderr
         return {one["tenant"]: one for one in json.loads(done.stdout)}
 
-    assert listed()["shop"] == {"tenant": "shop", "server": "home", "memories": 3, "moving_to": None}
+    shop = {"tenant": "shop", "server": "home", "memories": 3, "moving_to": None, "bytes": 24, "limits": None}
+    assert listed()["shop"] == shop
     done = called("tenants", "move", "shop", "--to", "b", *pair.options)
     assert done.stdout.startswith("Moved shop from home to b: 3 memories.")
     assert "writers waited" in done.stdout
@@ -599,7 +600,8 @@ def test_what_is_about_all_tenants_names_those_that_are_elsewhere(pair: Pair, tm
     pair.move("aa-leaves", "b")
     home = ("--store", pair.home.url())
     listed = {one["tenant"]: one for one in json.loads(called("tenants", "--json", *home).stdout)}
-    assert listed["aa-leaves"] == {"tenant": "aa-leaves", "server": "b", "memories": None, "moving_to": None}
+    uncounted = {"memories": None, "bytes": None, "limits": None}
+    assert listed["aa-leaves"] == {"tenant": "aa-leaves", "server": "b", "moving_to": None, **uncounted}
     assert listed["aa-stays"]["memories"] == 1
     assert "leaves" in called("tenants", *home).stdout
     for words in (["maintain", "--all-tenants", "--dry-run"], ["verify"]):

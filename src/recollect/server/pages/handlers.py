@@ -199,7 +199,7 @@ def _login(serving: Serving, request: HttpRequest, form: Form, flags: str, oidc:
     elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
     if elsewhere or (origin and origin != request.headers.get("host", "")):
         raise InputError("origin", "a page of another site cannot log in here")
-    serving.buckets.take(f"login:{request.client}")
+    serving.rates.take(f"login:{request.client}")
     target = site.ours(str(next(iter(form.get("next", ())), "/")))
     try:
         token, _ = serving.vault.log_in(name, password, request.client)

@@ -42,13 +42,13 @@ def routes(serving: Serving, oidc: OpenId) -> list[ControllerRouterHandler]:
         return f"{'https' if serving.secure else 'http'}://{http_request.headers.get('host', '')}{BACK}"
 
     def begun(http_request: HttpRequest) -> Answer:
-        serving.buckets.take(f"login:{http_request.client}")
+        serving.rates.take(f"login:{http_request.client}")
         address, state = oidc.begin(back(http_request), site.ours(http_request.first("next", "/")))
         cookie = f"{BEGUN}={state}; HttpOnly; SameSite=Lax; Path={START}; Max-Age={_LASTS}{tls}"
         return Answer(b"", 303, site.HTML, {"location": address, "set-cookie": cookie})
 
     def ended(http_request: HttpRequest) -> Answer:
-        serving.buckets.take(f"login:{http_request.client}")
+        serving.rates.take(f"login:{http_request.client}")
         identity, target = oidc.finish(
             http_request.cookies.get(BEGUN, ""), dict(http_request.query), back(http_request), serving.vault.first_time
         )

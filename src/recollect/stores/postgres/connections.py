@@ -19,12 +19,14 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from recollect.runtime import forking, imports
+from recollect.stores.metrics import Durations
 from recollect.stores.scope import Scope
 from recollect.values.errors import (
     AccessError,
     ConcurrencyError,
     DiskFullError,
     InputError,
+    LimitError,
     ReadOnlyError,
     RecollectError,
     SchemaError,
@@ -146,6 +148,8 @@ class Connections:
         self.pooled = False
         """Whether something stands between that gives each transaction another session."""
         self._most = most
+        self.waits = Durations()
+        """How long callers waited until they had a connection."""
         self._begin_anew()
         forking.watch(self)
 
@@ -156,11 +160,17 @@ class Connections:
         self._idle: list[tuple[Connection, float]] = []
         """The one that was used last comes last."""
         self._slots: weakref.WeakSet[_Slot] = weakref.WeakSet()
+        self._waiting: set[int] = set()
+        """Threads that wait for a connection. One that an interrupt took out of its wait stays until it comes again."""
 
     @property
     def open(self) -> int:
         """How many there are, those that are being opened too."""
         return len(self._slots)
+
+    def pool(self) -> Pool:
+        with self._lock:
+            return Pool(len(self._slots), len(self._idle), len(self._waiting), self._most)
 
     def after_fork(self) -> None:
         """The parent's connections must not be used here, nor closed: closing would end them for the parent."""
@@ -173,7 +183,12 @@ class Connections:
 
     def take(self, patience: float = PATIENCE) -> Connection:
         """One that whoever takes it must give back."""
-        connection = self._take(patience)
+        start = time.monotonic()
+        try:
+            connection = self._take(patience)
+        finally:
+            self._waiting.discard(threading.get_ident())
+            self.waits.add(time.monotonic() - start)
         connection.lent = True
         return connection
 
@@ -188,6 +203,7 @@ class Connections:
                     self._slots.add(slot)
                     break
                 left = until - time.monotonic()
+                self._waiting.add(threading.get_ident())
                 if not self._free.wait(max(min(left, _LONGEST_PAUSE), 0.0)) and left <= 0:
                     raise ConcurrencyError(
                         f"all {self._most} connections to {self.location.shown} were busy for {patience:.0f} s; "
@@ -279,6 +295,15 @@ class Connections:
             self._free.notify_all()
         for connection, _ in idle:
             _close(connection)
+
+
+class Pool(NamedTuple):
+    """How many connections there are, and how many callers wait for one."""
+
+    open: int
+    idle: int
+    waiting: int
+    limit: int
 
 
 class Lent(Scope[Connection]):
@@ -427,6 +452,16 @@ def _heed_interrupt(error: BaseException) -> None:
 
 
 _AGAIN = "trying again is safe"
+LIMIT = "RL001"
+"""The SQLSTATE by which `write_head` says that a tenant has as much as it may have."""
+
+
+def _limit_reached(error: Any, message: str) -> RecollectError:
+    detail = str(error.diag.message_detail or "").split()
+    if len(detail) != 4:
+        return DiskFullError(f"{message}. Nothing was stored")
+    limit, *numbers = detail
+    return LimitError(limit, *map(int, numbers))
 
 
 def translated(error: Any, location: Location) -> RecollectError:
@@ -439,6 +474,8 @@ def translated(error: Any, location: Location) -> RecollectError:
     if state in ("55P03", "40P01", "40001", "57014"):
         causes = {"55P03": "was locked by somebody else for too long", "57014": "took longer than the server allows"}
         return ConcurrencyError(f"{where} {causes.get(state, 'was changed by others at the same time')}; {_AGAIN}")
+    if state == LIMIT:
+        return _limit_reached(error, said)
     if state in ("53100", "53200", "54000") or "No space left" in said:
         return DiskFullError(f"{where} has no room: {said}. Nothing was written")
     if state.startswith("53"):

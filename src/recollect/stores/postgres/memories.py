@@ -112,25 +112,33 @@ class MemoryRows:
         head = transaction.heads[place]
         numbered = list(enumerate(records, head.memories + 1))
         transaction.changed(place, "memory", [(seq,) for seq, _ in numbered])
+        sizes: list[int] = []
         added = {
             ident
-            for cursor in transaction.run(self._inserts(transaction, place, numbered))
+            for cursor in transaction.run(self._inserts(transaction, place, numbered, sizes))
             for (ident,) in rows_of(cursor)
         }
         if len(added) < len(records):
             self._take_out(transaction, place, [seq for seq, _ in numbered])
             first = next((record.id for record in records if record.id not in added), records[0].id)
             raise id_exists(first)
-        transaction.heads[place] = head._replace(memories=head.memories + len(records))
+        transaction.heads[place] = head._replace(
+            memories=head.memories + len(records),
+            added=head.added + len(records),
+            added_bytes=head.added_bytes + sum(sizes),
+        )
         self._hear(transaction, place, prove_speakers(DIALECT, place, records))
 
     def _inserts(
-        self, transaction: OpenTransaction, place: Place, numbered: Sequence[tuple[int, Record]]
+        self, transaction: OpenTransaction, place: Place, numbered: Sequence[tuple[int, Record]], sizes: list[int]
     ) -> Iterator[Statement]:
-        """Some memories at a time: the server writes them while the next are made ready. One tells which are new."""
+        """Some memories at a time: the server writes them while the next are made ready. One tells which are new.
+
+        `sizes` gets the bytes of content of each."""
         compared = transaction.server.facts.vectors
         for at in range(0, len(numbered), _AT_ONCE):
             rows = [_Rows(place, seq, record) for seq, record in numbered[at : at + _AT_ONCE]]
+            sizes += [row.size for row in rows]
             yield from _inserted("memories", _MEMORY, [row.memory for row in rows], _ONCE)
             yield from _inserted("search", _SEARCH, [words for row in rows for words in row.words])
             yield from _inserted("contents", _CONTENT, [row.content for row in rows])
@@ -174,23 +182,27 @@ class MemoryRows:
         for ident in ids:
             if ident not in gone:
                 raise no_memory(ident)
-        self._take_out(transaction, place, list(gone.values()), ("memories",))
+        size = self._take_out(transaction, place, list(gone.values()), ("memories",))
+        head = transaction.heads[place]
+        transaction.heads[place] = head._replace(added=head.added - len(gone), added_bytes=head.added_bytes - size)
         names = {Name(talk, name) for _, _, talk, name in rows if talk is not None and name is not None}
         self._hear(transaction, place, unprove_speakers(DIALECT, place, names))
         self.touches(place).drop(ids)
 
     def _take_out(
         self, transaction: OpenTransaction, place: Place, seqs: Sequence[int], but: Sequence[str] = ()
-    ) -> None:
+    ) -> int:
+        """Delete the rows of some memories. Returns the bytes of content that went."""
         where = place.tenant, workspace_of(place), list(seqs)
         transaction.changed(place, "memory", [(seq,) for seq in seqs])
-        transaction.run(
+        cursors = transaction.run(
             [
-                Statement(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s AND seq = ANY(%s)", where)
+                Statement(_DELETE_ROWS.format(table=table, size=f" RETURNING {SIZE}" * (table == "contents")), where)
                 for table in tables(transaction)
                 if table not in but
             ]
         )
+        return sum(size for cursor in cursors for (size,) in rows_of(cursor))
 
     def embed(self, transaction: OpenTransaction, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         where = place.tenant, workspace_of(place)
@@ -216,11 +228,22 @@ class MemoryRows:
     def damage(self, place: Place) -> list[Damage]:
         """Rows without those that belong to them, as after a restore of some tables only."""
         where = place.tenant, workspace_of(place)
-        asked = [Statement(sql, where) for sql in (_UNPLACED, _WITHOUT_CONTENT, _WITHOUT_WORDS)]
-        unplaced, lost, unindexed = self._runner.read(place.tenant, asked)
+        asked = [Statement(sql, where) for sql in (_UNPLACED, _WITHOUT_CONTENT, _WITHOUT_WORDS, COUNTED)]
+        unplaced, lost, unindexed, counted = self._runner.read(place.tenant, asked)
         found = [Damage(f"{place.tenant}/{workspace_of(place)}", "has memories, but no row in places")] * len(unplaced)
         found += [Damage(ident, "has lost its content: its row in contents is missing") for (ident,) in lost]
-        return found + [Damage(ident, "is missing from the text index") for (ident,) in unindexed]
+        found += [Damage(ident, "is missing from the text index") for (ident,) in unindexed]
+        if not lost:  # else the content that is missing is the damage, and there is nothing to count it by
+            found += [
+                Damage(
+                    f"{place.tenant}/{workspace_of(place)}",
+                    f"is counted as {live} memories of {size} bytes, and has {true_live} of {true_size}: run "
+                    "`recollect db recount`",
+                )
+                for live, size, true_live, true_size in counted
+                if None not in (live, size) and (live, size) != (true_live, true_size)
+            ]
+        return found
 
     # Retrievals
 
@@ -295,7 +318,7 @@ def _json(rows: Sequence[Mapping[str, Any]]) -> str:
 class _Rows:
     """What is written of one memory."""
 
-    __slots__ = ("content", "embedding", "id", "memory", "seq", "tags", "vector", "words")
+    __slots__ = ("content", "embedding", "id", "memory", "seq", "size", "tags", "vector", "words")
 
     def __init__(self, place: Place, seq: int, record: Record) -> None:
         where, values = (place.tenant, workspace_of(place), seq), to_values(record)
@@ -303,6 +326,7 @@ class _Rows:
         blob = record.embedding
         if "\0" in text:  # PostgreSQL takes no NUL in a text: the whole of it is in the JSON then
             values = (*values[:-2], text.replace("\0", "\ufffd"), values[-1] or _encode(record.content).decode())
+        self.size = sum(len(part.encode()) for part in values[-2:] if part is not None)
         known = None if blob is None else embedded_as(record.embedding_model or "", len(blob) // 4)
         key = text_key(text) if record.address.conversation is None else None
         self.seq, self.id = seq, record.id
@@ -333,6 +357,14 @@ def halves(blob: bytes) -> str:
     return "[" + ",".join(map(repr, (vector / norm).astype(np.float16).tolist())) + "]"
 
 
+SIZE = "octet_length(text) + coalesce(octet_length(data), 0)"
+"""The bytes of content of a memory."""
+_DELETE_ROWS = "DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s AND seq = ANY(%s){size}"
+COUNTED = f"""SELECT p.live_memories, p.content_bytes, count(m.seq), coalesce(sum({SIZE}), 0)::bigint
+    FROM {{s}}.places p LEFT JOIN {{s}}.memories m USING (tenant, workspace)
+    LEFT JOIN {{s}}.contents c USING (tenant, workspace, seq)
+    WHERE p.tenant = %s AND p.workspace = %s GROUP BY p.tenant, p.workspace"""
+"""What a place is counted as, and what it has."""
 _SEQS = "SELECT id, seq FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s)"
 _DELETE = """DELETE FROM {s}.memories WHERE tenant = %s AND workspace = %s AND id = ANY(%s)
     RETURNING id, seq, conversation, named"""

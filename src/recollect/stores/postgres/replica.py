@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ class Replica:
         self.connections = Connections(location, answer=_ANSWER)
         self.answered = 0
         """How many reads it has answered."""
+        self.fallbacks: Counter[str] = Counter()
+        """How many reads the primary answered instead, by the reason: away or behind."""
         self._away_until, self._away = 0.0, _AWAY
         self._begin_anew()
         forking.watch(self)
@@ -61,16 +63,17 @@ class Replica:
         """Threads tell in whatever order, so what is kept is the farthest."""
         with self._lock:
             for tenant in tenants:
-                self._written[tenant] = max(self._written.get(tenant, _START), position, key=_number)
+                self._written[tenant] = max(self._written.get(tenant, _START), position, key=position_number)
                 self._written.move_to_end(tenant)
             while len(self._written) > _MOST:
-                self._forgotten = max(self._forgotten, self._written.popitem(last=False)[1], key=_number)
+                self._forgotten = max(self._forgotten, self._written.popitem(last=False)[1], key=position_number)
 
     def read(
         self, tenant: str, prefix: Sequence[str], statements: Sequence[Statement], binary: bool, sql: Any
     ) -> list[Rows] | None:
         """None where the primary must answer."""
         if time.monotonic() < self._away_until:
+            self.fallbacks["away"] += 1
             return None
         with self._lock:
             position = self._written.get(tenant, self._forgotten)
@@ -83,11 +86,13 @@ class Replica:
                 return rows
             except BehindError:
                 if time.monotonic() + _PAUSE > until:
+                    self.fallbacks["behind"] += 1
                     return None
                 time.sleep(_PAUSE)
             except (driver().Error, RecollectError):
                 self._away_until = time.monotonic() + self._away
                 self._away = min(2 * self._away, _LONGEST_AWAY)
+                self.fallbacks["away"] += 1
                 return None
 
     def _read(
@@ -118,7 +123,7 @@ class Replica:
         self.connections.close()
 
 
-def _number(position: str) -> int:
+def position_number(position: str) -> int:
     """Positions in the order of the log."""
     high, _, low = position.partition("/")
     return int(high, 16) << 32 | int(low, 16)

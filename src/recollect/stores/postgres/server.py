@@ -15,6 +15,7 @@ from recollect.runtime import forking
 from recollect.stores.port import Place
 from recollect.stores.postgres.admin.setup import ADMIN, Facts, ready
 from recollect.stores.postgres.connections import PATIENCE, Connection, Connections, Location, driver, lost, translated
+from recollect.stores.postgres.metrics import StatementMetrics, counted_as
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.statements import rows_of, whose, workspace_of
 from recollect.stores.postgres.tenants.placement import AWAY, HOME, MOVES, FrozenError, moved
@@ -59,6 +60,7 @@ class Server:
         self.location = location
         self.connections = Connections(location)
         self.replica = replica
+        self.statements = StatementMetrics(location)
         self._forget_threads()
         self._facts: Facts | None = None
         self.large_places: set[Place] = set()
@@ -118,8 +120,11 @@ class Server:
     def read(self, tenant: str, statements: Sequence[Statement], binary: bool = False) -> list[Rows]:
         """Joins this thread's transaction; else one of its own, begun again where the connection was lost."""
         if (transaction := self.transaction) is not None:
-            transaction.become(tenant)
-            return [rows_of(transaction.execute(sql, values, binary, prepare)) for sql, values, prepare in statements]
+            with counted_as("read"):
+                transaction.become(tenant)
+                return [
+                    rows_of(transaction.execute(sql, values, binary, prepare)) for sql, values, prepare in statements
+                ]
         answer = self.ask(tenant, statements, binary)
         if any(_nothing(*pair) for pair in zip(statements, answer, strict=True)):
             self._check_here(tenant)
@@ -145,7 +150,8 @@ class Server:
         if steady:
             prefix[0] = "BEGIN ISOLATION LEVEL REPEATABLE READ"
         if self.replica is not None and not primary:
-            answer = self.replica.read(tenant, prefix, statements, binary, self.sql)
+            with self.statements.timed("read", len(statements)):
+                answer = self.replica.read(tenant, prefix, statements, binary, self.sql)
             if answer is not None:
                 return answer
         return self.patiently(lambda connection: self._read(connection, prefix, statements, binary))
@@ -154,7 +160,7 @@ class Server:
         self, connection: Connection, prefix: Sequence[str], statements: Sequence[Statement], binary: bool
     ) -> list[Rows]:
         execute: Any = connection.execute
-        with connection.pipeline():
+        with self.statements.timed("read", len(statements)), connection.pipeline():
             for begin in prefix:
                 execute(begin, prepare=False)
             cursors = [
@@ -222,7 +228,8 @@ class Server:
                 self, self.connections.take(until - time.monotonic())
             )
             try:
-                transaction.lock(places, seconds)
+                with self.statements.timed("write"):
+                    transaction.lock(places, seconds)
                 return transaction
             except (FrozenError, MovedError):
                 transaction.roll_back()

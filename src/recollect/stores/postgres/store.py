@@ -8,13 +8,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.runtime import forking, imports
-from recollect.stores.port import Damage, Place
+from recollect.stores.port import Damage, Place, TenantLimits
 from recollect.stores.postgres.connections import PATIENCE, Location
 from recollect.stores.postgres.memories import MemoryRows, tables
+from recollect.stores.postgres.metrics import StoreMetrics, counted_as
 from recollect.stores.postgres.replica import Replica
 from recollect.stores.postgres.server import Runner, Server
 from recollect.stores.postgres.statements import FOR_PLACE, place_of, workspace_of
-from recollect.stores.postgres.tenants.servers import Servers
+from recollect.stores.postgres.tenants.placement import HOME
+from recollect.stores.postgres.tenants.servers import LIMITS, Servers
 from recollect.stores.postgres.transaction import OpenTransaction, ServerTransaction
 from recollect.stores.scope import Scope
 from recollect.stores.tables.audit import AuditTable
@@ -26,6 +28,7 @@ from recollect.values.errors import InputError, StoreError
 from recollect.values.record import Record
 
 if TYPE_CHECKING:
+    from recollect.stores.metrics import Metric
     from recollect.stores.shortlist import Ask, Shortlist
 
 _SOON = 0.25
@@ -41,7 +44,9 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
     def __init__(self, location: str, replica_url: str | None = None, servers: Mapping[str, str] | None = None) -> None:
         replica = None if replica_url is None else Replica(Location.of(replica_url))
         self._home = Server(Location.of(f"postgresql:{location}" if location.startswith("//") else location), replica)
-        self._runner: Runner = self._home if servers is None else Servers(self._home, _others(servers))
+        others = _others(servers or {})
+        self._runner: Runner = self._home if servers is None else Servers(self._home, others)
+        self._metrics = StoreMetrics({HOME: self._home, **others})
         self._memories = MemoryRows(self._runner)
         self.tables = self._memories.tables
         forking.watch(self)
@@ -90,7 +95,8 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
         imports.load("recollect.stores.postgres.search")
         from recollect.stores.postgres.search import search
 
-        return search(self._runner, ask)
+        with counted_as("search"):
+            return search(self._runner, ask)
 
     def embed(self, place: Place, model: str, vectors: Mapping[str, bytes]) -> None:
         if vectors and place in self.places(place.tenant):
@@ -127,6 +133,16 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
         from recollect.stores.postgres.admin.status import remarks
 
         return remarks(self._runner.facts)
+
+    def limits(self, tenant: str) -> TenantLimits:
+        rows = self._runner.rows(tenant, LIMITS, (tenant,))
+        return TenantLimits(*rows[0]) if rows else TenantLimits()
+
+    def gauges(self) -> list[Metric]:
+        return self._metrics.gauges()
+
+    def counters(self) -> list[Metric]:
+        return self._metrics.counters()
 
     def damage(self, place: Place) -> list[Damage]:
         return self._memories.damage(place)

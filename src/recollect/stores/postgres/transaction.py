@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recollect.stores.postgres.server import Runner, Server
 
 POSITION = "SELECT pg_current_wal_insert_lsn()::text"
-_HEAD = FOR_PLACE.format("{s}.write_head(%s, %s, %s, %s, %s, %s)")
+_HEAD = FOR_PLACE.format("{s}.write_head(%s, %s, %s, %s, %s, %s, %s, %s)")
 
 
 class Head(NamedTuple):
@@ -37,6 +37,10 @@ class Head(NamedTuple):
     things: int
     entries: int
     sealed: str
+    added: int = 0
+    """Memories that this transaction has added, less those that it has taken out."""
+    added_bytes: int = 0
+    """The same of the bytes of their content."""
 
 
 class OpenTransaction:
@@ -72,7 +76,8 @@ class OpenTransaction:
             self.run(())
         try:
             execute: Any = self.connection.execute
-            return execute(self.server.sql(sql), values or None, binary=binary, prepare=prepare)
+            with self.server.statements.timed("write"):
+                return execute(self.server.sql(sql), values or None, binary=binary, prepare=prepare)
         except driver().Error as error:
             raise translated(error, self.server.location) from error
 
@@ -80,9 +85,11 @@ class OpenTransaction:
         """All in one round trip, each sent as soon as it is made. Their cursors."""
         try:
             execute: Any = self.connection.execute
-            with self.connection.pipeline():
-                self._send_waiting()
-                return [execute(self.server.sql(sql), values or None) for sql, values, _ in statements]
+            with self.server.statements.timed("write") as sent, self.connection.pipeline():
+                sent.statements = self._send_waiting()
+                cursors = [execute(self.server.sql(sql), values or None) for sql, values, _ in statements]
+                sent.statements += len(cursors)
+                return cursors
         except driver().Error as error:
             raise translated(error, self.server.location) from error
 
@@ -90,11 +97,13 @@ class OpenTransaction:
         """Of which nothing is to be known: they cost no round trip of their own."""
         self._waiting += statements
 
-    def _send_waiting(self) -> None:
+    def _send_waiting(self) -> int:
+        """How many they were."""
         execute: Any = self.connection.execute
         waiting, self._waiting = self._waiting, []
         for sql, values, _ in waiting:
             execute(self.server.sql(sql), values or None)
+        return len(waiting)
 
     def become(self, tenant: str) -> None:
         if tenant != self._tenant:
@@ -194,16 +203,15 @@ class OpenTransaction:
         sent = False
         try:
             execute: Any = self.connection.execute
-            with self.connection.pipeline():
+            with self.server.statements.timed("write"), self.connection.pipeline():
                 self._send_waiting()
-                for place, head in self.heads.items():
-                    if head != self._before[place] or place in self._made:
-                        self.changed(place, "head", [()])
-                        if place.tenant != self._tenant:
-                            execute(whose(place.tenant), prepare=False)
-                            self._tenant = place.tenant
-                        where = (place.tenant, workspace_of(place))
-                        execute(self.server.sql(_HEAD), (*where, *head, *where))
+                for place, head in self._changed_heads():
+                    self.changed(place, "head", [()])
+                    if place.tenant != self._tenant:
+                        execute(whose(place.tenant), prepare=False)
+                        self._tenant = place.tenant
+                    where = (place.tenant, workspace_of(place))
+                    execute(self.server.sql(_HEAD), (*where, *head, *where))
                 for tenant, log in self._logged.items():
                     if log:
                         execute(whose(tenant), prepare=False)
@@ -225,6 +233,12 @@ class OpenTransaction:
                 return
             self.roll_back()
             raise translated(error, self.server.location) from error
+
+    def _changed_heads(self) -> list[tuple[Place, Head]]:
+        """Tenant by tenant in the order of the locks. Of one tenant first the places that shrink, so that what moves
+        from one place to another does not pass the tenant's limits in between."""
+        changed = (pair for pair in self.heads.items() if pair[1] != self._before[pair[0]] or pair[0] in self._made)
+        return sorted(changed, key=lambda pair: (pair[0].tenant, pair[1].added, pair[1].added_bytes))
 
     def roll_back(self) -> None:
         if not self.connection.closed:

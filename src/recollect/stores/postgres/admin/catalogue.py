@@ -14,7 +14,7 @@ import msgspec
 
 from recollect.stores.postgres.admin.functions import function_script
 from recollect.stores.postgres.admin.grants import Grant, expected_grants, our_functions
-from recollect.stores.postgres.admin.setup import ADMIN, APP, MOVING, OWNER, TABLES
+from recollect.stores.postgres.admin.setup import ADMIN, APP, LIMITS, MOVING, OWNER, TABLES
 from recollect.stores.postgres.connections import Connection
 
 Topic = Literal["role", "roles", "owners", "functions", "isolation", "grants"]
@@ -223,7 +223,7 @@ class Catalogue:
         ]
 
     def _check_tables(self) -> Iterator[str]:
-        for name in (*TABLES, *MOVING, _MIGRATIONS):
+        for name in (*TABLES, *MOVING, LIMITS, _MIGRATIONS):
             if name not in self.tables:
                 yield f"the table {name} is missing"
         for relation in self.relations:

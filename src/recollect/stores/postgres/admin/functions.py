@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 _SCRIPTS = Path(__file__).parents[1] / "schema"
-_FUNCTION = re.compile(r"CREATE (?:OR REPLACE )?(FUNCTION \{schema\}\.(\w+)\([^)]*\)\n.*?AS \$\$(.*?)\$\$);", re.DOTALL)
+_FUNCTION = re.compile(
+    r"CREATE (?:OR REPLACE )?(FUNCTION \{schema\}\.(\w+)\(([^)]*)\)\n.*?AS \$\$(.*?)\$\$);", re.DOTALL
+)
 
 
 class FunctionScript(NamedTuple):
@@ -22,15 +24,20 @@ class FunctionScript(NamedTuple):
 
 def function_script(signature: str, schema: str) -> FunctionScript | None:
     """How the newest migration makes a function, by its name and the types of its arguments."""
-    script = _scripts().get(signature.partition("(")[0])
+    script = _scripts().get(signature)
     return script and FunctionScript(*(part.replace("{schema}", schema) for part in script))
 
 
 @cache
 def _scripts() -> dict[str, FunctionScript]:
-    """By name. A later migration replaces what an earlier one made."""
+    """By name and the types of the arguments. A later migration replaces what an earlier one made."""
     return {
-        name: FunctionScript(f"CREATE OR REPLACE {statement}", body)
+        f"{name}({_types(arguments)})": FunctionScript(f"CREATE OR REPLACE {statement}", body)
         for path in sorted(_SCRIPTS.glob("[0-9]*.sql"))
-        for statement, name, body in _FUNCTION.findall(path.read_text("utf-8"))
+        for statement, name, arguments, body in _FUNCTION.findall(path.read_text("utf-8"))
     }
+
+
+def _types(arguments: str) -> str:
+    """Of `of_tenant text, of_workspace text`: `text, text`."""
+    return ", ".join(argument.split(None, 1)[1].strip() for argument in arguments.split(","))

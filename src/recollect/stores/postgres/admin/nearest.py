@@ -24,6 +24,7 @@ ABOVE = 20_000
 """Vectors from which a place gets an index."""
 _KEEP = 0.5
 """It loses it below this share of that, so that it does not come and go."""
+SHRUNK = ABOVE * _KEEP
 _MOST = 48
 _SAMPLE, _TOP = 20, 10
 _LONGEST = 4000
@@ -124,7 +125,7 @@ class Indexer:
 
     def _carry_out(self, connection: Connection, seen: Facts, change: IndexChange) -> IndexChange:
         place = place_of(change.tenant, change.workspace)
-        name = _name(place, change.model)
+        name = index_name(place, change.model)
         if change.action == "keep":
             return msgspec.structs.replace(change, recall=self._recall(connection, seen, place, change.model))
         if change.action == "drop":
@@ -213,7 +214,7 @@ def not_moved(tenant: str, indexes: int, there: Location) -> str:
     )
 
 
-def _name(place: Place, model: str) -> str:
+def index_name(place: Place, model: str) -> str:
     """Of the index: the same for the same place and model."""
     named = f"{place.tenant}\0{workspace_of(place)}\0{model}"
     return "nearest_" + hashlib.blake2b(named.encode(), digest_size=12).hexdigest()

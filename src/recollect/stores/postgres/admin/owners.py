@@ -17,11 +17,11 @@ from recollect.stores.postgres.admin.catalogue import (
 )
 from recollect.stores.postgres.admin.functions import function_script
 from recollect.stores.postgres.admin.grants import Grant, our_functions
-from recollect.stores.postgres.admin.setup import MOVING, OWNER, TABLES
+from recollect.stores.postgres.admin.setup import LIMITS, MOVING, OWNER, TABLES
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.values.errors import AccessError
 
-_OUR_TABLES = (*TABLES, *MOVING, "migrations", "vectors")
+_OUR_TABLES = (*TABLES, *MOVING, LIMITS, "migrations", "vectors")
 _NO_RIGHT = ("42501", "42704")
 """No right to it; there is no such role."""
 

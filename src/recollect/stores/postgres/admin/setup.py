@@ -7,11 +7,13 @@ works and nine wait. A role that may not do it is told what somebody else has to
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from recollect.stores.postgres.admin.grants import grants_script
+from recollect.stores.postgres.admin.migrations import LOCK_TIMEOUT, build_indexes, parts_of, with_short_locks
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.values.errors import AccessError, SchemaError
 
@@ -31,6 +33,8 @@ TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "aud
 """Those that are always there. `places` comes first: the others are kept where it is."""
 MOVING = ("placements", "moves", "changes")
 """Those that say which server a tenant is on, and hold nothing of it."""
+LIMITS = "limits"
+"""The one that says how much a tenant may store."""
 
 _FACTS = """SELECT current_setting('server_version_num')::int, current_user::text, r.rolsuper OR r.rolbypassrls,
     r.rolsuper OR r.rolcreaterole, has_database_privilege(current_database(), 'CREATE'), current_database()::text,
@@ -151,14 +155,23 @@ def upgrade(connection: Connection, location: Location) -> list[str]:
     done += _make_roles(connection, schema)
     _make_schema(connection, location)
     for number, script in enumerate(_MIGRATIONS, 1):
-        if _migrate(connection, location, number, script):
+        if with_short_locks(partial(_migrate, connection, location, number, script)):
             done.append(f"migration {script.stem}")
-    _add_vectors(connection, location)
+    with_short_locks(partial(_add_vectors, connection, location))
     if facts(connection, schema).vectors and not seen.vectors:
         done.append("a table of vectors")
-    _distribute(connection, location)
-    _grant(connection, location)
+    with_short_locks(partial(_distribute, connection, location))
+    with_short_locks(partial(_grant, connection, location))
+    seen = facts(connection, schema)
+    if seen.may_upgrade:
+        owner = None if seen.owner == seen.user else seen.owner
+        done += [f"the index {name}" for name in build_indexes(connection, schema, owner, list(scripts().values()))]
     return done
+
+
+def scripts() -> dict[str, str]:
+    """The migrations by name, in their order."""
+    return {script.stem: script.read_text() for script in _MIGRATIONS}
 
 
 def _locked(connection: Connection, location: Location) -> Facts:
@@ -171,6 +184,8 @@ def _locked(connection: Connection, location: Location) -> Facts:
         # By default Citus changes the shards of a table at the same time, over several connections, after which the
         # transaction cannot change any object that they all depend on.
         connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+    # Not before: whoever waits for another upgrade waits for as long as it takes, and is in nobody's way.
+    connection.execute(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
     return seen
 
 
@@ -232,7 +247,7 @@ def _migrate(connection: Connection, location: Location, number: int, script: Pa
             f"CREATE TABLE IF NOT EXISTS {schema}.migrations (number integer PRIMARY KEY, name text NOT NULL, "
             "at timestamptz NOT NULL DEFAULT now())"
         )
-        _run(connection, script.read_text(), schema=schema)
+        _run(connection, parts_of(script.read_text())[0], schema=schema)
         connection.execute(
             f"INSERT INTO {schema}.migrations (number, name) VALUES (%s, %s)",
             (number, script.stem),
@@ -287,6 +302,9 @@ _TO_DISTRIBUTE = """SELECT c.relname::text FROM pg_class c JOIN pg_attribute a O
     WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r' AND a.attname = 'tenant' AND NOT EXISTS (
         SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid) ORDER BY c.relname <> 'places', c.relname"""
 
+_DEFAULTS = """SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    WHERE c.relnamespace = %s::regnamespace AND c.relname = 'places' AND a.atthasdef ORDER BY 1"""
+
 
 def _distribute(connection: Connection, location: Location) -> None:
     """On Citus: by tenant, all of a tenant on one worker."""
@@ -296,6 +314,10 @@ def _distribute(connection: Connection, location: Location) -> None:
         if not seen.citus or seen.migrations < SCHEMA or not seen.may_upgrade:
             return
         _as_owner(connection, seen)
+        # A place is made by its name alone, and Citus would write these, for which the application has no right.
+        for (column,) in connection.execute(_DEFAULTS, (schema,)).fetchall():
+            connection.execute(f"ALTER TABLE {schema}.places ALTER COLUMN {column} DROP DEFAULT")
+            connection.execute(f"ALTER TABLE {schema}.places ALTER COLUMN {column} DROP NOT NULL")
         for (table,) in connection.execute(_TO_DISTRIBUTE, (schema,)).fetchall():
             with_whom = "none" if table == "places" else f"{schema}.places"
             # Rows that are there are copied to the workers, which is refused while the policies hold for the owner.

@@ -12,11 +12,13 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.memories, {schema}.contents, {s
 GRANT SELECT, INSERT ON {schema}.audit TO {app};
 GRANT INSERT, DELETE ON {schema}.search TO {app};
 GRANT SELECT (tenant, workspace, seq, part) ON {schema}.search TO {app};
--- Where a tenant is, only the owner changes.
-GRANT SELECT ON {schema}.placements, {schema}.moves TO {app};
+-- Where a tenant is and how much it may store, only the owner changes.
+GRANT SELECT ON {schema}.placements, {schema}.moves, {schema}.limits TO {app};
 GRANT SELECT, INSERT ON {schema}.changes TO {app};
 GRANT EXECUTE ON FUNCTION {schema}.having(text, text, text[]), {schema}.drop_place(text, text),
-    {schema}.write_head(text, text, bigint, bigint, bigint, text), {schema}.postings(text, text, text[], bigint) TO {app};
+    {schema}.write_head(text, text, bigint, bigint, bigint, text),
+    {schema}.write_head(text, text, bigint, bigint, bigint, text, bigint, bigint),
+    {schema}.postings(text, text, text[], bigint) TO {app};
 GRANT SELECT ON {schema}.places, {schema}.placements TO {admin};
 DROP POLICY IF EXISTS all_tenants ON {schema}.places;
 CREATE POLICY all_tenants ON {schema}.places FOR SELECT TO {admin} USING (true);

@@ -376,7 +376,10 @@ class Mover:
             self._follow()
             self._compare_suspects()
             with self._source.transaction() as run:
-                here = transfer.counts(run)
+                here, limits = transfer.counts(run), transfer.limits_of(run)
+            with self._target.transaction() as run:
+                self._still(run.named(_ARRIVES, run=self._run, position=_COPIED))
+                transfer.write_limits(run, limits)
             # It stays as it is now, to be compared as a whole when writers need not wait for it any more.
             then = stack.enter_context(self._target.transaction(_STEADY))
             if (there := transfer.counts(then)) != here:

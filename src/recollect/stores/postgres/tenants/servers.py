@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.stores.port import Place
+from recollect.stores.port import Place, TenantLimits
 from recollect.stores.postgres.admin.setup import Facts
 from recollect.stores.postgres.connections import PATIENCE
 from recollect.stores.postgres.server import Server
@@ -34,6 +34,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _PAUSE = 0.003
 _TENANTS = "SELECT DISTINCT tenant FROM {s}.places WHERE memories > 0 OR things > 0 OR entries > 0"
 _MEMORIES = "SELECT count(*) FROM {s}.memories WHERE tenant = %s"
+_BYTES = "SELECT coalesce(sum(content_bytes), 0)::bigint FROM {s}.places WHERE tenant = %s"
+LIMITS = "SELECT memories, bytes, requests_per_second FROM {s}.limits WHERE tenant = %s"
 
 
 def checked_names(servers: Iterable[str]) -> None:
@@ -52,6 +54,9 @@ class Listed(msgspec.Struct, frozen=True):
     memories: int | None
     """None where it cannot be counted: on a server that was not named, or by a role that may not."""
     moving_to: str | None = None
+    bytes: int | None = None
+    """Of content, as far as it is counted."""
+    limits: TenantLimits | None = None
 
 
 class Servers:
@@ -95,6 +100,10 @@ class Servers:
         self._placed[tenant] = placed
         return placed
 
+    def server_of(self, tenant: str) -> Server:
+        """The server that a tenant is on. MovedError for one that was not named here."""
+        return self._at(tenant, self.placed(tenant))
+
     def _at(self, tenant: str, placed: Placement) -> Server:
         if placed.server not in self.named:
             raise moved(tenant, placed.server)
@@ -107,14 +116,15 @@ class Servers:
             for (tenant,) in server.administer(_TENANTS):
                 if self.look(tenant).server != name:
                     continue  # a copy that is not finished, or not cleared away
-                asked = [Statement(_MEMORIES, (tenant,)), Statement(MOVES, (tenant,))]
+                asked = [Statement(sql, (tenant,)) for sql in (_MEMORIES, MOVES, _BYTES, LIMITS)]
                 try:
-                    ((count,),), moves = server.ask(tenant, asked, primary=True)
+                    ((count,),), moves, ((size,),), limits = server.ask(tenant, asked, primary=True)
                 except AccessError:  # an administrator of tenants who may see nothing that is theirs
                     found.append(Listed(tenant, name, None))
                     continue
                 leaves = [Movement(*row).server for row in moves if row[0] in ("copying", "frozen")]
-                found.append(Listed(tenant, name, count, leaves[0] if leaves else None))
+                limited = TenantLimits(*limits[0]) if limits else None
+                found.append(Listed(tenant, name, count, leaves[0] if leaves else None, size, limited))
         found += [Listed(tenant, server, None) for tenant, server in self.away().items()]
         return sorted(found, key=lambda one: one.tenant)
 

@@ -23,7 +23,7 @@ _MOST_BYTES = 4_000_000
 # Both servers must write a value as the same text, whatever they are configured to.
 _ALIKE = ("SET LOCAL bytea_output = 'hex'", "SET LOCAL extra_float_digits = 1", "SET LOCAL statement_timeout = 0")
 _HASH = "('x' || left(encode(sha256(convert_to(row_to_json(t)::text, 'UTF8')), 'hex'), 16))::bit(64)::bigint"
-_PLACES = "tenant, workspace, memories, things, entries, sealed"
+_PLACES = "tenant, workspace, memories, things, entries, sealed, live_memories, content_bytes"
 """Of a place; an index that its vectors have is not moved."""
 
 
@@ -37,8 +37,8 @@ class Side:
         seen = server.facts
         if not seen.may_upgrade:
             raise AccessError(
-                f"{server.location.shown}: only the owner of the tables moves tenants, which the role {seen.user} is "
-                f"not: connect as {seen.owner}, or as a member of it"
+                f"{server.location.shown}: only the owner of the tables moves and limits tenants, which the role "
+                f"{seen.user} is not: connect as {seen.owner}, or as a member of it"
             )
 
     @contextmanager
@@ -152,7 +152,20 @@ def remove(run: Run, group: Group, keys: Iterable[Key]) -> None:
             run(f"DELETE FROM {{s}}.{table} WHERE tenant = %s AND workspace = %s {clause}", workspace, *values)
 
 
+def limits_of(run: Run) -> list[str]:
+    """The tenant's row in limits, if it has one."""
+    return [row for (row,) in run.rows("SELECT row_to_json(t)::text FROM {s}.limits t WHERE tenant = %s")]
+
+
+def write_limits(run: Run, rows: Sequence[str]) -> None:
+    """In place of those that are there."""
+    run("DELETE FROM {s}.limits WHERE tenant = %s")
+    write(run, {"limits": rows})
+
+
 def remove_all(run: Run, workspace: str | None = None) -> None:
+    if workspace is None:
+        run("DELETE FROM {s}.limits WHERE tenant = %s")
     for table in tables(run.side):
         if workspace is None:
             run(f"DELETE FROM {{s}}.{table} WHERE tenant = %s")

@@ -1,13 +1,5 @@
--- Whoever makes a place names it and nothing else; the counters are written with its first change. Citus writes the
--- default of every column that has one, for which the application has no right.
-ALTER TABLE {schema}.places ALTER COLUMN memories DROP DEFAULT;
-ALTER TABLE {schema}.places ALTER COLUMN memories DROP NOT NULL;
-ALTER TABLE {schema}.places ALTER COLUMN things DROP DEFAULT;
-ALTER TABLE {schema}.places ALTER COLUMN things DROP NOT NULL;
-ALTER TABLE {schema}.places ALTER COLUMN entries DROP DEFAULT;
-ALTER TABLE {schema}.places ALTER COLUMN entries DROP NOT NULL;
-ALTER TABLE {schema}.places ALTER COLUMN sealed DROP DEFAULT;
-ALTER TABLE {schema}.places ALTER COLUMN sealed DROP NOT NULL;
+-- On Citus a place is made without counters, which are written with its first change: Citus would write the default of
+-- every column that has one, for which the application has no right.
 CREATE OR REPLACE FUNCTION {schema}.write_head(
     of_tenant text, of_workspace text, new_memories bigint, new_things bigint, new_entries bigint, new_sealed text
 )

@@ -1,0 +1,43 @@
+"""How much a tenant may store and ask for, and how much it has: a row in `limits`, which only the owner changes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from recollect.stores.port import TenantLimits
+from recollect.stores.postgres.tenants.servers import LIMITS, Servers
+from recollect.stores.postgres.tenants.transfer import Side
+
+USED = """SELECT coalesce(sum(live_memories), 0)::bigint, coalesce(sum(content_bytes), 0)::bigint,
+    count(*) FILTER (WHERE live_memories IS NULL OR content_bytes IS NULL) FROM {s}.places WHERE tenant = %s"""
+_SET = """INSERT INTO {s}.limits (tenant, memories, bytes, requests_per_second) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (tenant) DO UPDATE SET memories = excluded.memories, bytes = excluded.bytes,
+    requests_per_second = excluded.requests_per_second"""
+
+
+class TenantUse(msgspec.Struct, frozen=True):
+    """The limits of a tenant, and what it has of what they limit."""
+
+    tenant: str
+    server: str
+    limits: TenantLimits
+    memories: int
+    bytes: int
+    """Of content: the texts and data of memories."""
+
+
+def set_limits(servers: Servers, tenant: str, *, none: bool = False, **values: float | None) -> TenantUse:
+    """Change those limits of a tenant that are given, or with `none` remove all. Returns them, and what is used."""
+    server = servers.look(tenant).server
+    with Side(server, servers.server_of(tenant), tenant).transaction() as run:
+        rows = run.rows(f"{LIMITS} FOR UPDATE")
+        limits = TenantLimits(*rows[0]) if rows else TenantLimits()
+        given = {name: value for name, value in values.items() if value is not None}
+        if none:
+            run("DELETE FROM {s}.limits WHERE tenant = %s")
+            limits = TenantLimits()
+        elif given:
+            limits = msgspec.structs.replace(limits, **given)
+            run(_SET, limits.memories, limits.bytes, limits.requests_per_second)
+        ((memories, size, _),) = run.rows(USED)
+    return TenantUse(tenant, server, limits, memories, size)
