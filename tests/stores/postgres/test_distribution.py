@@ -121,12 +121,12 @@ def plans(switched_off: bool) -> list[str]:
 def test_no_statement_of_a_recall_or_a_remember_is_compiled() -> None:
     run = plans(switched_off=True)
     assert any("INSERT INTO" in plan and "memories" in plan for plan in run)
-    assert any("having(" in plan for plan in run)
+    assert any("postings(" in plan for plan in run)
     assert [plan for plan in run if "JIT:" in plan] == []
 
 
 def test_without_the_setting_they_would_be() -> None:
-    assert any("JIT:" in plan and "having(" in plan for plan in plans(switched_off=False))
+    assert any("JIT:" in plan and "postings(" in plan for plan in plans(switched_off=False))
 
 
 @pytest.mark.parametrize(("ci", "code", "summary"), [("", 0, "1 skipped"), ("true", 1, "1 error")])
