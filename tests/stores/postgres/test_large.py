@@ -91,7 +91,7 @@ def test_rare_words_find_what_reading_everything_finds(
         assert sampled.whole.frequency == exact.whole.frequency
         assert set(sampled.whole.speakers) == set(exact.whole.speakers)
         assert sampled.whole.memories == pytest.approx(exact.whole.memories, rel=0.1, abs=15)
-    assert (HERE in store.server.large_places) is (exact is not None or not conditions)
+    assert (HERE in store.server.hints.large) is (exact is not None or not conditions)
 
 
 def test_a_common_word_is_looked_for_only_where_a_rarer_one_is(store: Postgres, large: Callable[[int], None]) -> None:
@@ -113,6 +113,18 @@ def test_where_all_words_are_common_the_rarest_is_looked_for_everywhere(
     assert sampled.whole.frequency["group3"] == COUNT // 5
     assert len(shown(sampled)["group3"]) == 50  # as many of the best as were asked for
     assert shown(sampled)["group3"] == shown(sampled)["memory"]
+
+
+def test_where_all_words_are_common_those_that_have_several_of_them_are_looked_at(
+    store: Postgres, large: Callable[[int], None]
+) -> None:
+    large(50)
+    sampled = ask(store, "green memory of")
+    assert sampled is not None
+    assert len(shown(sampled)["green"]) == 50
+    assert shown(sampled)["green"] == shown(sampled)["memory"]
+    assert sampled.whole.frequency["green"] == pytest.approx(COUNT / 3, rel=0.25)
+    assert sampled.whole.frequency["memory"] == pytest.approx(COUNT, rel=0.05)
 
 
 def test_parts_of_words_are_looked_for_where_words_find_too_few(store: Postgres, large: Callable[[int], None]) -> None:
@@ -137,3 +149,18 @@ def test_what_an_open_transaction_has_written_is_found_in_a_large_place(
             assert ask(other, "zebra") is None
     store.delete(HERE, [zebra.id])
     assert ask(store, "zebra") is None
+
+
+def test_a_place_that_was_empty_is_asked_once_something_is_there(location: str, store: Postgres) -> None:
+    shared = Place("acme", None)
+    where = Filter(seen_from=Address("acme", "w", account="ann"), now=NOW)
+    asked = Ask(where, parse_query("giraffe"))
+    assert [answer.place for answer in store.search(asked)] == []
+    assert shared in store.server.hints.empty
+    giraffe = sample("a giraffe", tenant="acme", workspace="w", account="ann", tier="account")
+    with closing(open_store(location)) as other:
+        other.put(shared, [giraffe])
+    (answer,) = store.search(asked)
+    assert (answer.place, answer.block.ids) == (shared, [giraffe.id])
+    store.delete(shared, [giraffe.id])
+    assert store.search(asked) == []

@@ -60,33 +60,32 @@ def search(server: Runner, ask: Ask) -> list[Shortlist]:
 
 
 def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[Shortlist | None]:
-    """In one round trip, without knowing which places hold something.
+    """In one round trip, by what was known of the places when they were asked last.
 
-    A large place that was met for the first time is asked again, in the way that large ones are asked.
+    One that was empty and is not any more, or that has become large, is asked again.
     """
-    large = server.large_places
-    questions = {place: _question(server, place, ask, place in large) for place in places}
-    statements = [Statement(*_asking_heads(places)), *(one for each in questions.values() for one in each.statements)]
-    head_rows, *rest = server.read(places[0].tenant, statements, binary=True)
+    hints = server.hints
+    questions = {
+        place: _PlaceQuery(server, place, ask, None, large=place in hints.large)
+        for place in places
+        if place not in hints.empty
+    }
+    statements = [statement for question in questions.values() for statement in question.statements]
+    head_rows, *rest = server.read(places[0].tenant, [Statement(*_asking_heads(places)), *statements], binary=True)
     heads = _heads(server, places, head_rows)
     answers: list[Shortlist | None] = []
-    for place, asked in questions.items():
-        rows = rest[: len(asked.statements)]
-        del rest[: len(asked.statements)]
-        if place not in heads:
+    for place in places:
+        question = questions.get(place)
+        rows = [rest.pop(0) for _ in question.statements] if question is not None else []
+        head = heads.get(place)
+        hints.note(place, empty=head is None, large=head is not None and _is_large(ask, head))
+        if head is None:
             continue
-        if not asked.large and _is_large(server, ask, heads[place]):
-            large.add(place)
-            asked = _question(server, place, ask, True)
-            rows = server.read(place.tenant, asked.statements, binary=True)
-        elif asked.large and not _is_large(server, ask, heads[place]):
-            large.discard(place)  # right as it is; the next question compares all of them again
-        answers.append(asked.answer(rows[-1]))
+        if question is None or (place in hints.large and not question.large):
+            question = _PlaceQuery(server, place, ask, None, large=place in hints.large)
+            rows = server.read(place.tenant, question.statements, binary=True)
+        answers.append(question.answer(rows[-1]))
     return answers
-
-
-def _question(server: Runner, place: Place, ask: Ask, large: bool) -> _PlaceQuery:
-    return _PlaceQuery(server, place, ask, None, large=large)
 
 
 def _asking_heads(places: Sequence[Place]) -> tuple[str, Any]:
@@ -102,7 +101,7 @@ def _heads(server: Runner, places: Sequence[Place], rows: Sequence[Sequence[Any]
     return {place: head for place, head in counted.items() if head.memories}
 
 
-def _is_large(server: Runner, ask: Ask, head: PlaceHead) -> bool:
+def _is_large(ask: Ask, head: PlaceHead) -> bool:
     """Whether a sample tells what the place is like: never where all vectors are to be compared."""
     if ask.vector is not None:
         return head.nearest is not None and head.nearest == _embedded(ask)

@@ -41,14 +41,13 @@ _PARTS = {
         WHERE $here AND m.seq = s.seq AND $clause LIMIT 1) m""",
     # One in each stretch, but not always at its beginning: in a conversation every other turn is of the same speaker.
     "spread_step": "(step + step * 0.6180339887 - floor(step * 0.6180339887))",
-    "sums": """count(*) AS n, sum(length) AS length, count(far) AS compared, sum(far)::float8 AS far,
-    sum(far * far)::float8 AS squares""",
+    "counted": "count(*) AS n, sum(length) AS length",
 }
 
 _ORDINARY = """seen AS MATERIALIZED (
     SELECT m.seq, m.length, m.speaker, $distance AS far FROM {s}.memories m
     $vectors WHERE $gate AND $here AND $clause$required),
-by_speaker AS MATERIALIZED (SELECT speaker, $sums, 1::float8 AS stride FROM seen GROUP BY speaker),
+by_speaker AS MATERIALIZED (SELECT speaker, $counted, $moments, 1::float8 AS stride FROM seen GROUP BY speaker),
 word AS MATERIALIZED (SELECT s.number, s.seq, s.frequency, seen.length FROM $words s JOIN seen USING (seq)),
 part AS MATERIALIZED (SELECT s.number, s.seq, s.frequency, seen.length FROM $parts s JOIN seen USING (seq)),
 near AS MATERIALIZED (
@@ -63,7 +62,7 @@ _LARGE = f"""sample AS MATERIALIZED (
         SELECT m.seq, m.length, m.speaker FROM {{s}}.memories m
         WHERE $here AND m.seq = 1 + floor($spread_step * last.n / {SAMPLE})::bigint AND $clause LIMIT 1) m
     $vectors WHERE step < last.n),
-by_speaker AS MATERIALIZED (SELECT speaker, $sums, max(stride) AS stride FROM sample GROUP BY speaker),
+by_speaker AS MATERIALIZED (SELECT speaker, $counted, $moments, max(stride) AS stride FROM sample GROUP BY speaker),
 word AS MATERIALIZED (SELECT s.number, s.seq, s.frequency, m.length FROM $words s $visible),
 part AS MATERIALIZED (SELECT s.number, s.seq, s.frequency, m.length FROM $parts s $visible),
 near AS MATERIALIZED (SELECT s.seq FROM ($nearest) s $visible)"""
@@ -113,8 +112,11 @@ _TURN_OF_FEW = """SELECT seq, ARRAY[lag(seq) OVER talk, lag(seq, 2) OVER talk, l
     ARRAY[lead(seq) OVER talk, lead(seq, 2) OVER talk, lead(seq, 3) OVER talk] AS a
     FROM (SELECT s.seq, m.conversation FROM seen s $row) s WHERE conversation IS NOT NULL
     WINDOW talk AS (PARTITION BY conversation ORDER BY seq)"""
-_COMPARED = """LEFT JOIN LATERAL (SELECT $distance AS far FROM {s}.vectors v WHERE v.tenant = %(tenant)s
+_COMPARED = "LEFT JOIN seen v ON v.seq = s.seq"
+_COMPARED_IN_LARGE = """LEFT JOIN LATERAL (SELECT $distance AS far FROM {s}.vectors v WHERE v.tenant = %(tenant)s
     AND v.workspace = %(workspace)s AND v.seq = s.seq AND v.model = %(model)s LIMIT 1) v ON TRUE"""
+_MOMENTS = "count(far) AS compared, sum(far)::float8 AS far, sum(far * far)::float8 AS squares"
+_NO_MOMENTS = "0::bigint AS compared, 0::float8 AS far, 0::float8 AS squares"
 _SPEAKERS = "(SELECT array_agg(speaker) FROM by_speaker)"
 # Where phrases or patterns narrow what is seen, whoever speaks elsewhere is a speaker too.
 _ALL_SPEAKERS = "(SELECT array_agg(DISTINCT m.speaker) FROM {s}.memories m WHERE $here AND $clause)"
@@ -142,7 +144,8 @@ def question(
         "common": str(COMMON if nearest is None else COMMON_IN_LARGE),
         "turn": _TURN_OF_FEW if few else _TURN,
         "far": "v.far" if compares else "NULL::float8",
-        "compared": _COMPARED if compares else "",
+        "compared": (_COMPARED if nearest is None else _COMPARED_IN_LARGE) if compares else "",
+        "moments": _MOMENTS if compares else _NO_MOMENTS,
         "speakers": _ALL_SPEAKERS if few else _SPEAKERS,
         "lacking": _LACKING if lacking else "0",
         **{f"count_{table}": Template(_COUNT).safe_substitute(table=table) for table in ("word", "part")},

@@ -39,7 +39,7 @@ class Runner(Protocol):
     def facts(self) -> Facts: ...
     def facts_of(self, tenant: str) -> Facts: ...
     @property
-    def large_places(self) -> set[Place]: ...
+    def hints(self) -> PlaceHints: ...
     @property
     def transaction(self) -> OpenTransaction | None: ...
     def rows(self, tenant: str, sql: str, values: Any = (), binary: bool = False) -> Rows: ...
@@ -53,6 +53,23 @@ class Runner(Protocol):
     def close(self) -> None: ...
 
 
+class PlaceHints:
+    """What places were like when they were asked last: only which way is tried first depends on it."""
+
+    _MOST = 10_000
+
+    def __init__(self) -> None:
+        self.empty: set[Place] = set()
+        self.large: set[Place] = set()
+
+    def note(self, place: Place, *, empty: bool, large: bool) -> None:
+        for places, holds in ((self.empty, empty), (self.large, large)):
+            if not holds:
+                places.discard(place)
+            elif len(places) < self._MOST:
+                places.add(place)
+
+
 class Server:
     """What runs statements for the threads of one process on one server."""
 
@@ -63,8 +80,7 @@ class Server:
         self.statements = StatementMetrics(location)
         self._forget_threads()
         self._facts: Facts | None = None
-        self.large_places: set[Place] = set()
-        """Those that were large when they were asked last: only which way is tried first depends on it."""
+        self.hints = PlaceHints()
         self._looking = threading.Lock()
         forking.watch(self)
 

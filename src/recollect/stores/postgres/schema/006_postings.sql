@@ -47,6 +47,8 @@ DECLARE
     stored     bigint;
     shares     double precision[];
     rarest     double precision;
+    left_over  double precision;
+    together   text;
     hits       bigint[];
     candidates bigint[] := '{}';
 BEGIN
@@ -63,6 +65,21 @@ BEGIN
                 SELECT 1 + floor((step + step * 0.6180339887 - floor(step * 0.6180339887)) * stored / 250.0)::bigint
                 FROM generate_series(0, 249) step))
             GROUP BY q.n) word;
+    END IF;
+    -- Where all words are common, those count that have several of the rarest.
+    left_over := stored;
+    IF rarest * stored > most THEN
+        FOR number IN SELECT n FROM generate_subscripts(queries, 1) n ORDER BY shares[n], n LOOP
+            together := coalesce(together || ' & ', '') || '(' || queries[number] || ')';
+            left_over := left_over * shares[number];
+            EXIT WHEN left_over <= most;
+        END LOOP;
+        SELECT array_agg(DISTINCT s.seq) INTO hits FROM {schema}.search s
+            WHERE s.tenant = of_tenant AND s.workspace = of_workspace AND s.words @@ together::tsquery;
+        IF array_length(hits, 1) >= 400 THEN
+            candidates := hits;
+            rarest := 0;
+        END IF;
     END IF;
     FOR number IN 1 .. coalesce(array_length(queries, 1), 0) LOOP
         CONTINUE WHEN shares[number] * stored > most AND shares[number] > rarest;

@@ -16,7 +16,7 @@ import msgspec
 from recollect.stores.port import Place, TenantLimits
 from recollect.stores.postgres.admin.setup import Facts
 from recollect.stores.postgres.connections import PATIENCE
-from recollect.stores.postgres.server import Server
+from recollect.stores.postgres.server import PlaceHints, Server
 from recollect.stores.postgres.tenants.placement import (
     HOME,
     MOVES,
@@ -76,8 +76,8 @@ class Servers:
         return self._at(tenant, self.placed(tenant)).facts
 
     @property
-    def large_places(self) -> set[Place]:
-        return self._home.large_places
+    def hints(self) -> PlaceHints:
+        return self._home.hints
 
     @property
     def transaction(self) -> OpenTransaction | None:
