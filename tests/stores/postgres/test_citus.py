@@ -38,7 +38,7 @@ def deployment() -> Iterator[Deployment]:
 def test_every_table_with_a_tenant_is_distributed_and_a_tenant_is_on_one_worker(deployment: Deployment) -> None:
     tables = "table_name::text LIKE '{s}.%'"
     groups = deployment.sql(f"SELECT distribution_column, colocation_id FROM citus_tables WHERE {tables}")
-    assert len(groups) == 13
+    assert len(groups) == 14
     assert {column for column, _ in groups} == {"tenant"}
     assert len({group for _, group in groups}) == 1
 
@@ -56,7 +56,7 @@ def test_row_level_security_is_forced_on_the_shards(deployment: Deployment) -> N
     for (answer,) in answers:
         protected, total = answer.split(" of ")
         assert protected == total
-        assert int(total) >= 13
+        assert int(total) >= 14
 
 
 @pytest.mark.parametrize("question", ["owl sleeps", '"the owl"', "ow*", "what did we say of birds?"])

@@ -16,6 +16,7 @@ import pytest
 from support import plain
 from support.command_line import CLEAN, called
 from support.deployed import Deployment, deployed
+from support.postgres import not_on_citus
 from support.served import served
 from support.stores import STORES, fresh_location
 
@@ -182,6 +183,7 @@ def test_above_the_limit_fewer_and_longer_ones_are_allowed(deployment: Deploymen
     assert counters(deployment, tenant)["default"] == (3, 15)
 
 
+@not_on_citus("what a test sends by itself says nothing to the workers")
 def test_who_commits_waits_until_others_of_the_tenant_have(deployment: Deployment, tenant: str) -> None:
     limit(deployment, tenant, "--memories", "1")
     refusals: list[Exception] = []
@@ -310,6 +312,7 @@ def test_counters_follow_every_change(deployment: Deployment, memory: Memory, te
     check(0)
 
 
+@not_on_citus("what a test sends by itself says nothing to the workers")
 def test_a_limit_holds_for_one_tenant_and_is_seen_by_it_alone(
     deployment: Deployment, memory: Memory, tenant: str
 ) -> None:
@@ -393,6 +396,7 @@ def test_requests_a_second_come_from_the_same_row(
         assert [ask() for _ in range(12)] == [200] * 12
 
 
+@not_on_citus("what a test sends by itself says nothing to the workers")
 def test_a_process_of_the_version_before_leaves_it_to_the_next_to_count(
     deployment: Deployment, memory: Memory, tenant: str
 ) -> None:

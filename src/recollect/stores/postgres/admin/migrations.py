@@ -33,12 +33,12 @@ def parts_of(script: str) -> tuple[str, str]:
 
 
 def with_short_locks(change: Callable[[], T]) -> T:
-    """Run a transaction that changes the schema; again, after a pause, where a lock could not be had in time."""
+    """Run a transaction that changes the schema; again, after a pause, where it could not have a lock."""
     until, pause = time.monotonic() + _PATIENCE, _PAUSE
     while True:
         try:
             return change()
-        except driver().errors.LockNotAvailable:
+        except (driver().errors.LockNotAvailable, driver().errors.DeadlockDetected):
             if time.monotonic() + pause > until:
                 raise
         time.sleep(pause)

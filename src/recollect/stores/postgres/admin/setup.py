@@ -185,7 +185,11 @@ def _locked(connection: Connection, location: Location) -> Facts:
         # transaction cannot change any object that they all depend on.
         connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
     # Not before: whoever waits for another upgrade waits for as long as it takes, and is in nobody's way.
-    connection.execute(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
+    timeout = f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}"
+    # To the workers goes nothing else: Citus changes their catalogue as somebody who may, and the role would follow.
+    propagates = "SET LOCAL citus.propagate_set_commands = "
+    for statement in (f"{propagates}'local'", timeout, f"{propagates}'none'") if seen.citus else (timeout,):
+        connection.execute(statement)
     return seen
 
 
