@@ -194,7 +194,9 @@ class Server:
                 with self.connections.lent(until - time.monotonic()) as connection:
                     return run(connection)
             except driver().Error as error:
-                if not lost(error) or time.monotonic() + pause > until:
+                # A reader may be ended, too, where others change tables on several workers in another order.
+                again = lost(error) or error.sqlstate == "40P01"
+                if not again or time.monotonic() + pause > until:
                     raise translated(error, self.location) from error
             time.sleep(pause)
             pause *= 2
