@@ -11,6 +11,7 @@ import click
 from recollect.cli import output
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, Column
+from recollect.cli.progress import bars
 from recollect.cli.target import Target, scoped
 from recollect.values.errors import AccessError, InputError
 
@@ -26,6 +27,7 @@ _COMMANDS = {
     "restore-check": "db:restore_check",
     "index": "db:index",
     "recount": "db:recount",
+    "partitions": "db:partitions",
     "metrics": "db:metrics",
 }
 _LOOKS = {"ok": GOOD, "note": CAREFUL, "problem": BAD}
@@ -233,6 +235,41 @@ def recount(target: Target) -> None:
             (f"  (was {_count(place.memories_before)}, {_count(place.bytes_before)})", QUIET),
         )
     output.say("All counts are right." if not changed else f"Corrected {len(changed):,} counts.")
+
+
+@click.command(cls=Leaf)
+@click.argument("number", type=int, required=False)
+@scoped
+def partitions(target: Target, number: int | None) -> None:
+    """Show how many partitions the table of vectors has, or spread it over NUMBER of them.
+
+    Sixteen are made at first. Tenants are spread by a hash of their name, so more partitions keep each of them small
+    where there are very many tenants. All vectors are copied in one transaction: whoever stores a vector waits until it
+    is over, for 10 s at most, and gets a ConcurrencyError then; readers wait only at its end. Indexes of large
+    workspaces are dropped: run `recollect db index` afterwards. Needs a role that may act as the owner of the tables.
+
+    \b
+    Example:
+      recollect db partitions 64 --store postgresql://postgres@localhost/memories
+    """
+    from recollect.stores.postgres.admin.partitions import partition_count, repartition
+
+    location = location_of(target)
+    if number is None:
+        count = partition_count(location)
+        output.emit({"partitions": count}) if target.json else output.say(f"{count} partitions")
+        return
+    with bars() as tell:
+        done = repartition(location, number, lambda copied, total: tell("copying tenants", copied, total))
+    if target.json:
+        output.emit(done)
+        return
+    if done.before == done.partitions:
+        output.say(f"The table of vectors has {done.partitions} partitions already.")
+        return
+    output.say(f"{done.vectors:,} vectors of {done.tenants:,} tenants are in {done.partitions} partitions now.")
+    if done.indexes_dropped:
+        output.say((f"{done.indexes_dropped} indexes were dropped: run `recollect db index`.", CAREFUL))
 
 
 def _count(value: int | None) -> str:

@@ -6,17 +6,14 @@ not wait. A killed run has counted some places; the next one goes on.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-
 import msgspec
 
-from recollect.stores.postgres.admin.setup import ADMIN, Facts, ready
-from recollect.stores.postgres.connections import PATIENCE, Connection, Connections, Location, driver, translated
+from recollect.stores.postgres.admin.all_tenants import connected_as_owner, rows_of_all
+from recollect.stores.postgres.admin.setup import Facts
+from recollect.stores.postgres.connections import PATIENCE, Connection, Location
 from recollect.stores.postgres.memories import COUNTED
 from recollect.stores.postgres.statements import whose
 from recollect.stores.postgres.tenants.placement import MOVES, lock_key
-from recollect.values.errors import AccessError
 
 _PLACES = "SELECT tenant, workspace FROM {s}.places"
 _UNCOUNTED = f"{_PLACES} WHERE live_memories IS NULL OR content_bytes IS NULL"
@@ -42,34 +39,10 @@ def recount(location: Location, *, only_uncounted: bool = False) -> list[Recount
     A tenant that is being moved is left out: its rows are compared with those of the other server.
     """
     changed: list[Recount] = []
-    with _owner(location) as (connection, seen):
-        for tenant, workspace in _places(connection, location, seen, _UNCOUNTED if only_uncounted else _PLACES):
+    with connected_as_owner(location, "count what all tenants have") as (connection, seen):
+        for tenant, workspace in rows_of_all(connection, location, seen, _UNCOUNTED if only_uncounted else _PLACES):
             changed += _recount(connection, location, seen, tenant, workspace)
     return changed
-
-
-@contextmanager
-def _owner(location: Location) -> Generator[tuple[Connection, Facts]]:
-    with Connections(location).lent() as connection:
-        try:
-            seen = ready(connection, location)
-            if not seen.may_upgrade or not (seen.unbound or ADMIN in seen.member_of):
-                raise AccessError(
-                    f"the role {seen.user} may not count what all tenants have: connect as a member of {seen.owner} "
-                    f"and {ADMIN}"
-                )
-            yield connection, seen
-        except driver().Error as error:
-            raise translated(error, location) from error
-
-
-def _places(connection: Connection, location: Location, seen: Facts, sql: str) -> list[tuple[str, str]]:
-    with connection.transaction():
-        for begin in seen.begin:
-            connection.execute(begin)
-        if ADMIN in seen.member_of:
-            connection.execute(f"SET LOCAL ROLE {ADMIN}")
-        return connection.execute(sql.replace("{s}", location.schema)).fetchall()
 
 
 def _recount(connection: Connection, location: Location, seen: Facts, tenant: str, workspace: str) -> list[Recount]:

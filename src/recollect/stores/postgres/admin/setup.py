@@ -23,11 +23,11 @@ _MIGRATIONS = tuple(sorted(_SCRIPTS.glob("[0-9]*.sql")))
 SCHEMA = len(_MIGRATIONS)
 _PARTITIONS = 16
 # Nobody is granted anything on a partition; whoever were, would still see the rows of one tenant only.
-_PART = """CREATE TABLE {schema}.vectors_{n} PARTITION OF {schema}.vectors
+_PART = """CREATE TABLE {schema}.{vectors}_{n} PARTITION OF {schema}.{vectors}
     FOR VALUES WITH (MODULUS {all}, REMAINDER {n});
-ALTER TABLE {schema}.vectors_{n} ENABLE ROW LEVEL SECURITY;
-ALTER TABLE {schema}.vectors_{n} FORCE ROW LEVEL SECURITY;
-CREATE POLICY own_tenant ON {schema}.vectors_{n}
+ALTER TABLE {schema}.{vectors}_{n} ENABLE ROW LEVEL SECURITY;
+ALTER TABLE {schema}.{vectors}_{n} FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_tenant ON {schema}.{vectors}_{n}
     USING (tenant = nullif(current_setting('recollect.tenant', true), ''))"""
 TABLES = ("places", "memories", "contents", "tags", "embeddings", "search", "audit", "undo_items", "things")
 """Those that are always there. `places` comes first: the others are kept where it is."""
@@ -341,12 +341,7 @@ def _add_vectors(connection: Connection, location: Location) -> bool:
         if seen.vectors or seen.extensions is None:
             return False
         _as_owner(connection, seen)
-        whole = "" if seen.citus else "PARTITION BY HASH (tenant)"
-        script = (_SCRIPTS / "vectors.sql").read_text()
-        _run(connection, script, schema=schema, extensions=f'"{seen.extensions}"', partitioned=whole)
-        if not seen.citus:
-            for n in range(_PARTITIONS):
-                _run(connection, _PART, schema=schema, n=str(n), all=str(_PARTITIONS))
+        make_vectors(connection, schema, seen, "vectors", 0 if seen.citus else _PARTITIONS)
         # Row-level security is off for a moment, for the owner alone and in this transaction: all are to be embedded.
         _run(
             connection,
@@ -356,6 +351,15 @@ def _add_vectors(connection: Connection, location: Location) -> bool:
             schema=schema,
         )
     return True
+
+
+def make_vectors(connection: Connection, schema: str, seen: Facts, table: str, partitions: int) -> None:
+    """A table of vectors, as the owner. Without partitions where it is distributed."""
+    whole = "PARTITION BY HASH (tenant)" if partitions else ""
+    names = {"schema": schema, "extensions": f'"{seen.extensions}"', "partitioned": whole, "vectors": table}
+    _run(connection, (_SCRIPTS / "vectors.sql").read_text(), **names)
+    for n in range(partitions):
+        _run(connection, _PART, schema=schema, vectors=table, n=str(n), all=str(partitions))
 
 
 def _grant(connection: Connection, location: Location) -> None:

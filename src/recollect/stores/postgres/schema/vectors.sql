@@ -1,5 +1,5 @@
 -- The same vectors for comparing: normalised, in half precision, in a narrow table. Only where pgvector is installed.
-CREATE TABLE {schema}.vectors (
+CREATE TABLE {schema}.{vectors} (
     tenant    text   COLLATE "C" NOT NULL,
     workspace text   COLLATE "C" NOT NULL,
     seq       bigint NOT NULL,
@@ -7,6 +7,6 @@ CREATE TABLE {schema}.vectors (
     v         {extensions}.halfvec NOT NULL,
     PRIMARY KEY (tenant, workspace, seq)
 ) {partitioned};
-ALTER TABLE {schema}.vectors ENABLE ROW LEVEL SECURITY;
-ALTER TABLE {schema}.vectors FORCE ROW LEVEL SECURITY;
-CREATE POLICY own_tenant ON {schema}.vectors USING (tenant = nullif(current_setting('recollect.tenant', true), ''));
+ALTER TABLE {schema}.{vectors} ENABLE ROW LEVEL SECURITY;
+ALTER TABLE {schema}.{vectors} FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_tenant ON {schema}.{vectors} USING (tenant = nullif(current_setting('recollect.tenant', true), ''));
