@@ -1,4 +1,4 @@
-"""Work on the rows of all tenants, as a role that may act as the owner of the tables and sees which tenants there are."""
+"""Work on the rows of all tenants, by a role that may act as the owner of the tables and sees which tenants exist."""
 
 from __future__ import annotations
 
