@@ -16,9 +16,9 @@ from recollect.cli.intake import TextArgument
 
 _NO_TEXT = frozenset(
     "id given change workflow step session memory_id documents document paths path folder file name user source "
-    "destination topic start end categories words:help".split()
+    "destination topic start end categories number words:help".split()
 )
-"""Arguments that name something: ids, files, people, times."""
+"""Arguments that name something: ids, files, people, times, numbers."""
 _OWN = {("remember", "content"), ("revise", "content"), ("sessions add", "content"), ("journal write", "content")}
 """Texts that may also be left out, to be piped in, or be read line by line."""
 

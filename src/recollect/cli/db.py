@@ -238,7 +238,7 @@ def recount(target: Target) -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("number", type=int, required=False)
+@click.argument("number", type=click.IntRange(1, 1024), required=False)
 @scoped
 def partitions(target: Target, number: int | None) -> None:
     """Show how many partitions the table of vectors has, or spread it over NUMBER of them.

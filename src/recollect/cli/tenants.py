@@ -27,7 +27,7 @@ _COMMANDS = {"list": "tenants:list_", "limit": "tenants:limit", "move": "tenants
 
 @click.group(cls=LazyGroup, default="list", sections={"Commands": _COMMANDS})
 def tenants() -> None:
-    """List the tenants on PostgreSQL servers, limit what one may store, or move one while it is used.
+    """List the tenants on PostgreSQL servers, limit one, or move one.
 
     \b
     Example:
