@@ -19,6 +19,7 @@ ALTER TABLE {schema}.places ALTER COLUMN live_memories SET DEFAULT 0;
 ALTER TABLE {schema}.places ALTER COLUMN content_bytes SET DEFAULT 0;
 
 -- A process of the version before calls this one. It does not say what it added, so the place is to be counted again.
+-- Counters are NULL in a place that was just made on Citus, where none of them has a default.
 CREATE OR REPLACE FUNCTION {schema}.write_head(
     of_tenant text, of_workspace text, new_memories bigint, new_things bigint, new_entries bigint, new_sealed text
 )
