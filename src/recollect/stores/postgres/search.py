@@ -64,9 +64,9 @@ def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[S
 
     One that was empty and is not any more, or that has become large, is asked again.
     """
-    hints = server.hints
+    hints, way = server.hints, _way(ask)
     questions = {
-        place: _PlaceQuery(server, place, ask, None, large=place in hints.large)
+        place: _PlaceQuery(server, place, ask, None, large=(place, way) in hints.large)
         for place in places
         if place not in hints.empty
     }
@@ -78,14 +78,20 @@ def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[S
         question = questions.get(place)
         rows = [rest.pop(0) for _ in question.statements] if question is not None else []
         head = heads.get(place)
-        hints.note(place, empty=head is None, large=head is not None and _is_large(ask, head))
+        large = head is not None and _is_large(ask, head)
+        hints.note(place, way, empty=head is None, large=large)
         if head is None:
             continue
-        if question is None or (place in hints.large and not question.large):
-            question = _PlaceQuery(server, place, ask, None, large=place in hints.large)
+        if question is None or (large and not question.large):
+            question = _PlaceQuery(server, place, ask, None, large=large)
             rows = server.read(place.tenant, question.statements, binary=True)
         answers.append(question.answer(rows[-1]))
     return answers
+
+
+def _way(ask: Ask) -> str:
+    """What it depends on whether a place is large: the model of the vectors, or that words alone are looked for."""
+    return _embedded(ask) if ask.vector is not None else "words" if _may_sample(ask) else "all"
 
 
 def _asking_heads(places: Sequence[Place]) -> tuple[str, Any]:
@@ -105,7 +111,15 @@ def _is_large(ask: Ask, head: PlaceHead) -> bool:
     """Whether a sample tells what the place is like: never where all vectors are to be compared."""
     if ask.vector is not None:
         return head.nearest is not None and head.nearest == _embedded(ask)
-    return head.memories >= LARGE and bool(ask.words.words)
+    return head.memories >= LARGE and _may_sample(ask)
+
+
+def _may_sample(ask: Ask) -> bool:
+    """Whether words alone say what is looked at. Under a filter a sample, or rare words, might miss all that it sees."""
+    where, view = ask.where, ask.where.seen_from
+    bound = view.agent, view.account, view.channel, view.conversation
+    narrowed = msgspec.structs.replace(where, state=None).comparisons() or where.tags or where.any_tags
+    return bool(ask.words.words) and not narrowed and not where.without_tags and not any(bound)
 
 
 def _embedded(ask: Ask) -> str:
@@ -132,7 +146,7 @@ class _PlaceQuery:
         self._words = words.queries(place, ask.words)
         self._loose = words.queries(place, msgspec.structs.replace(ask.words, loose=True)) if ask.words.words else {}
         compares = ask.vector is not None and ask.model is not None and server.facts_of(place.tenant).vectors
-        self.large = large and (compares or ask.vector is None)
+        self.large = large and (compares or (ask.vector is None and _may_sample(ask)))
         clause, values = _condition(ask)
         values |= {"tenant": place.tenant, "workspace": workspace_of(place), "large": LARGE, "required": required}
         values |= {"words": list(self._words.values()), "parts": list(self._loose.values())}
@@ -142,7 +156,7 @@ class _PlaceQuery:
             values |= {"vector": halves(ask.vector), "model": _embedded(ask)} if compares else {}
         # Numbers and not values: what the planner knows of a LIMIT is what it goes by.
         parts = {"clause": clause, "gate": "TRUE", "each": str(ask.each), "enough": str(ask.enough)}
-        if not self.large and required is None and (compares or ask.words.words):
+        if not self.large and required is None and (compares or _may_sample(ask)):
             parts["gate"] = UNINDEXED if compares else NOT_LARGE
         nearest = self._nearest(place, ask, compares) if self.large else None
         lacking = bool(ask.lacking) and ask.vector is not None

@@ -60,14 +60,16 @@ class PlaceHints:
 
     def __init__(self) -> None:
         self.empty: set[Place] = set()
-        self.large: set[Place] = set()
+        self.large: set[tuple[Place, str]] = set()
+        """With the way in which they were asked."""
 
-    def note(self, place: Place, *, empty: bool, large: bool) -> None:
-        for places, holds in ((self.empty, empty), (self.large, large)):
-            if not holds:
-                places.discard(place)
-            elif len(places) < self._MOST:
-                places.add(place)
+    def note(self, place: Place, way: str, *, empty: bool, large: bool) -> None:
+        _set(self.empty, place, empty and len(self.empty) < self._MOST)
+        _set(self.large, (place, way), large and len(self.large) < self._MOST)
+
+
+def _set(values: set[T], value: T, present: bool) -> None:
+    (values.add if present else values.discard)(value)
 
 
 class Server:

@@ -216,7 +216,7 @@ class OpenTransaction:
                     if log:
                         execute(whose(tenant), prepare=False)
                         self._tenant = tenant
-                        execute(self.server.sql(LOG), (tenant, *map(list, zip(*log, strict=True))))
+                        execute(self.server.sql(LOG), (*map(list, zip(*log, strict=True)), tenant))
                 if self._lazy:
                     execute(DURABLE, prepare=False)
                 sent = True

@@ -97,6 +97,9 @@ BEGIN
         SELECT coalesce(sum(octet_length(c.text) + coalesce(octet_length(c.data), 0)), 0) INTO content
             FROM {schema}.contents c WHERE c.tenant = of_tenant AND c.workspace = of_workspace;
     END IF;
+    IF live = 0 THEN
+        content := 0;  -- also where somebody changed a text in the table, and its size with it
+    END IF;
     UPDATE {schema}.places SET memories = new_memories, things = new_things, entries = new_entries,
         sealed = CASE WHEN new_entries = known THEN sealed ELSE new_sealed END,
         live_memories = live, content_bytes = content WHERE tenant = of_tenant AND workspace = of_workspace;

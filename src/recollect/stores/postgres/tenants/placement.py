@@ -18,8 +18,10 @@ HOME = "home"
 MOVES = "SELECT state, server, move FROM {s}.moves WHERE tenant = %s"
 AWAY = "SELECT tenant, server FROM {s}.placements WHERE server <> %s"
 PLACEMENT = "SELECT server, move FROM {s}.placements WHERE tenant = %s"
-LOG = """INSERT INTO {s}.changes (tenant, workspace, what, key)
-    SELECT %s, x.workspace, x.what, x.key FROM unnest(%s::text[], %s::text[], %s::text[]) AS x (workspace, what, key)"""
+# Beside the row of the move, so that Citus runs it on the worker that has it: otherwise the rows would go by COPY.
+LOG = """INSERT INTO {s}.changes (tenant, workspace, what, key) SELECT m.tenant, x.workspace, x.what, x.key
+    FROM {s}.moves m CROSS JOIN unnest(%s::text[], %s::text[], %s::text[]) AS x (workspace, what, key)
+    WHERE m.tenant = %s"""
 
 State = Literal["copying", "frozen", "gone", "arriving"]
 What = Literal["memory", "audit", "undo", "thing", "head", "drop"]
