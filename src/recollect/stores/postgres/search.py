@@ -115,7 +115,7 @@ def _is_large(ask: Ask, head: PlaceHead) -> bool:
 
 
 def _may_sample(ask: Ask) -> bool:
-    """Whether words alone say what is looked at. Under a filter a sample, or rare words, might miss all that it sees."""
+    """Whether words alone say what is looked at. Under a filter a sample, or rare words, might miss all it sees."""
     where, view = ask.where, ask.where.seen_from
     bound = view.agent, view.account, view.channel, view.conversation
     narrowed = msgspec.structs.replace(where, state=None).comparisons() or where.tags or where.any_tags
