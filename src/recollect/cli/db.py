@@ -84,12 +84,14 @@ def upgrade(target: Target, planned: bool) -> None:
         if counted := recount_places(location, only_uncounted=True):
             done.made.append(f"counters of {len(counted):,} workspaces")
     if target.json:
-        output.emit({"done": done.made, "repaired": done.repaired})
+        output.emit({"done": done.made, "repaired": done.repaired, "left": done.left})
         return
     for what in done.made:
         output.say(("made ", QUIET), what)
     for what in done.repaired:
         output.say(("repaired ", QUIET), what)
+    for what in done.left:
+        output.say(("left as it is: ", CAREFUL), f"{what}; that is for an administrator to change")
     output.say("The schema is up to date.")
 
 

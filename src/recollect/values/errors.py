@@ -160,8 +160,8 @@ class LimitError(DiskFullError):
     def __init__(self, limit: str, allowed: int, used: int, adding: int) -> None:
         super().__init__(
             f"{limit}: the tenant may have {allowed:,} {limit} and has {used:,}; {adding:,} more would pass the limit. "
-            "Nothing was stored. Delete or erase what is not needed, or have whoever runs the server raise the limit "
-            f"(`recollect tenants limit TENANT --{limit} N`)"
+            "Nothing of this change was stored. Delete or erase what is not needed, or have whoever runs the server "
+            f"raise the limit (`recollect tenants limit TENANT --{limit} N`)"
         )
         self.limit = limit
         """`memories` or `bytes`."""

@@ -19,6 +19,7 @@ from support.deployed import Deployment, deployed
 from recollect import Memory
 from recollect.stores import open_store
 from recollect.stores.postgres.admin.nearest import Indexer
+from recollect.stores.postgres.admin.status import status
 from recollect.stores.postgres.connections import Location
 from recollect.stores.postgres.store import Postgres
 from recollect.stores.tables.engine import Statement
@@ -59,6 +60,26 @@ def test_row_level_security_is_forced_on_the_shards(deployment: Deployment) -> N
         assert int(total) >= 14
 
 
+def test_a_shard_without_row_level_security_is_seen_by_the_status(deployment: Deployment) -> None:
+    location = Location.of(deployment.owned)
+    assert {check.name: check.level for check in status(location)}["citus"] == "ok"
+    (host, port, shard) = deployment.sql(
+        """SELECT nodename, nodeport, shard_name FROM citus_shards WHERE table_name = '{s}.tags'::regclass
+        ORDER BY 3 LIMIT 1"""
+    )[0]
+    switch = "SET citus.enable_manual_changes_to_shards = on"
+    with psycopg.connect(f"host={host} port={port} user=postgres dbname=postgres", autocommit=True) as worker:
+        worker.execute(switch)
+        worker.execute(f"ALTER TABLE {shard} NO FORCE ROW LEVEL SECURITY".encode())
+        try:
+            (check,) = [check for check in status(location) if check.name == "citus"]
+        finally:
+            worker.execute(f"ALTER TABLE {shard} FORCE ROW LEVEL SECURITY".encode())
+    assert check.level == "problem"
+    assert f"{host}:{port}" in check.told
+    assert "tags_" in check.told
+
+
 @pytest.mark.parametrize("question", ["owl sleeps", '"the owl"', "ow*", "what did we say of birds?"])
 def test_a_recall_asks_one_worker(deployment: Deployment, question: str) -> None:
     statements: list[Statement] = []
@@ -76,7 +97,8 @@ def test_a_recall_asks_one_worker(deployment: Deployment, question: str) -> None
         server.read = recorded  # type: ignore[method-assign]
         memory.recall(question, tags=["bird"])
         prefix = server.prefix("small")
-        texts = [(server.sql(statement.sql), statement.values) for statement in statements]
+        asked = [statement for statement in statements if not statement.sql.startswith("SET ")]
+        texts = [(server.sql(statement.sql), statement.values) for statement in asked]
     assert texts
     with psycopg.connect(deployment.libpq, autocommit=True) as connection:
         for statement in prefix:

@@ -30,7 +30,9 @@ from recollect.stores.postgres.connections import Connections, Location
 from recollect.stores.postgres.server import Server
 from recollect.stores.postgres.store import Postgres
 from recollect.stores.postgres.tenants import moving
+from recollect.stores.postgres.tenants.limits import set_limits
 from recollect.stores.postgres.tenants.servers import Servers
+from recollect.values.errors import InputError
 from recollect.values.filters import Filter
 from recollect.values.record import Address, utc_now
 
@@ -222,6 +224,9 @@ def test_deleting_waits_for_no_limit(deployment: Deployment, memory: Memory, ten
 _WRITER = """
 import os, sys
 from recollect import LimitError, Memory
+from recollect.values.errors import InputError
+from recollect.stores.postgres.tenants.limits import set_limits
+from recollect.stores.postgres.connections import Location
 location, tenant, workspace = sys.argv[1:]
 stored = 0
 with Memory(location, embedder="none").at(tenant=tenant, workspace=workspace) as memory:
@@ -479,3 +484,18 @@ def test_limits_and_counters_move_with_the_tenant(tenant: str) -> None:
             assert (use["server"], use["memories"]) == ("b", 2)
             memory.remember("the third")
             servers.close()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0])
+def test_a_rate_that_is_no_number_of_requests_is_refused(deployment: Deployment, tenant: str, value: float) -> None:
+    with closing(_servers(deployment)) as servers, pytest.raises(InputError, match="requests_per_second"):
+        set_limits(servers, tenant, requests_per_second=value)
+
+
+def test_a_number_that_no_server_can_count_to_is_refused(deployment: Deployment, tenant: str) -> None:
+    with closing(_servers(deployment)) as servers, pytest.raises(InputError, match="memories"):
+        set_limits(servers, tenant, memories=10**23)
+
+
+def _servers(deployment: Deployment) -> Servers:
+    return Servers(Server(Location.of(deployment.owned)), {})

@@ -101,7 +101,7 @@ def test_with_the_roles_made_first(server: Server, dump: Path) -> None:
     assert server.restore(dump, "memories") == ""
     assert check(url)[0] == 0
     upgraded = json.loads(called("db", "upgrade", "--json", "--store", url).stdout)
-    assert upgraded == {"done": [], "repaired": []}
+    assert upgraded == {"done": [], "repaired": [], "left": []}
     works(server)
 
 
@@ -167,6 +167,8 @@ REPAIRED = {
     "no policy": "DROP POLICY own_tenant ON recollect.tags",
     "a changed policy": "ALTER POLICY own_tenant ON recollect.tags USING (true)",
     "no policy for administrators": "DROP POLICY all_tenants ON recollect.places",
+    "no function": "DROP FUNCTION recollect.having(text, text, text[])",
+    "a right on a table that has rights on columns": "GRANT SELECT ON recollect.search TO recollect_app",
 }
 
 
@@ -180,6 +182,26 @@ def test_an_upgrade_repairs_it(restored: tuple[Server, str], broken: str) -> Non
     assert check(server.url(database))[0] == 0
     with Memory(server.url(database)) as memory:
         assert memory.at(tenant="acme").recall("automobile")
+        memory.at(tenant="acme").forget(memory.at(tenant="acme").remember("to be forgotten").id)
+
+
+def test_an_upgrade_names_what_it_leaves_to_the_administrator(restored: tuple[Server, str]) -> None:
+    server, database = restored
+    server.psql("CREATE POLICY sneaky ON recollect.memories TO recollect_app USING (true)", database)
+    server.psql("DROP POLICY own_tenant ON recollect.tags", database)
+    upgraded = " ".join(called("db", "upgrade", "--store", server.url(database)).stdout.split())
+    repaired, _, left = upgraded.partition("left as it is")
+    assert "tags has no policy" in repaired
+    assert "sneaky" not in repaired
+    assert "the policy sneaky on memories is not recollect's" in left
+
+
+def test_a_table_that_was_dropped_is_not_advised_to_be_upgraded(restored: tuple[Server, str]) -> None:
+    server, database = restored
+    server.psql("DROP TABLE recollect.tags", database)
+    refused = called("db", "upgrade", "--store", server.url(database))
+    assert refused.returncode == 1
+    assert "restore it from a backup" in " ".join(refused.stderr.split())
 
 
 LOST = {

@@ -240,7 +240,11 @@ def test_the_commands_print_one_json_document(server: Server, database: str) -> 
     url = server.url(database)
     assert json.loads(called("db", "status", "--store", url, "--json").stdout)["ok"] is False
     assert json.loads(called("db", "upgrade", "--store", url, "--json").stdout)["done"]
-    assert json.loads(called("db", "upgrade", "--store", url, "--json").stdout) == {"done": [], "repaired": []}
+    assert json.loads(called("db", "upgrade", "--store", url, "--json").stdout) == {
+        "done": [],
+        "repaired": [],
+        "left": [],
+    }
     assert json.loads(called("db", "roles", "--store", url, "--json").stdout)["sql"]
     assert json.loads(called("db", "index", "--store", url, "--json").stdout)["changes"] == []
     assert "is not PostgreSQL" in called("db", "status", "--store", "./folder").stderr

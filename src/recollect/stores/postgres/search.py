@@ -35,6 +35,9 @@ _TEXTS = 500
 _REQUIRED = """SELECT h.seq FROM {s}.places p CROSS JOIN LATERAL {s}.having(%s, %s, %s::text[]) h
     WHERE p.tenant = %s AND p.workspace = %s GROUP BY h.seq HAVING count(*) = %s"""
 
+# Right after many memories were stored the server has no statistics: it takes thousands of rows for one, and would
+# compare each with each. Rows that are looked up by their key still are: a LATERAL join knows no other way.
+_JOIN_BY_HASH = Statement("SET LOCAL enable_nestloop = off")
 _HEADS = "SELECT workspace, memories, nearest FROM {s}.places WHERE tenant = %s AND workspace = ANY(%s)"
 
 
@@ -132,8 +135,7 @@ def _search_few(server: Runner, place: Place, ask: Ask) -> Shortlist | None:
     if not required:
         return None
     question = _PlaceQuery(server, place, ask, required)
-    (rows,) = server.read(place.tenant, question.statements, binary=True)
-    return question.answer(rows)
+    return question.answer(server.read(place.tenant, question.statements, binary=True)[-1])
 
 
 class _PlaceQuery:
@@ -163,7 +165,7 @@ class _PlaceQuery:
         sql = question(parts, compares=compares, few=required is not None, nearest=nearest, lacking=lacking)
         used = {name: value for name, value in values.items() if f"%({name})s" in sql}
         # Planned with its values where there is an index: only then is it seen that it is of this very place.
-        self.statements = [Statement(sql, used, prepare=False if self.large and compares else None)]
+        self.statements = [_JOIN_BY_HASH, Statement(sql, used, prepare=False if self.large and compares else None)]
         if self.large and compares:
             settings = f"hnsw.ef_search = {min(1000, 2 * ask.each)}", "hnsw.iterative_scan = relaxed_order"
             self.statements[:0] = [Statement(f"SET LOCAL {setting}") for setting in settings]

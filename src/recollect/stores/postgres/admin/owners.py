@@ -17,11 +17,12 @@ from recollect.stores.postgres.admin.catalogue import (
 )
 from recollect.stores.postgres.admin.functions import function_script
 from recollect.stores.postgres.admin.grants import Grant, our_functions
-from recollect.stores.postgres.admin.setup import LIMITS, MOVING, OWNER, TABLES
+from recollect.stores.postgres.admin.setup import LIMITS, MOVING, OWNER, SCHEMA, TABLES, facts
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.values.errors import AccessError
 
 _OUR_TABLES = (*TABLES, *MOVING, LIMITS, "migrations", "vectors")
+_RIGHTS = ("isolation", "functions", "grants")
 _NO_RIGHT = ("42501", "42704")
 """No right to it; there is no such role."""
 
@@ -63,10 +64,33 @@ def repair_rights(connection: Connection, location: Location) -> list[str]:
     statements = [*_table_repairs(catalogue), *_function_repairs(catalogue), *_revokes(catalogue)]
     if not statements:
         return []
-    topics = ("isolation", "functions", "grants")
-    problems = [finding.problem for finding in catalogue.findings() if finding.topic in topics]
+    problems = [finding.problem for finding in catalogue.findings() if finding.topic in _RIGHTS]
     _run_or_refuse(connection, location, statements, problems, catalogue.expected_owner)
-    return [summarize(problems)]
+    left = {finding.problem for finding in Catalogue(connection, location.schema).findings()}
+    gone = [problem for problem in problems if problem not in left]
+    return [summarize(gone)] if gone else []
+
+
+def make_missing_functions(connection: Connection, location: Location) -> list[str]:
+    """Make functions that somebody has dropped, in a schema that has all migrations. Returns what was done."""
+    catalogue = Catalogue(connection, location.schema)
+    if not catalogue.exists or facts(connection, location.schema).migrations < SCHEMA:
+        return []
+    present = {function.name for function in catalogue.functions}
+    missing = [name for name in our_functions() if name not in present]
+    scripts = [function_script(name, location.schema) for name in missing]
+    problems = [f"the function {name} is missing" for name in missing]
+    if missing:
+        statements = [script.statement for script in scripts if script is not None]
+        statements += [f"REVOKE ALL ON FUNCTION {location.schema}.{name} FROM PUBLIC" for name in missing]
+        _run_or_refuse(connection, location, statements, problems, catalogue.expected_owner)
+    return problems
+
+
+def problems_left(connection: Connection, location: Location) -> list[str]:
+    """What is still not as recollect makes it, and is not for it to change."""
+    findings = Catalogue(connection, location.schema).findings()
+    return [finding.problem for finding in findings if finding.topic in (*_RIGHTS, "roles", "owners")]
 
 
 def _table_repairs(catalogue: Catalogue) -> Iterator[str]:

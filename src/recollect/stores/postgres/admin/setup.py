@@ -161,7 +161,7 @@ def upgrade(connection: Connection, location: Location) -> list[str]:
     if facts(connection, schema).vectors and not seen.vectors:
         done.append("a table of vectors")
     with_short_locks(partial(_distribute, connection, location))
-    with_short_locks(partial(_grant, connection, location))
+    with_short_locks(partial(grant, connection, location))
     seen = facts(connection, schema)
     if seen.may_upgrade:
         owner = None if seen.owner == seen.user else seen.owner
@@ -259,7 +259,7 @@ def _migrate(connection: Connection, location: Location, number: int, script: Pa
         if number == SCHEMA:  # with it, so that nobody finds an up-to-date schema that the application may not use
             _add_vectors(connection, location)
             _distribute(connection, location)
-            _grant(connection, location)
+            grant(connection, location)
     return True
 
 
@@ -302,7 +302,7 @@ def statements_of(script: str) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-_TO_DISTRIBUTE = """SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+UNDISTRIBUTED = """SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
     WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r' AND a.attname = 'tenant' AND NOT EXISTS (
         SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid) ORDER BY c.relname <> 'places', c.relname"""
 
@@ -322,7 +322,7 @@ def _distribute(connection: Connection, location: Location) -> None:
         for (column,) in connection.execute(_DEFAULTS, (schema,)).fetchall():
             connection.execute(f"ALTER TABLE {schema}.places ALTER COLUMN {column} DROP DEFAULT")
             connection.execute(f"ALTER TABLE {schema}.places ALTER COLUMN {column} DROP NOT NULL")
-        for (table,) in connection.execute(_TO_DISTRIBUTE, (schema,)).fetchall():
+        for (table,) in connection.execute(UNDISTRIBUTED, (schema,)).fetchall():
             with_whom = "none" if table == "places" else f"{schema}.places"
             # Rows that are there are copied to the workers, which is refused while the policies hold for the owner.
             connection.execute(f"ALTER TABLE {schema}.{table} NO FORCE ROW LEVEL SECURITY")
@@ -362,7 +362,7 @@ def make_vectors(connection: Connection, schema: str, seen: Facts, table: str, p
         _run(connection, _PART, schema=schema, vectors=table, n=str(n), all=str(partitions))
 
 
-def _grant(connection: Connection, location: Location) -> None:
+def grant(connection: Connection, location: Location) -> None:
     with connection.transaction():
         seen = _locked(connection, location)
         if not seen.may_upgrade or not {APP, ADMIN} <= set(seen.roles):

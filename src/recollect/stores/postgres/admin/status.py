@@ -8,9 +8,16 @@ from typing import Literal
 import msgspec
 
 from recollect.stores.postgres.admin.catalogue import Catalogue, Finding, Topic, summarize
-from recollect.stores.postgres.admin.owners import has_owner, repair_owners, repair_rights
-from recollect.stores.postgres.admin.setup import APP, SCHEMA, Facts, facts, roles_sql, upgrade
+from recollect.stores.postgres.admin.owners import (
+    has_owner,
+    make_missing_functions,
+    problems_left,
+    repair_owners,
+    repair_rights,
+)
+from recollect.stores.postgres.admin.setup import APP, SCHEMA, UNDISTRIBUTED, Facts, facts, grant, roles_sql, upgrade
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
+from recollect.values.errors import SchemaError
 
 Level = Literal["ok", "note", "problem"]
 _OLDEST = 15
@@ -41,9 +48,6 @@ def checks_of(connection: Connection, location: Location) -> list[Check]:
     """How the server is set up, each check by itself."""
     seen = facts(connection, location.schema)
     ((compiles,),) = connection.execute(_JIT).fetchall()
-    propagates = ""
-    if seen.citus:
-        ((propagates,),) = connection.execute("SHOW citus.propagate_set_commands").fetchall()
     problems = read_findings(connection, location, seen)
     return [
         check_version(seen),
@@ -52,7 +56,7 @@ def checks_of(connection: Connection, location: Location) -> list[Check]:
         *_catalogue(seen, problems),
         _vectors(seen),
         *([_jit()] if compiles else []),
-        *([_citus(seen, propagates)] if seen.citus else []),
+        *([_citus(connection, location, seen)] if seen.citus and seen.begun else []),
     ]
 
 
@@ -148,15 +152,28 @@ def _vectors(seen: Facts) -> Check:
     return Check("meaning", "ok", "vectors are compared on the server")
 
 
-def _citus(seen: Facts, propagates: str) -> Check:
-    if propagates != "local":
-        return Check(
-            "citus",
-            "note",
-            "citus.propagate_set_commands is set in each transaction; setting it for the "
-            f"database saves that: ALTER DATABASE {seen.database} SET citus.propagate_set_commands = 'local'",
-        )
-    return Check("citus", "ok", "tables are distributed by tenant")
+def _citus(connection: Connection, location: Location, seen: Facts) -> Check:
+    rows = connection.execute(UNDISTRIBUTED, (location.schema,)).fetchall()
+    problems = [f"the table {table} is not distributed: run `recollect db upgrade`" for (table,) in rows]
+    if not seen.unbound:
+        note = "whether the workers keep tenants apart is seen by a superuser, and by `recollect prove isolation`"
+        return _problem("citus", problems) if problems else Check("citus", "note", note)
+    asked = _BARE_SHARDS.format(schema=location.schema).replace("'", "''")
+    for name, port, success, answer in connection.execute(_ON_WORKERS.format(asked)).fetchall():
+        if not success or answer:
+            what = f"row-level security is not forced on {answer}" if success else f"cannot be asked ({answer})"
+            problems.append(f"worker {name}:{port}: {what}")
+    return _problem("citus", problems) if problems else Check("citus", "ok", "tables are distributed by tenant")
+
+
+def _problem(name: str, problems: Sequence[str]) -> Check:
+    return Check(name, "problem", summarize(problems), tuple(problems))
+
+
+_ON_WORKERS = "SELECT nodename, nodeport, success, result FROM run_command_on_workers('{}')"
+_BARE_SHARDS = """SELECT coalesce(string_agg(c.relname, ', ' ORDER BY c.relname), '') FROM pg_class c
+    WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = 'r' AND c.relname <> 'migrations'
+    AND NOT (c.relrowsecurity AND (c.relforcerowsecurity OR c.relname ~ '^search(_|$)'))"""
 
 
 def remarks(seen: Facts) -> list[str]:
@@ -173,6 +190,8 @@ class Upgrade(msgspec.Struct, frozen=True):
 
     made: list[str]
     repaired: list[str]
+    left: list[str]
+    """What is not as recollect makes it and is the administrator's to change, such as a policy that somebody added."""
 
 
 def bring_up_to_date(location: Location) -> Upgrade:
@@ -185,12 +204,23 @@ def bring_up_to_date(location: Location) -> Upgrade:
             # First, because migrations and grants act as the owner of the schema; and once more, because there may
             # have been no role to give it to.
             repaired = repair_owners(connection, location) if has_owner(connection) else []
+            repaired += make_missing_functions(connection, location)
             made = upgrade(connection, location)
             repaired += repair_owners(connection, location)
-            repaired += repair_rights(connection, location)
+            if rights := repair_rights(connection, location):
+                repaired += rights
+                grant(connection, location)  # taking back a right on a table takes those on its columns along
+            left = problems_left(connection, location)
         except driver().Error as error:
-            raise translated(error, location) from error
-    return Upgrade(made, repaired)
+            problem = translated(error, location)
+            if isinstance(problem, SchemaError):
+                said = str(error).split("\n")[0]
+                raise SchemaError(
+                    f"{location.shown}: {said}. The migrations say that it was made, so somebody has removed it: "
+                    "restore it from a backup"
+                ) from error
+            raise problem from error
+    return Upgrade(made, repaired, left)
 
 
 def roles_for(location: Location) -> list[str]:

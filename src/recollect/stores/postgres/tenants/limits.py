@@ -7,12 +7,16 @@ import msgspec
 from recollect.stores.port import TenantLimits
 from recollect.stores.postgres.tenants.servers import LIMITS, Servers
 from recollect.stores.postgres.tenants.transfer import Side
+from recollect.values.errors import InputError
 
 USED = """SELECT coalesce(sum(live_memories), 0)::bigint, coalesce(sum(content_bytes), 0)::bigint,
     count(*) FILTER (WHERE live_memories IS NULL OR content_bytes IS NULL) FROM {s}.places WHERE tenant = %s"""
 _SET = """INSERT INTO {s}.limits (tenant, memories, bytes, requests_per_second) VALUES (%s, %s, %s, %s)
     ON CONFLICT (tenant) DO UPDATE SET memories = excluded.memories, bytes = excluded.bytes,
     requests_per_second = excluded.requests_per_second"""
+
+_MOST = 2**53
+"""More than any server has, and exact as a number of any kind."""
 
 
 class TenantUse(msgspec.Struct, frozen=True):
@@ -28,6 +32,9 @@ class TenantUse(msgspec.Struct, frozen=True):
 
 def set_limits(servers: Servers, tenant: str, *, none: bool = False, **values: float | None) -> TenantUse:
     """Change those limits of a tenant that are given, or with `none` remove all. Returns them, and what is used."""
+    for name, value in values.items():
+        if value is not None and not (0 <= value <= _MOST and (value > 0 or name != "requests_per_second")):
+            raise InputError(name, f"must be a number from 0 to {_MOST:,}, and above 0 for requests a second")
     server = servers.look(tenant).server
     with Side(server, servers.server_of(tenant), tenant).transaction() as run:
         rows = run.rows(f"{LIMITS} FOR UPDATE")
