@@ -15,7 +15,7 @@ from recollect.stores.postgres.admin.owners import (
     repair_owners,
     repair_rights,
 )
-from recollect.stores.postgres.admin.setup import APP, SCHEMA, UNDISTRIBUTED, Facts, facts, grant, roles_sql, upgrade
+from recollect.stores.postgres.admin.setup import APP, SCHEMA, Facts, facts, grant, roles_sql, undistributed, upgrade
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
 from recollect.values.errors import SchemaError
 
@@ -153,8 +153,8 @@ def _vectors(seen: Facts) -> Check:
 
 
 def _citus(connection: Connection, location: Location, seen: Facts) -> Check:
-    rows = connection.execute(UNDISTRIBUTED, (location.schema,)).fetchall()
-    problems = [f"the table {table} is not distributed: run `recollect db upgrade`" for (table,) in rows]
+    tables = undistributed(connection, location.schema)
+    problems = [f"the table {table} is not distributed: run `recollect db upgrade`" for table in tables]
     if not seen.unbound:
         note = "whether the workers keep tenants apart is seen by a superuser, and by `recollect prove isolation`"
         return _problem("citus", problems) if problems else Check("citus", "note", note)
