@@ -25,6 +25,7 @@ from recollect.stores import open_store
 from recollect.stores.port import Store
 from recollect.stores.postgres.admin import setup
 from recollect.stores.postgres.connections import Location
+from recollect.stores.postgres.tenants.placement import LOG
 
 pytestmark = pytest.mark.slow
 AROUND = (
@@ -263,6 +264,10 @@ def test_what_the_schema_has_is_what_citus_takes(location: str) -> None:
         unique = f"FROM pg_index WHERE indisunique AND indrelid IN {ours}"
         assert names(f"SELECT indexrelid::regclass::text {unique} AND {first} IS DISTINCT FROM 'tenant'") == []
         assert len(names(f"SELECT 1 {unique}")) >= len(setup.TABLES)
+
+
+def test_what_is_noted_of_a_tenant_that_is_being_moved_is_written_on_its_worker() -> None:
+    check(LOG.replace("{s}", "s"), "s")
 
 
 def test_a_script_is_run_one_statement_at_a_time() -> None:
