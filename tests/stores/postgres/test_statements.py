@@ -33,7 +33,7 @@ AROUND = (
     r"(SAVEPOINT|RELEASE|ROLLBACK TO) s\d+",
     r"SET LOCAL recollect\.tenant = ( E)?'([^'\\]|''|\\\\)*'",
     r"SET LOCAL ROLE (recollect_app|recollect_admin)",
-    r"SET LOCAL lock_timeout = \d+|SET LOCAL jit = off|SET LOCAL enable_nestloop = off",
+    r"SET LOCAL lock_timeout = \d+|SET LOCAL jit = off|SET LOCAL enable_nestloop = (off|default)",
     r"SET LOCAL citus\.(propagate_set_commands = 'local'|allow_nested_distributed_execution = on)",
 )
 """What stands around statements."""

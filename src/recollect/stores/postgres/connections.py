@@ -168,9 +168,9 @@ class Connections:
         """How many there are, those that are being opened too."""
         return len(self._slots)
 
-    def pool(self) -> Pool:
+    def pool(self) -> PoolSize:
         with self._lock:
-            return Pool(len(self._slots), len(self._idle), len(self._waiting), self._most)
+            return PoolSize(len(self._slots), len(self._idle), len(self._waiting), self._most)
 
     def after_fork(self) -> None:
         """The parent's connections must not be used here, nor closed: closing would end them for the parent."""
@@ -297,7 +297,7 @@ class Connections:
             _close(connection)
 
 
-class Pool(NamedTuple):
+class PoolSize(NamedTuple):
     """How many connections there are, and how many callers wait for one."""
 
     open: int

@@ -21,7 +21,7 @@ from recollect.stores.postgres.tables import DIALECT
 from recollect.stores.resident.snapshot import Mask, Snapshot
 from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
 from recollect.stores.tables.conditions import condition
-from recollect.stores.tables.engine import Statement
+from recollect.stores.tables.engine import Rows, Statement
 from recollect.stores.tables.memories import embedded_as
 from recollect.text.query import TextQuery
 from recollect.text.segment import fold
@@ -37,7 +37,7 @@ _REQUIRED = """SELECT h.seq FROM {s}.places p CROSS JOIN LATERAL {s}.having(%s, 
 
 # Right after many memories were stored the server has no statistics: it takes thousands of rows for one, and would
 # compare each with each. Rows that are looked up by their key still are: a LATERAL join knows no other way.
-_JOIN_BY_HASH = Statement("SET LOCAL enable_nestloop = off")
+_JOIN_BY_HASH, _JOIN_AS_BEFORE = (Statement(f"SET LOCAL enable_nestloop = {how}") for how in ("off", "default"))
 _HEADS = "SELECT workspace, memories, nearest FROM {s}.places WHERE tenant = %s AND workspace = ANY(%s)"
 
 
@@ -74,7 +74,7 @@ def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[S
         if place not in hints.empty
     }
     statements = [statement for question in questions.values() for statement in question.statements]
-    head_rows, *rest = server.read(places[0].tenant, [Statement(*_asking_heads(places)), *statements], binary=True)
+    head_rows, *rest = _read(server, places[0].tenant, [Statement(*_asking_heads(places)), *statements])
     heads = _heads(server, places, head_rows)
     answers: list[Shortlist | None] = []
     for place in places:
@@ -87,9 +87,16 @@ def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[S
             continue
         if question is None or (large and not question.large):
             question = _PlaceQuery(server, place, ask, None, large=large)
-            rows = server.read(place.tenant, question.statements, binary=True)
+            rows = _read(server, place.tenant, question.statements)
         answers.append(question.answer(rows[-1]))
     return answers
+
+
+def _read(server: Runner, tenant: str, statements: Sequence[Statement]) -> list[Rows]:
+    """What the statements answer. In an open transaction what comes after them is planned as before."""
+    after = [] if server.transaction is None else [_JOIN_AS_BEFORE]
+    answers = server.read(tenant, [_JOIN_BY_HASH, *statements, *after], binary=True)
+    return answers[1 : len(statements) + 1]
 
 
 def _way(ask: Ask) -> str:
@@ -135,7 +142,7 @@ def _search_few(server: Runner, place: Place, ask: Ask) -> Shortlist | None:
     if not required:
         return None
     question = _PlaceQuery(server, place, ask, required)
-    return question.answer(server.read(place.tenant, question.statements, binary=True)[-1])
+    return question.answer(_read(server, place.tenant, question.statements)[-1])
 
 
 class _PlaceQuery:
@@ -165,7 +172,7 @@ class _PlaceQuery:
         sql = question(parts, compares=compares, few=required is not None, nearest=nearest, lacking=lacking)
         used = {name: value for name, value in values.items() if f"%({name})s" in sql}
         # Planned with its values where there is an index: only then is it seen that it is of this very place.
-        self.statements = [_JOIN_BY_HASH, Statement(sql, used, prepare=False if self.large and compares else None)]
+        self.statements = [Statement(sql, used, prepare=False if self.large and compares else None)]
         if self.large and compares:
             settings = f"hnsw.ef_search = {min(1000, 2 * ask.each)}", "hnsw.iterative_scan = relaxed_order"
             self.statements[:0] = [Statement(f"SET LOCAL {setting}") for setting in settings]

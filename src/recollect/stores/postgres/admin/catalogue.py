@@ -41,7 +41,7 @@ _POWERFUL = (
 """Roles that come with PostgreSQL and give rights that an application must not have."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class SetupProblem(msgspec.Struct, frozen=True):
     """One thing that is not as recollect sets it up."""
 
     topic: Topic
@@ -168,7 +168,7 @@ class Catalogue:
         # A right on the whole table includes its columns.
         return {grant for grant in wanted if not {grant, grant._replace(column="")} & self.grants}
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[SetupProblem]:
         """Everything that is not as it should be."""
         if not self.exists:
             return []
@@ -180,7 +180,7 @@ class Catalogue:
             "isolation": [*self._check_tables(), *self._check_policies()],
             "grants": self._check_grants(),
         }
-        return [Finding(topic, problem) for topic, problems in checks.items() for problem in problems]
+        return [SetupProblem(topic, problem) for topic, problems in checks.items() for problem in problems]
 
     def _check_roles(self) -> Iterator[str]:
         for name in (OWNER, APP, ADMIN):

@@ -15,10 +15,10 @@ from typing import Any, Literal
 import msgspec
 
 from recollect.stores.port import Place
-from recollect.stores.postgres.admin.setup import ADMIN, Facts, ready
-from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
+from recollect.stores.postgres.admin.all_tenants import connected_as_owner
+from recollect.stores.postgres.admin.setup import ADMIN, Facts
+from recollect.stores.postgres.connections import Connection, Location
 from recollect.stores.postgres.statements import literal, place_of, whose, workspace_of
-from recollect.values.errors import AccessError
 
 ABOVE = 20_000
 """Vectors from which a place gets an index."""
@@ -48,7 +48,6 @@ class Indexer:
     def __init__(self, location: Location, above: int = ABOVE) -> None:
         self._location = location
         self._above = above
-        self._connections = Connections(location)
 
     def plan(self) -> list[IndexChange]:
         with self._connected() as (connection, seen):
@@ -69,15 +68,10 @@ class Indexer:
 
     @contextmanager
     def _connected(self) -> Generator[tuple[Connection, Facts]]:
-        with self._connections.lent() as connection:
+        with connected_as_owner(self._location, "make indexes of vectors") as (connection, seen):
             try:
-                seen = ready(connection, self._location)
-                if not seen.may_upgrade or not (seen.unbound or ADMIN in seen.member_of):
-                    raise AccessError(f"the role {seen.user} may not make indexes; it must be that of the owner")
                 connection.execute("SET row_security = on")
                 yield connection, seen
-            except driver().Error as error:
-                raise translated(error, self._location) from error
             finally:
                 if not connection.closed:
                     connection.execute("RESET ROLE")

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from recollect.stores.postgres.admin.catalogue import Catalogue, Finding, Topic, summarize
+from recollect.stores.postgres.admin.catalogue import Catalogue, SetupProblem, Topic, summarize
 from recollect.stores.postgres.admin.owners import (
     has_owner,
     make_missing_functions,
@@ -60,7 +60,7 @@ def checks_of(connection: Connection, location: Location) -> list[Check]:
     ]
 
 
-def read_findings(connection: Connection, location: Location, seen: Facts) -> list[Finding]:
+def read_findings(connection: Connection, location: Location, seen: Facts) -> list[SetupProblem]:
     """What the catalogue says of the schema, read as the role that transactions run as."""
     with connection.transaction():
         if seen.role is not None:
@@ -114,7 +114,7 @@ def _role(seen: Facts, powers: Sequence[str] = ()) -> Check:
     return Check("role", "ok", f"{seen.user}, bound by row-level security")
 
 
-def _catalogue(seen: Facts, problems: Sequence[Finding]) -> list[Check]:
+def _catalogue(seen: Facts, problems: Sequence[SetupProblem]) -> list[Check]:
     """A check for each topic of the catalogue."""
     if not seen.begun:
         return [Check("isolation", "problem", "nothing to look at yet")]
@@ -214,9 +214,9 @@ def bring_up_to_date(location: Location) -> Upgrade:
         except driver().Error as error:
             problem = translated(error, location)
             if isinstance(problem, SchemaError):
-                said = str(error).split("\n")[0]
+                message = str(error).split("\n")[0]
                 raise SchemaError(
-                    f"{location.shown}: {said}. The migrations say that it was made, so somebody has removed it: "
+                    f"{location.shown}: {message}. The migrations say that it was made, so somebody has removed it: "
                     "restore it from a backup"
                 ) from error
             raise problem from error

@@ -39,12 +39,12 @@ def set_limits(servers: Servers, tenant: str, *, none: bool = False, **values: f
     with Side(server, servers.server_of(tenant), tenant).transaction() as run:
         rows = run.rows(f"{LIMITS} FOR UPDATE")
         limits = TenantLimits(*rows[0]) if rows else TenantLimits()
-        given = {name: value for name, value in values.items() if value is not None}
+        changes = {name: value for name, value in values.items() if value is not None}
         if none:
             run("DELETE FROM {s}.limits WHERE tenant = %s")
             limits = TenantLimits()
-        elif given:
-            limits = msgspec.structs.replace(limits, **given)
+        elif changes:
+            limits = msgspec.structs.replace(limits, **changes)
             run(_SET, limits.memories, limits.bytes, limits.requests_per_second)
         ((memories, size, _),) = run.rows(USED)
     return TenantUse(tenant, server, limits, memories, size)
