@@ -182,3 +182,9 @@ def test_a_place_that_was_empty_is_asked_once_something_is_there(location: str, 
     assert (answer.place, answer.block.ids) == (shared, [giraffe.id])
     store.delete(shared, [giraffe.id])
     assert store.search(asked) == []
+
+
+def test_a_search_in_a_transaction_leaves_the_planner_as_it_was(store: Postgres) -> None:
+    with store.transaction(HERE) as transaction:
+        assert ask(store, "green") is not None
+        assert transaction.execute("SHOW enable_nestloop").fetchall() == [("on",)]
