@@ -1,60 +1,44 @@
-"""AsyncMemory: Memory for asyncio, made from it."""
+"""AsyncMemory: Memory for asyncio, made from the same operations. `aio.pyi` has its types; `make docs` writes it."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
-from datetime import datetime
 from functools import partial, wraps
-from types import MethodType, TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
-from recollect.audit import AuditLog
 from recollect.context.orientation import OrientationDocument
 from recollect.documents.skills import Skills
-from recollect.facets.cases import Cases
-from recollect.facets.channels import Channels
-from recollect.facets.conversations import Conversation, Conversations
+from recollect.facets.conversations import Conversation
 from recollect.facets.conversations.talk import Talk
-from recollect.facets.journal import Journal, Whiteboard
-from recollect.facets.knowledge import Knowledge
-from recollect.facets.moments import Moments
-from recollect.facets.scratchpad import Scratchpad
-from recollect.facets.sessions import Sessions
-from recollect.facets.workflows import Workflows
 from recollect.memory import Memory
+from recollect.operations import OWNERS, former_names_of, operations_of, owner_class
 from recollect.presets import Preset
 from recollect.remote import deferred
 from recollect.runtime import forking
-from recollect.values.record import Address, utc_now
-
-if TYPE_CHECKING:
-    from recollect.documents.skills import Folders
-    from recollect.models.embedders.base import Embedder
-    from recollect.models.llm.base import Llm
-    from recollect.recall.sources import Source
-    from recollect.stores.port import Store
+from recollect.values.record import Address
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _THREADS = 16
 
 
 class _Threads:
-    """Of one AsyncMemory and its views. Not asyncio's own, which everything else in the program waits for too."""
+    """The threads of one AsyncMemory and its views. Not asyncio's own pool, which the whole program shares."""
 
     def __init__(self) -> None:
         self.after_fork()
         forking.watch(self)
 
     def after_fork(self) -> None:
-        """The threads of a pool stay in the parent, and a pool does not know."""
+        """Replaces the pools: their threads stay in the parent process, and a pool does not notice."""
         self._asking = ThreadPoolExecutor(_THREADS, "recollect-asking")
         self._others = ThreadPoolExecutor(_THREADS, "recollect-verb")
 
@@ -62,72 +46,67 @@ class _Threads:
         return await self._in(self._others, partial(verb, *args, **kwargs))
 
     async def ask(self, verb: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a verb that may wait for a model, in threads of their own: the other verbs never wait behind those."""
+        """Runs a verb that may wait for a model, in threads of its own: the other verbs never wait behind it."""
         return await self._in(self._asking, partial(verb, *args, **kwargs))
 
     async def _in(self, pool: ThreadPoolExecutor, call: Callable[[], R]) -> R:
         return await asyncio.get_running_loop().run_in_executor(pool, partial(copy_context().run, call))
 
 
-class _Awaited(Generic[T]):
-    """Something whose verbs are awaited: each runs in a thread, so the event loop never waits for the disk."""
+def _like(original: Callable[..., Any]) -> Callable[[F], F]:
+    """Gives a method the name, the signature and the docstring of another."""
+    return lambda method: cast("F", wraps(original)(method))
 
-    def __init__(self, made_from: T, threads: _Threads) -> None:
+
+class _Awaited:
+    """An object whose methods are awaited: each runs in a thread, so the event loop never waits for the disk."""
+
+    def __init__(self, made_from: Any, threads: _Threads) -> None:
         self.made_from = made_from
         self.threads = threads
 
 
-class _Verb(Generic[T, P, R]):
-    """A verb as a coroutine, with the arguments and the result that it has. `asks`: it may wait for a model."""
+def _awaited(function: Callable[..., Any], *, asks_model: bool = False) -> Any:
+    """A coroutine function in place of a method, with the same name, arguments and docstring."""
 
-    def __init__(self, verb: Callable[Concatenate[T, P], R], *, asks: bool = False) -> None:
-        @wraps(verb)
-        async def call(owner: _Awaited[T], *args: P.args, **kwargs: P.kwargs) -> R:
-            here: Callable[P, R] = getattr(owner.made_from, verb.__name__)  # which may be that of a server's memory
-            run = owner.threads.ask if asks else owner.threads.run
-            return await run(here, *args, **kwargs)
+    @wraps(function)
+    async def call(owner: _Awaited, *args: Any, **kwargs: Any) -> Any:
+        method = getattr(owner.made_from, function.__name__)  # a remote memory has methods of its own
+        run = owner.threads.ask if asks_model else owner.threads.run
+        return await run(method, *args, **kwargs)
 
-        self._call = call
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Callable[..., Coroutine[Any, Any, R]]: ...
-    @overload
-    def __get__(self, owner: _Awaited[T], kind: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
-    def __get__(self, owner: _Awaited[T] | None, kind: type) -> Callable[..., Coroutine[Any, Any, R]]:
-        return self._call if owner is None else MethodType(self._call, owner)
+    return call
 
 
-class AsyncAuditLog(_Awaited[AuditLog]):
-    """The audit log, awaited."""
+def _renamed(old: Callable[..., Any]) -> Any:
+    """The old name of a method. It warns here: a warning from the thread of the method could not name the caller."""
+    new = cast("Any", old).__wrapped__.__name__
 
-    record = _Verb(AuditLog.record)
-    search = _Verb(AuditLog.search)
-    matching = _Verb(AuditLog.matching)
-    named = _Verb(AuditLog.named)
-    verify = _Verb(AuditLog.verify)
+    @wraps(old)
+    async def call(owner: _Awaited, *args: Any, **kwargs: Any) -> Any:
+        warnings.warn(f"{old.__name__} is now called {new}", DeprecationWarning, stacklevel=2)
+        return await getattr(owner, new)(*args, **kwargs)
 
-
-class AsyncChannels(_Awaited[Channels]):
-    """Channels, awaited."""
-
-    create = _Verb(Channels.create)
-    get = _Verb(Channels.get)
-    list = _Verb(Channels.list)
+    return call
 
 
-class AsyncConversations(_Awaited[Conversations]):
-    """Conversations, awaited."""
-
-    archive = _Verb(Conversations.archive, asks=True)
-    get = _Verb(Conversations.get)
-    idle = _Verb(Conversations.idle, asks=True)
-    list = _Verb(Conversations.list)
-    observe = _Verb(Conversations.observe)
-    say = _Verb(Conversations.say)
-    start = _Verb(Conversations.start)
+def _methods(owner: str) -> dict[str, Any]:
+    """The awaited methods of Memory or of a facet, and its facets as properties."""
+    methods = {o.verb: _awaited(o.function, asks_model=o.asks_model) for o in operations_of(owner).values()}
+    methods |= {name: _renamed(old) for name, old in former_names_of(owner).items()}
+    inner = [name for name in OWNERS if name and name.rpartition(".")[0] == owner]
+    return methods | {name.rpartition(".")[2]: _facet(name) for name in inner}
 
 
-class AsyncTalk(_Awaited[Talk]):
+def _facet(name: str) -> property:
+    original = owner_class(name)
+    members = {"__doc__": original.__doc__, "__module__": __name__, **_methods(name)}
+    kind: Any = type(f"Async{original.__name__}", (_Awaited,), members)
+    globals()[kind.__name__] = kind
+    return property(lambda owner: kind(getattr(owner.made_from, name.rpartition(".")[2]), owner.threads))
+
+
+class AsyncTalk(_Awaited):
     """A conversation that is going on, awaited: `async with memory.conversation("title") as talk:`."""
 
     def __init__(self, made_from: Talk, owner: AsyncMemory) -> None:
@@ -152,164 +131,22 @@ class AsyncTalk(_Awaited[Talk]):
         return self._owner.at(channel=self.conversation.channel, conversation=self.conversation.id)
 
     async def orientation(self) -> OrientationDocument:
-        """What is known about the title; it is read from disk, so it is awaited."""
+        """The orientation about the title. It is read from the disk, so it is awaited."""
         return await self.threads.ask(lambda: self.made_from.orientation)
 
-    end = _Verb(Talk.end, asks=True)
-    observe = _Verb(Talk.observe)
-    say = _Verb(Talk.say)
+    end = _awaited(Talk.end, asks_model=True)
+    observe = _awaited(Talk.observe)
+    say = _awaited(Talk.say)
 
 
-class AsyncWhiteboard(_Awaited[Whiteboard]):
-    """The whiteboard, awaited."""
+class AsyncMemory(_Awaited):
+    """The same verbs, awaited. Takes what `Memory` takes, or a Memory, which has its settings already."""
 
-    entries = _Verb(Whiteboard.entries)
-    erase = _Verb(Whiteboard.erase)
-    write = _Verb(Whiteboard.write)
-
-
-class AsyncJournal(_Awaited[Journal]):
-    """The journal, awaited."""
-
-    @property
-    def whiteboard(self) -> AsyncWhiteboard:
-        return AsyncWhiteboard(self.made_from.whiteboard, self.threads)
-
-    consolidate = _Verb(Journal.consolidate, asks=True)
-    context = _Verb(Journal.context, asks=True)
-    counts = _Verb(Journal.counts)
-    counts_by_agent = _Verb(Journal.counts_by_agent)
-    edit = _Verb(Journal.edit)
-    expired = _Verb(Journal.expired)
-    for_prompt = _Verb(Journal.for_prompt)
-    has_expired = _Verb(Journal.has_expired)
-    recent_first = _Verb(Journal.recent_first)
-    save = _Verb(Journal.save)
-    save_core = _Verb(Journal.save_core)
-
-
-class AsyncCases(_Awaited[Cases]):
-    """The cases, awaited."""
-
-    list = _Verb(Cases.list)
-    remove = _Verb(Cases.remove)
-    save = _Verb(Cases.save)
-
-
-class AsyncScratchpad(_Awaited[Scratchpad]):
-    """The scratchpad, awaited."""
-
-    clear = _Verb(Scratchpad.clear)
-    list = _Verb(Scratchpad.list)
-    note = _Verb(Scratchpad.note)
-    read = _Verb(Scratchpad.read)
-    write = _Verb(Scratchpad.write)
-
-
-class AsyncSessions(_Awaited[Sessions]):
-    """The sessions of a ledger, awaited."""
-
-    add = _Verb(Sessions.add)
-    add_many = _Verb(Sessions.add_many)
-    close = _Verb(Sessions.close, asks=True)
-    compact = _Verb(Sessions.compact)
-    create = _Verb(Sessions.create)
-    delete = _Verb(Sessions.delete)
-    delete_by_time_range = _Verb(Sessions.delete_by_time_range)
-    delete_by_topic = _Verb(Sessions.delete_by_topic)
-    delete_session = _Verb(Sessions.delete_session)
-    export = _Verb(Sessions.export)
-    get = _Verb(Sessions.get)
-    list = _Verb(Sessions.list)
-    load = _Verb(Sessions.load)
-    metrics = _Verb(Sessions.metrics)
-    migrate = _Verb(Sessions.migrate)
-    query = _Verb(Sessions.query, asks=True)
-    rebuild_index = _Verb(Sessions.rebuild_index)
-    search = _Verb(Sessions.search, asks=True)
-    search_by_time_range = _Verb(Sessions.search_by_time_range)
-    search_by_topic = _Verb(Sessions.search_by_topic)
-    search_by_type = _Verb(Sessions.search_by_type)
-    stats = _Verb(Sessions.stats)
-
-
-class AsyncKnowledge(_Awaited[Knowledge]):
-    """The knowledge base, awaited."""
-
-    add = _Verb(Knowledge.add)
-    add_folder = _Verb(Knowledge.add_folder)
-    allow = _Verb(Knowledge.allow)
-    allowed = _Verb(Knowledge.allowed)
-    get = _Verb(Knowledge.get)
-    list = _Verb(Knowledge.list)
-    publish = _Verb(Knowledge.publish)
-    remove = _Verb(Knowledge.remove)
-    search = _Verb(Knowledge.search, asks=True)
-    withdraw = _Verb(Knowledge.withdraw)
-
-
-class AsyncMoments(_Awaited[Moments]):
-    """The moments of decision, awaited."""
-
-    content = _Verb(Moments.content, asks=True)
-    decision = _Verb(Moments.decision, asks=True)
-    delegation = _Verb(Moments.delegation, asks=True)
-    record_content = _Verb(Moments.record_content, asks=True)
-    record_decision = _Verb(Moments.record_decision, asks=True)
-    record_delegation = _Verb(Moments.record_delegation, asks=True)
-    record_task = _Verb(Moments.record_task, asks=True)
-    record_tool = _Verb(Moments.record_tool, asks=True)
-    task = _Verb(Moments.task, asks=True)
-    tool = _Verb(Moments.tool, asks=True)
-
-
-class AsyncWorkflows(_Awaited[Workflows]):
-    """The workflows, awaited."""
-
-    complete = _Verb(Workflows.complete)
-    fail = _Verb(Workflows.fail)
-    finish = _Verb(Workflows.finish)
-    get = _Verb(Workflows.get)
-    list = _Verb(Workflows.list)
-    remove = _Verb(Workflows.remove)
-    search = _Verb(Workflows.search, asks=True)
-    start = _Verb(Workflows.start)
-    step = _Verb(Workflows.step)
-    steps = _Verb(Workflows.steps)
-
-
-class AsyncMemory(_Awaited[Memory]):
-    """The same verbs, awaited."""
-
-    def __init__(
-        self,
-        store: str | os.PathLike[str] | Store | Memory | None = None,
-        *,
-        key: str | None = None,
-        preset: str | os.PathLike[str] | Preset | None = None,
-        clock: Callable[[], datetime] = utc_now,
-        embedder: str | Embedder | None = None,
-        llm: str | Llm | None = None,
-        skills: Folders | None = None,
-        sources: Iterable[Source] = (),
-        replica_url: str | None = None,
-        servers: Mapping[str, str] | None = None,
-    ) -> None:
-        """Takes what `Memory` takes, or a Memory, which has its settings already."""
+    @_like(Memory.__init__)
+    def __init__(self, store: Any = None, **options: Any) -> None:
         if not isinstance(store, Memory):
             with deferred():  # a server is asked in a thread, by the first verb or by `async with`
-                store = Memory(
-                    store,
-                    key=key,
-                    preset=preset,
-                    clock=clock,
-                    embedder=embedder,
-                    llm=llm,
-                    skills=skills,
-                    sources=sources,
-                    replica_url=replica_url,
-                    servers=servers,
-                )
+                store = Memory(store, **options)
         super().__init__(store, _Threads())
 
     @property
@@ -332,100 +169,20 @@ class AsyncMemory(_Awaited[Memory]):
 
     @property
     def skills(self) -> Skills:
-        """What was read from SKILL.md files when this memory was made. Nothing here waits, so nothing is awaited."""
+        """The skills that were read from SKILL.md files when this memory was made."""
         return self.memory.skills
 
-    @property
-    def audit(self) -> AsyncAuditLog:
-        return AsyncAuditLog(self.memory.audit, self.threads)
+    @_like(Memory.conversation)
+    def conversation(self, *args: Any, **kwargs: Any) -> AsyncTalk:
+        return AsyncTalk(self.memory.conversation(*args, **kwargs), self)
 
-    @property
-    def channels(self) -> AsyncChannels:
-        return AsyncChannels(self.memory.channels, self.threads)
-
-    @property
-    def conversations(self) -> AsyncConversations:
-        return AsyncConversations(self.memory.conversations, self.threads)
-
-    def conversation(self, title: str = "", *, channel: str | None = None, budget: int = 1000) -> AsyncTalk:
-        """A conversation to be used with `async with`: at the end what matters of it is kept."""
-        return AsyncTalk(self.memory.conversation(title, channel=channel, budget=budget), self)
-
-    @property
-    def journal(self) -> AsyncJournal:
-        return AsyncJournal(self.memory.journal, self.threads)
-
-    @property
-    def cases(self) -> AsyncCases:
-        return AsyncCases(self.memory.cases, self.threads)
-
-    @property
-    def scratchpad(self) -> AsyncScratchpad:
-        return AsyncScratchpad(self.memory.scratchpad, self.threads)
-
-    @property
-    def sessions(self) -> AsyncSessions:
-        return AsyncSessions(self.memory.sessions, self.threads)
-
-    @property
-    def knowledge(self) -> AsyncKnowledge:
-        return AsyncKnowledge(self.memory.knowledge, self.threads)
-
-    @property
-    def workflows(self) -> AsyncWorkflows:
-        return AsyncWorkflows(self.memory.workflows, self.threads)
-
-    @property
-    def moments(self) -> AsyncMoments:
-        return AsyncMoments(self.memory.moments, self.threads)
-
-    def at(
-        self,
-        *,
-        tenant: str | None = None,
-        account: str | None = None,
-        workspace: str | None = None,
-        channel: str | None = None,
-        conversation: str | None = None,
-        agent: str | None = None,
-    ) -> Self:
-        """The same verbs, bound to an address. AccessError where the new view would see more than this one."""
+    @_like(Memory.at)
+    def at(self, **parts: str | None) -> Self:
         view = copy(self)
-        view.made_from = self.memory.at(
-            tenant=tenant, account=account, workspace=workspace, channel=channel, conversation=conversation, agent=agent
-        )
+        view.made_from = self.memory.at(**parts)
         return view
 
-    remember = _Verb(Memory.remember)
-    remember_many = _Verb(Memory.remember_many)
-    get = _Verb(Memory.get)
-    list = _Verb(Memory.list)
-    recall = _Verb(Memory.recall, asks=True)
-    context = _Verb(Memory.context, asks=True)
-    consult = _Verb(Memory.consult, asks=True)
-    orient = _Verb(Memory.orient, asks=True)
-    query = _Verb(Memory.query, asks=True)
-    revise = _Verb(Memory.revise)
-    forget = _Verb(Memory.forget)
-    history = _Verb(Memory.history)
-    undo = _Verb(Memory.undo)
-    archive = _Verb(Memory.archive)
-    restore = _Verb(Memory.restore)
-    diagnose = _Verb(Memory.diagnose, asks=True)
-    ids_like = _Verb(Memory.ids_like)
-    deduplicate = _Verb(Memory.deduplicate)
-    doctor = _Verb(Memory.doctor)
-    verify = _Verb(Memory.verify)
-    maintain = _Verb(Memory.maintain, asks=True)
-    simulate = _Verb(Memory.simulate)
-    embed = _Verb(Memory.embed, asks=True)
-    compact = _Verb(Memory.compact)
-    stats = _Verb(Memory.stats)
-    workspaces = _Verb(Memory.workspaces)
-    backup = _Verb(Memory.backup)
-    export = _Verb(Memory.export)
-    import_ = _Verb(Memory.import_)
-    close = _Verb(Memory.close)
+    close = _awaited(Memory.close)
 
     async def __aenter__(self) -> Self:
         memory = self.memory
@@ -440,3 +197,7 @@ class AsyncMemory(_Awaited[Memory]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+for _name, _method in _methods("").items():
+    setattr(AsyncMemory, _name, _method)

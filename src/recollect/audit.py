@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import replace
 
+from recollect.operations import Doc, Names, operation
 from recollect.policies.secrets import screen
 from recollect.stores.audit import GENESIS, TEXTS, Break, Entry, Text, check
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values import validation
 from recollect.values.record import render
 from recollect.view import INSIDE, PARTLY_PRIVATE, View
@@ -36,12 +37,12 @@ def _few_words(text: str) -> str:
 
 def with_words(view: View, entry: Entry) -> Entry:
     """An entry of this view's own with the words that stand beside it."""
-    things = (thing for place in view.places for thing in view.store.find(place, TEXTS, [entry.id]))
-    return next((_with_text(entry, _text(thing)) for thing in things), entry)
+    items = (item for place in view.places for item in view.store.find(place, TEXTS, [entry.id]))
+    return next((_with_text(entry, _text(item)) for item in items), entry)
 
 
-def _text(thing: Thing) -> Text:
-    return msgspec.convert(thing.body, Text)
+def _text(item: ShelfItem) -> Text:
+    return msgspec.convert(item.body, Text)
 
 
 def _with_text(entry: Entry, text: Text) -> Entry:
@@ -75,7 +76,13 @@ class AuditLog:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def record(self, action: str, message: str, meta: Mapping[str, Any] | None = None) -> Entry:
+    @operation("POST /audit", does="creates")
+    def record(
+        self,
+        action: Annotated[str, Doc("What was done, in one word.")],
+        message: Annotated[str, Doc("What to log.")],
+        meta: Annotated[Mapping[str, Any] | None, Doc("Names and JSON values to log with it.")] = None,
+    ) -> Entry:
         """Log something an agent did. Secrets are refused here too."""
         view = self._view
         with view.logging_refusals("audit"):
@@ -92,7 +99,15 @@ class AuditLog:
             entry = view.log_text(view.place, action, NOTE, Text.of(text, details), about=about)
         return _with_text(entry, Text.of(text, details))
 
-    def search(self, text: str = "", *, action: str = "", about: str = "", limit: int = 10) -> list[Entry]:
+    @operation("GET /audit")
+    def search(
+        self,
+        text: Annotated[str, Doc("Only entries with this text in the message, in any case.")] = "",
+        *,
+        action: Annotated[str, Doc("Only this action: remember, revise, forget, erase, undo, refuse, …")] = "",
+        about: Annotated[str, Names("memory"), Doc("Only entries about this memory.")] = "",
+        limit: Annotated[int, Doc("The most entries.")] = 10,
+    ) -> list[Entry]:
         """Entries whose message has the text, whatever its case, newest first.
 
         `action` is what was done, such as `remember`, `revise`, `forget`, `erase`, `undo` or `refuse`; `about` is a
@@ -101,7 +116,8 @@ class AuditLog:
         text, limit = validation.query(text, "text"), validation.count(limit, "limit")
         return self.matching((text,) if text else (), about, limit, action)
 
-    def named(self, entry: Entry) -> dict[str, str]:
+    @operation("POST /audit/named")
+    def named(self, entry: Annotated[Entry, Doc("An entry of the log.")]) -> dict[str, str]:
         """The ids that an entry names, each with the first words of the memory.
 
         The log itself holds no content: of what was forgotten, or what this view does not see, there are no words.
@@ -112,7 +128,14 @@ class AuditLog:
         excerpts = {record.id: _few_words(record.text) for record in self._view.get(ids)} if ids else {}
         return {ident: excerpts.get(ident, "") for ident in ids}
 
-    def matching(self, texts: Sequence[str], about: str = "", limit: int = 10, action: str = "") -> list[Entry]:
+    @operation("GET /audit/matching")
+    def matching(
+        self,
+        texts: Annotated[Sequence[str], Doc("Texts of which the message must have one.")],
+        about: Annotated[str, Names("memory"), Doc("Only entries about this memory.")] = "",
+        limit: Annotated[int, Doc("The most entries.")] = 10,
+        action: Annotated[str, Doc("Only this action.")] = "",
+    ) -> list[Entry]:
         """Entries whose message has one of the texts, newest first."""
         texts = [validation.query(text, "texts") for text in validation.sequence(texts, "texts")]
         if len(texts) > _MOST_TEXTS:
@@ -136,10 +159,10 @@ class AuditLog:
         in_log = store.entries(place, contains=texts, about=about, newest_first=True)
         if not texts:
             return in_log
-        beside = {thing.key: thing for text in texts for thing in store.shelf(place, TEXTS, contains=_in_json(text))}
+        beside = {item.key: item for text in texts for item in store.shelf(place, TEXTS, contains=_in_json(text))}
         # By the hash that an entry has of its text: of those beside the log few are found.
         newest = (beside[key] for key in sorted(beside, reverse=True))
-        named = (entry for thing in newest for entry in store.entries(place, about=_text(thing).hash, limit=1))
+        named = (entry for item in newest for entry in store.entries(place, about=_text(item).hash, limit=1))
         fitting = (entry for entry in named if not about or about in msgspec.json.encode(entry.meta).decode())
         return merge(in_log, fitting, key=lambda entry: entry.id, reverse=True)
 
@@ -158,14 +181,14 @@ class AuditLog:
         own = own and view.sees_entry(entry, PARTLY_PRIVATE)
         if about and not own:
             return None
-        thing = next(iter(view.store.find(place, TEXTS, [entry.id])), None) if "text" in entry.meta else None
+        item = next(iter(view.store.find(place, TEXTS, [entry.id])), None) if "text" in entry.meta else None
         recorded = entry.message == NOTE or "details" in entry.meta
-        if recorded and thing is None and "account" in view.bound:
+        if recorded and item is None and "account" in view.bound:
             return None  # it was recorded before its account was, or is erased
-        if thing is not None and not view.sees(replace(thing, agent=None)):
+        if item is not None and not view.sees(replace(item, agent=None)):
             return None if recorded else replace(entry, meta={})
-        if thing is not None and (own or recorded):
-            entry = _with_text(entry, _text(thing))
+        if item is not None and (own or recorded):
+            entry = _with_text(entry, _text(item))
         elif not own and not recorded:
             entry = replace(entry, message=entry.message.partition(": ")[0])
         if texts and not any(text.casefold() in entry.message.casefold() for text in texts):
@@ -173,6 +196,7 @@ class AuditLog:
         details = {"details": entry.meta["details"]} if "details" in entry.meta else {}
         return entry if own else replace(entry, meta=details)
 
+    @operation("GET /audit/verification", rank="admin")
     def verify(self) -> list[Verified]:
         """Check each log that this view can see, entry by entry."""
         return [result for place in self._places() if (result := self._verify(place))]
@@ -195,7 +219,7 @@ class AuditLog:
                 count, head = count + 1, entry.hash
                 yield entry
 
-        texts = {thing.key: _text(thing).hash for thing in store.shelf(place, TEXTS)}
+        texts = {item.key: _text(item).hash for item in store.shelf(place, TEXTS)}
         breaks = check(counted(), store.written(place), texts)
         if not count and not breaks:
             return None

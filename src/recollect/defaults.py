@@ -82,6 +82,8 @@ def resolved(
     store: str | os.PathLike[str] | Store | None, preset: str | os.PathLike[str] | Preset | None
 ) -> tuple[str | os.PathLike[str] | Store, Preset, Defaults]:
     """Where a memory is, its preset, and what else its file says. A Store that is open already has no file."""
+    if store is not None and not isinstance(store, str | os.PathLike) and not hasattr(store, "places"):
+        raise InputError("store", f"must be a path, a location or a Store, not {type(store).__name__}")
     chosen = preset if preset is None or isinstance(preset, Preset) else load(preset)
     where = (chosen or load("recollect")).location if store is None else store
     settings = read(where) if isinstance(where, str | os.PathLike) else NONE

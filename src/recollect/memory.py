@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack, cast
 
 from msgspec.structs import replace
 
 from recollect import defaults
-from recollect.audit import AuditLog
-from recollect.documents.skills import Folders, Skills, load_skills
-from recollect.facets.scratchpad import Scratchpad
-from recollect.facets.sessions import Sessions
+from recollect.documents.skills import Folders, load_skills
+from recollect.facets.properties import Facets
 from recollect.facets.sources import own_sources
 from recollect.maintenance import schedule
 from recollect.maintenance.schedule import Maintained
 from recollect.models.vectors import Embedding, embedder_for
+from recollect.operations import Doc, MemoryId, MemoryIds, Names, QueryText, Reason, ShownZone, operation
 from recollect.presets import Preset
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query, listed, query_from
@@ -59,14 +58,7 @@ from recollect.view import SearchConditions, View
 if TYPE_CHECKING:
     from recollect.context import Context
     from recollect.context.orientation import OrientationDocument
-    from recollect.facets.cases import Cases
-    from recollect.facets.channels import Channels
-    from recollect.facets.conversations import Conversations
     from recollect.facets.conversations.talk import Talk
-    from recollect.facets.journal import Journal
-    from recollect.facets.knowledge import Knowledge
-    from recollect.facets.moments import Moments
-    from recollect.facets.workflows import Workflows
     from recollect.maintenance.simulation import Simulation
     from recollect.models.embedders.base import Embedder
     from recollect.models.llm import Llm
@@ -75,7 +67,7 @@ if TYPE_CHECKING:
     from recollect.text.tokens import Count
 
 
-class Memory:
+class Memory(Facets):
     """A memory, or a view of a part of it: `at` gives views with the same verbs.
 
     `Memory("./memory")` is the owner's: it sees every agent's memories in its workspace. Give each agent a view of its
@@ -167,75 +159,6 @@ class Memory:
         """Writes that are in memory only, because the disk refuses them: written once it does not, lost without."""
         return self._view.unsaved
 
-    @property
-    def audit(self) -> AuditLog:
-        """Every change and refusal, searchable and verifiable."""
-        return AuditLog(self._view)
-
-    @property
-    def sessions(self) -> Sessions:
-        """The same memories by session, under the ledger document's names. On a ledger only."""
-        return Sessions(self._view, unbound=not self._owner.bound - {"tenant"})
-
-    @property
-    def journal(self) -> Journal:
-        """The view's agent's journal and core memories, and the whiteboard that agents share."""
-        from recollect.facets.journal import Journal
-
-        return Journal(self._view)
-
-    @property
-    def scratchpad(self) -> Scratchpad:
-        """What is being worked on, under keys, in the conversation that this view is bound to."""
-        return Scratchpad(self._view)
-
-    @property
-    def knowledge(self) -> Knowledge:
-        """The tenant's documents, which all its agents search and only the owner changes."""
-        from recollect.facets.knowledge import Knowledge
-
-        return Knowledge(self._view, self._whole.whole)
-
-    @property
-    def workflows(self) -> Workflows:
-        """The tenant's workflows and their steps, whose outputs can be searched."""
-        from recollect.facets.workflows import Workflows
-
-        return Workflows(self._view)
-
-    @property
-    def skills(self) -> Skills:
-        """What was read from SKILL.md files when this memory was made."""
-        return self._view.skills
-
-    @property
-    def moments(self) -> Moments:
-        """What was learnt for the moments of decision: tasks, tools, decisions, content and delegation."""
-        from recollect.facets.moments import Moments
-
-        return Moments(self._view)
-
-    @property
-    def cases(self) -> Cases:
-        """Questions that must go on finding what they find, which `recollect eval cases` asks again."""
-        from recollect.facets.cases import Cases
-
-        return Cases(self._view)
-
-    @property
-    def channels(self) -> Channels:
-        """The channels of the workspace."""
-        from recollect.facets.channels import Channels
-
-        return Channels(self._view)
-
-    @property
-    def conversations(self) -> Conversations:
-        """Conversations: start, list, get, idle, archive."""
-        from recollect.facets.conversations import Conversations
-
-        return Conversations(self._view)
-
     def conversation(self, title: str = "", *, channel: str | None = None, budget: int = 1000) -> Talk:
         """A conversation to be used with `with`: it starts there, and at the end what matters of it is kept.
 
@@ -243,9 +166,16 @@ class Memory:
         """
         from recollect.facets.conversations.talk import Talk
 
-        return Talk(self, title, channel, budget)
+        return Talk(self, partial(self.conversations.start, title, channel=channel), title, budget)
 
-    def orient(self, about: str = "", *, budget: int = 1000, zone: tzinfo = UTC) -> OrientationDocument:
+    @operation("POST /orientation", asks_model=True, counts_as_recall=True)
+    def orient(
+        self,
+        about: Annotated[str, Doc("The topic. Without one, only what always matters.")] = "",
+        *,
+        budget: Annotated[int, Doc("The most tokens that the document may have.")] = 1000,
+        zone: ShownZone = UTC,
+    ) -> OrientationDocument:
         """What is known about a topic, and what always matters, as one document for a system prompt."""
         from recollect.context.orientation import orient
 
@@ -277,80 +207,63 @@ class Memory:
         bound._defaults = {}
         return bound
 
+    @operation("POST /memories", does="creates")
     def remember(
         self,
-        content: Any,
+        content: Annotated[Any, Doc("Text or JSON.")],
         *,
-        kind: str | None = None,
-        importance: float | None = None,
-        tags: Iterable[str] | None = None,
-        role: Role | None = None,
-        source: str | None = None,
-        conversation: str | None = None,
-        channel: str | None = None,
-        created_at: datetime | str | None = None,
-        expires_at: datetime | str | None = None,
-        references: Iterable[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        tier: Tier | None = None,
-        lifetime: Lifetime | None = None,
-        shared: bool = False,
-        embedding: Sequence[float] | None = None,
-        embedding_model: str | None = None,
-        again: bool = False,
+        kind: Annotated[str | None, Doc("fact, preference, decision, task, error, …; judged if left out.")] = None,
+        importance: Annotated[float | None, Doc("From 0 to 1; judged from the words if left out.")] = None,
+        tags: Annotated[Iterable[str] | None, Doc("Words to find it by.")] = None,
+        role: Annotated[Role | None, Doc("Who said it.")] = None,
+        source: Annotated[str | None, Doc("Where it comes from.")] = None,
+        conversation: Annotated[
+            str | None, Names("conversation"), Doc("The conversation it belongs to: its id or ref code.")
+        ] = None,
+        channel: Annotated[str | None, Names("channel"), Doc("The channel it belongs to.")] = None,
+        created_at: Annotated[datetime | str | None, Doc("When it was said, as ISO 8601; now if left out.")] = None,
+        expires_at: Annotated[datetime | str | None, Doc("When it expires, as ISO 8601.")] = None,
+        references: Annotated[Iterable[str] | None, Names("memory"), Doc("Ids of memories it refers to.")] = None,
+        metadata: Annotated[Mapping[str, Any] | None, Doc("Names and JSON values of your own.")] = None,
+        tier: Annotated[Tier | None, Doc("Who sees it.")] = None,
+        lifetime: Annotated[Lifetime | None, Doc("Whether it ends with its conversation.")] = None,
+        shared: Annotated[bool, Doc("Store it for all agents and not only for this view's.")] = False,
+        embedding: Annotated[Sequence[float] | None, Doc("Its vector, if you have made one.")] = None,
+        embedding_model: Annotated[str | None, Doc("The name of the model that made the vector.")] = None,
+        again: Annotated[bool, Doc("Store it even if the same text is stored already.")] = False,
     ) -> Record:
         """Store text or JSON; durable when this returns, or else its `saved` is False.
 
-        Importance, kind, expiry and lifetime come from the preset's rules where they are not given. The tier says who
-        sees it: the channel if there is one, else the workspace. What an agent stores is its own unless it is
-        `shared`: then all agents see it. Credentials are refused with SecretError.
+        Importance, kind, expiry and lifetime come from the preset's rules where they are left out. The tier is the
+        channel if there is one, else the workspace. Credentials are refused with SecretError.
 
-        A text that was stored before, outside a conversation, is one memory: that one is returned, with a higher
+        A text that was stored before, outside a conversation, is one memory: that memory is returned, with a higher
         `access_count` and with the tags that are new. `again=True` stores another.
         """
-        return remember.remember(
-            self._view,
-            [
-                {
-                    "content": content,
-                    "kind": kind,
-                    "importance": importance,
-                    "tags": tags,
-                    "role": role,
-                    "source": source,
-                    "conversation": conversation,
-                    "channel": channel,
-                    "created_at": created_at,
-                    "expires_at": expires_at,
-                    "references": references,
-                    "metadata": metadata,
-                    "tier": tier,
-                    "lifetime": lifetime,
-                    "shared": shared or None,
-                    "embedding": embedding,
-                    "embedding_model": embedding_model,
-                    "again": again or None,
-                }
-            ],
-            once=None,
-        )[0]
+        return remember.remember(self._view, [_arguments(locals())], once=None)[0]
 
-    def remember_many(self, items: Iterable[Mapping[str, Any] | str]) -> builtins.list[Record]:
+    @operation("POST /memories/batch", does="creates")
+    def remember_many(
+        self,
+        items: Annotated[Iterable[Mapping[str, Any] | str], Doc("Texts, or objects with the arguments of `remember`.")],
+    ) -> builtins.list[Record]:
         """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored."""
         return remember.remember_many(self._view, items)
 
-    def get(self, id: str) -> Record:
+    @operation("GET /memories/{id}")
+    def get(self, id: MemoryId) -> Record:
         """One memory in whatever state. Not counted as a retrieval."""
         return self._view.find_one(id)
 
+    @operation("GET /memories")
     def list(
         self,
         *,
-        state: State | None = "live",
-        newest_first: bool = True,
-        limit: int = 100,
-        contains: str | None = None,
-        after: str | None = None,
+        state: Annotated[State | None, Doc("Only memories in this state; None lists all states.")] = "live",
+        newest_first: Annotated[bool, Doc("Newest first, or oldest first.")] = True,
+        limit: Annotated[int, Doc("The most memories to list.")] = 100,
+        contains: Annotated[str | None, Doc("Only memories with this text, even inside a word, in any case.")] = None,
+        after: Annotated[str | None, Names("memory"), Doc("Go on after the memory with this id.")] = None,
         **conditions: Unpack[SearchConditions],
     ) -> builtins.list[Record]:
         """Memories by creation time. `state=None` lists expired, archived and superseded ones too.
@@ -362,87 +275,67 @@ class Memory:
         where = self._view.narrowed(state, conditions)
         return listed(self._view, where, newest_first=newest_first, limit=limit, contains=contains, after=after)
 
+    @operation("POST /recall", asks_model=True, counts_as_recall=True)
     def recall(
         self,
-        query: str,
+        query: QueryText,
         *,
-        limit: int | None = None,
-        touch: bool = True,
-        as_of: datetime | str | None = None,
-        why_not: str | None = None,
+        limit: Annotated[int | None, Doc("The most memories to return; the preset's number if left out.")] = None,
+        touch: Annotated[bool, Doc("Count the memories that are returned as retrieved.")] = True,
+        as_of: Annotated[datetime | str | None, Doc("Answer as at this time.")] = None,
+        why_not: Annotated[str | None, Names("memory"), Doc("A memory's id, to learn what kept it out.")] = None,
         rerank: Rerank | None = None,
-        zone: tzinfo | None = None,
-        min_relevance: float | None = None,
+        zone: Annotated[tzinfo | None, Doc("The time zone of times in the question.")] = None,
+        min_relevance: Annotated[
+            float | None, Doc("At least this relevant, 0 to 1; 0 for whatever is closest.")
+        ] = None,
         **conditions: Unpack[SearchConditions],
     ) -> Hits:
         """The memories that best answer a question, best first, each with the parts of its score.
 
         `"quoted phrases"` must occur as they are; `auth*` and `colo?r` match words; times such as `last week` or
-        `in May 2023` count, in the time zone given. What is returned counts as retrieved, unless `touch=False`.
-        `as_of` answers as at that time. `why_not` names a memory, and `Hits.absence` says what kept it out.
-        `rerank` gives the best candidates scores of its own. `min_relevance`, from 0 to 1, is what every hit must have;
-        without it nothing is returned where even the best has less than the preset says. `Hits.report` says so.
+        `in May 2023` count, in the time zone given. `Hits.absence` answers `why_not`. `rerank` gives the best
+        candidates scores of its own. Without `min_relevance` nothing is returned where even the best hit has less than
+        the preset's number; `Hits.report` says so.
         """
-        return recall(
-            self._view,
-            query,
-            conditions,
-            limit=limit,
-            touch=touch,
-            as_of=as_of,
-            why_not=why_not,
-            rerank=rerank,
-            zone=zone,
-            min_relevance=min_relevance,
-        )
+        return recall(self._view, **_arguments(locals()))
 
+    @operation("POST /context", asks_model=True, counts_as_recall=True)
     def context(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Annotated[Sequence[Mapping[str, Any]], Doc("The messages of OpenAI's or Anthropic's clients.")],
         *,
-        budget: int | None = None,
-        system: Any = None,
-        query: str | None = None,
-        limit: int | None = None,
-        min_relevance: float | None = None,
-        ids: bool = True,
-        place: Placing | None = None,
-        system_messages: SystemMessages | None = None,
-        participants: Iterable[str] = (),
-        skills: Iterable[str] = (),
-        zone: tzinfo = UTC,
+        budget: Annotated[int | None, Doc("The most tokens that all of it may have.")] = None,
+        system: Annotated[Any, Doc("The system prompt, where it is not among the messages.")] = None,
+        query: Annotated[str | None, Doc("What to look for, in place of the last user message.")] = None,
+        limit: Annotated[int | None, Doc("The most memories to show.")] = None,
+        min_relevance: Annotated[float | None, Doc("Only memories at least this relevant, from 0 to 1.")] = None,
+        ids: Annotated[bool, Doc("Show the short ids of memories, for tools that take them.")] = True,
+        place: Annotated[Placing | None, Doc("Where memories go.")] = None,
+        system_messages: Annotated[SystemMessages | None, Doc("`one` for models that take only one.")] = None,
+        participants: Annotated[Iterable[str], Doc("The others in a group conversation.")] = (),
+        skills: Annotated[Iterable[str], Doc("Skills to load in full.")] = (),
+        zone: ShownZone = UTC,
         count: Count | None = None,
     ) -> Context:
-        """The messages with what is remembered put in, as the preset's `[context]` says, and a report.
+        """The messages with memories added, as the preset's `[context]` says, and a report.
 
-        Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. `budget` is the
-        number of tokens that all of it may have: beyond it older turns are summarised, then fewer memories are shown.
-        `query` is what to look for instead of the user's last message. `ids=False` shows memories without their short
-        ids, where no tool could use them. `place` is where memories go: `system`, `before_last` or `last_user`;
-        `system_messages="one"` is for models that take only one. `participants` are the others in a group.
-        `count` counts tokens: `recollect.text.tokens.estimate` unless told otherwise, or its exact `counter(model)`.
+        Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. Beyond the budget
+        older turns are summarised, then fewer memories are shown. `count` counts tokens:
+        `recollect.text.tokens.estimate` unless another is given, or its exact `counter(model)`.
         """
         from recollect.context.build import context
 
-        return context(
-            self._view,
-            messages,
-            budget=budget,
-            system=system,
-            query=query,
-            limit=limit,
-            min_relevance=min_relevance,
-            ids=ids,
-            place=place,
-            system_messages=system_messages,
-            participants=participants,
-            skills=skills,
-            zone=zone,
-            count=count,
-        )
+        return context(self._view, **_arguments(locals(), "context"))
 
+    @operation("POST /consult", asks_model=True, counts_as_recall=True)
     def consult(
-        self, query: str, *, limit: int = 5, sources: Iterable[str] | None = None, deadline: float = 5.0
+        self,
+        query: QueryText,
+        *,
+        limit: Annotated[int, Doc("The most results.")] = 5,
+        sources: Annotated[Iterable[str] | None, Doc("Ask only these sources.")] = None,
+        deadline: Annotated[float, Doc("Seconds after which a source is left out.")] = 5.0,
     ) -> Consulted:
         """The best of the memories, the audit log and every further source, which are asked at the same time.
 
@@ -453,94 +346,114 @@ class Memory:
 
         return consult(self._view, query, limit=limit, sources=sources, deadline=deadline)
 
-    def query(self, query: Query | Mapping[str, Any]) -> Hits:
+    @operation("POST /query", asks_model=True, counts_as_recall=True)
+    def query(
+        self,
+        query: Annotated[Query | Mapping[str, Any], Doc("Kind, tags, time, importance and references: see `Query`.")],
+    ) -> Hits:
         """Memories by kind, tags, time, importance and references: see `Query`. Not counted as a retrieval."""
         return querying([self._view], query_from(query))
 
+    @operation("PATCH /memories/{id}", does="changes")
     def revise(
         self,
-        id: str,
+        id: MemoryId,
         *,
-        content: Any = None,
-        kind: str | None = None,
-        importance: float | None = None,
-        tags: Iterable[str] | None = None,
-        role: Role | None = None,
-        source: str | None = None,
-        references: Iterable[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        embedding: Sequence[float] | None = None,
-        embedding_model: str | None = None,
+        content: Annotated[Any, Doc("The new text or JSON.")] = None,
+        kind: Annotated[str | None, Doc("Another kind.")] = None,
+        importance: Annotated[float | None, Doc("Another importance, from 0 to 1.")] = None,
+        tags: Annotated[Iterable[str] | None, Doc("Tags in place of the old ones.")] = None,
+        role: Annotated[Role | None, Doc("Another role.")] = None,
+        source: Annotated[str | None, Doc("Another source.")] = None,
+        references: Annotated[Iterable[str] | None, Names("memory"), Doc("In place of the old references.")] = None,
+        metadata: Annotated[Mapping[str, Any] | None, Doc("Metadata in place of the old.")] = None,
+        embedding: Annotated[Sequence[float] | None, Doc("The vector of the new content.")] = None,
+        embedding_model: Annotated[str | None, Doc("The name of the model that made the vector.")] = None,
     ) -> Record:
         """A new version in place of this one, which is no longer recalled but stays in `history`."""
-        changes = {
-            "content": content,
-            "kind": kind,
-            "importance": importance,
-            "tags": tags,
-            "role": role,
-            "source": source,
-            "references": references,
-            "metadata": metadata,
-            "embedding": embedding,
-            "embedding_model": embedding_model,
-        }
-        return revise.revise(self._view, id, changes)
+        return revise.revise(self._view, id, _arguments(locals(), "id"))
 
+    @operation("POST /forget", does="removes")
     def forget(
         self,
-        id: str | Sequence[str] | None = None,
+        id: Annotated[str | Sequence[str] | None, Names("memory"), Doc("The id of a memory, or several.")] = None,
         *,
-        tag: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        conversation: str | None = None,
-        workspace: str | None = None,
-        agent: str | None = None,
-        account: str | None = None,
-        shared: bool = False,
-        reason: str | None = None,
-        erase: bool = False,
+        tag: Annotated[str | None, Doc("All memories with this tag.")] = None,
+        since: Annotated[datetime | str | None, Doc("All memories made at this time or later.")] = None,
+        until: Annotated[datetime | str | None, Doc("All memories made before this time.")] = None,
+        conversation: Annotated[
+            str | None, Names("conversation"), Doc("All memories of this conversation: its id or ref code.")
+        ] = None,
+        workspace: Annotated[str | None, Names("workspace"), Doc("This view's workspace, whole.")] = None,
+        agent: Annotated[str | None, Names("agent"), Doc("Everything of this agent.")] = None,
+        account: Annotated[str | None, Names("account"), Doc("Everything of this account (a person).")] = None,
+        shared: Annotated[bool, Doc("From a view of an agent or account: shared memories too.")] = False,
+        reason: Reason = None,
+        erase: Annotated[bool, Doc("Delete from the disk at once and for good, without undo.")] = False,
     ) -> Receipt:
-        """Forget one memory, several, or all that meet the conditions, with their earlier versions.
+        """Delete one memory, several, or all that meet the conditions, with their earlier versions.
 
         From a view of an agent or account, conditions mean its own memories, and shared ones only with `shared=True`.
-        `agent` or `account` alone forgets everything of an agent or a person: its memories in all workspaces (or in
+        `agent` or `account` alone deletes everything of an agent or a person: its memories in all workspaces (or in
         the one that this view is bound to), conversations, scratchpads, cases and workflows; the audit log stays.
         `undo` brings them back until `compact`; `erase=True` removes them from the disk at once and for good, with
         what they were derived from and is no longer live. The receipt names what was not erased.
         `workspace` must repeat this view's workspace, and removes its folder.
         """
-        request = Forget(id, tag, since, until, conversation, workspace, agent, account, shared, reason, erase)
-        return forget.forget(self._view, request)
+        return forget.forget(self._view, Forget(**_arguments(locals())))
 
-    def history(self, id: str) -> builtins.list[Record]:
+    @operation("GET /memories/{id}/history")
+    def history(self, id: MemoryId) -> builtins.list[Record]:
         """Every version of a memory, oldest first."""
         return revise.history(self._view, id)
 
-    def undo(self, change: str | None = None) -> Entry:
+    @operation("POST /undo", does="changes")
+    def undo(
+        self,
+        change: Annotated[
+            str | None, Names("change"), Doc("The id of an audit entry; the last change if it is left out.")
+        ] = None,
+    ) -> Entry:
         """Take back the last change of this view's agent here, or the one with that audit entry's id."""
         return undo.undo(self._view, change)
 
-    def archive(self, ids: str | Sequence[str], *, reason: str | None = None) -> builtins.list[Record]:
+    @operation("POST /archive", does="changes")
+    def archive(
+        self,
+        ids: MemoryIds,
+        *,
+        reason: Reason = None,
+    ) -> builtins.list[Record]:
         """Keep, but recall no more."""
         return archive.archive_ids(self._view, ids, reason)
 
-    def restore(self, ids: str | Sequence[str]) -> builtins.list[Record]:
+    @operation("POST /restore", does="changes")
+    def restore(self, ids: MemoryIds) -> builtins.list[Record]:
         """Recall archived memories again."""
         return restore.restore(self._view, ids)
 
-    def ids_like(self, part: str, *, limit: int = 10) -> builtins.list[str]:
+    @operation("GET /ids")
+    def ids_like(
+        self,
+        part: Annotated[str, Names("memory"), Doc("The beginning or end of an id.")],
+        *,
+        limit: Annotated[int, Doc("The most ids.")] = 10,
+    ) -> builtins.list[str]:
         """Ids of memories, in whatever state, that begin or end with `part`; the one that is equal to it first."""
         limit = validation.count(limit, "limit", high=1000)
         return self._view.ids_like(validation.memory_id(part, "part"), limit)
 
-    def diagnose(self, id: str) -> Diagnosis:
+    @operation("GET /memories/{id}/diagnosis", asks_model=True)
+    def diagnose(self, id: MemoryId) -> Diagnosis:
         """Why a memory is not recalled: expired, archived (and by what), superseded, forgotten or unknown."""
         return diagnose.diagnose(self._view, id)
 
+    @operation("POST /deduplicate", does="changes", rank="admin")
     def deduplicate(
-        self, *, dry_run: bool = False, groups: Sequence[Duplicates] | None = None
+        self,
+        *,
+        dry_run: Annotated[bool, Doc("Only show what would be merged.")] = False,
+        groups: Annotated[Sequence[Duplicates] | None, Doc("Merge only these groups.")] = None,
     ) -> builtins.list[Duplicates]:
         """Make one memory of those that say the same at the same address; the others stay as its history.
 
@@ -549,35 +462,38 @@ class Memory:
         """
         return deduplicate.deduplicate(self._view, dry_run=dry_run, groups=groups)
 
-    def doctor(self) -> Health:
+    @operation("GET /doctor")
+    def doctor(
+        self, *, deep: Annotated[bool, Doc("Also compare everything on the disk with its checksums.")] = False
+    ) -> Health:
         """Everything that is wrong or could be better, with advice."""
-        return diagnose.doctor(self._view)
+        return diagnose.doctor(self._view, deep=deep)
 
+    @operation("GET /verification", rank="admin")
     def verify(self) -> builtins.list[Damage]:
         """Read everything on disk again and compare it with its checksums. `audit.verify` does so for the log."""
         return diagnose.verify(self._whole)
 
+    @operation("POST /maintenance", does="changes", rank="admin", asks_model=True)
     def maintain(
         self,
         *,
-        early: bool = False,
-        dry_run: bool = False,
-        force: bool = False,
-        jobs: Iterable[str] | None = None,
-        only: Iterable[str] | None = None,
+        early: Annotated[bool, Doc("Also archive memories of little importance before their time.")] = False,
+        dry_run: Annotated[bool, Doc("Only say what would be done, to which memory and why.")] = False,
+        force: Annotated[bool, Doc("Also do what would change too large a share at once.")] = False,
+        jobs: Annotated[Iterable[str] | None, Doc("Run only these jobs, due or not.")] = None,
+        only: Annotated[Iterable[str] | None, Names("memory"), Doc("Change only these memories.")] = None,
         stopping: Callable[[], bool] | None = None,
     ) -> Maintained:
-        """Run the jobs that are due: archive what has decayed, keep the quota, consolidate, make vectors and so on.
+        """Run the jobs that are due: archive decayed memories, keep the quota, consolidate, make vectors and so on.
 
-        `dry_run=True` only says what would be done to which memory, and why. What would take too large a share of a
-        scope at once is held back; `force=True` does that too. `early` also archives what was of little importance.
-        `jobs` names the only ones to run, due or not; `only` the only memories to change. `stopping` is asked between
-        jobs: once it says true, the rest is left for the next time. Every change can be undone.
+        What would change too large a share of a scope at once is held back, unless `force=True`. `stopping` is asked
+        between jobs: once it returns True, the rest waits for the next run. Every change can be undone.
         """
-        request = schedule.MaintenanceRequest(early, dry_run, force, jobs, only, stopping)
-        return schedule.maintain(self._view, request)
+        return schedule.maintain(self._view, schedule.MaintenanceRequest(**_arguments(locals())))
 
-    def simulate(self, *, days: int = 30) -> Simulation:
+    @operation("GET /simulation")
+    def simulate(self, *, days: Annotated[int, Doc("How many days ahead.")] = 30) -> Simulation:
         """What will be promoted, archived, merged, expired or lost in the days to come, when and why. Changes nothing.
 
         It supposes that nothing is stored or recalled meanwhile, and that maintenance runs every day.
@@ -586,39 +502,68 @@ class Memory:
 
         return simulate(self._view, days)
 
-    def embed(self, *, wait: bool = True, progress: Progress | None = None) -> int:
+    @operation("POST /embed", does="changes", rank="admin", asks_model=True)
+    def embed(
+        self,
+        *,
+        wait: Annotated[bool, Doc("Wait until all vectors are made.")] = True,
+        progress: Progress | None = None,
+    ) -> int:
         """Have the vectors made that the memories of this workspace lack, as after a bulk load.
 
         Returns how many were made; without `wait`, at once, how many are still to be made in the background.
         """
         return schedule.embed(self._view, wait, progress)
 
+    @operation("POST /compact", does="removes", rank="admin")
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
         return schedule.compact(self._whole)
 
-    def stats(self, *, days: int = 0) -> StoreStats:
+    @operation("GET /stats")
+    def stats(
+        self, *, days: Annotated[int, Doc("Also count what was stored on each of the last days.")] = 0
+    ) -> StoreStats:
         """Counts of all that this view sees, in every state. Only a view of a whole workspace sees bytes on disk.
 
         `days` also counts what was stored on each of so many last days in UTC, today included.
         """
         return diagnose.stats(self._view, days)
 
+    @operation("GET /workspaces")
     def workspaces(self) -> builtins.list[str]:
         """The tenant's workspaces; from a view that is bound to one, or to somebody in it, only that."""
         names = self._view.workspaces()
         # What recollect.toml names is where to begin, and binds nobody.
         return [name for name in names if name == self.address.workspace] if self._owner.bound - {"tenant"} else names
 
-    def export(self, target: Target, *, progress: Progress | None = None) -> int:
+    @operation("GET /export", streams=True)
+    def export(
+        self,
+        target: Annotated[Target, Doc("A path or a binary stream.")],
+        *,
+        progress: Progress | None = None,
+    ) -> int:
         """Write all that this view sees to a file or binary stream, as JSON. Returns how many."""
         return export.export(self._view, target, progress)
 
-    def import_(self, source: Target, *, progress: Progress | None = None) -> Imported:
+    @operation("POST /import", does="changes", streams=True)
+    def import_(
+        self,
+        source: Annotated[Target, Doc("A path or a binary stream.")],
+        *,
+        progress: Progress | None = None,
+    ) -> Imported:
         """Read an export back, ids, times and states as they were. What is there already is left alone."""
         return import_.import_(self._view, source, progress)
 
-    def backup(self, target: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None) -> Backup:
+    @operation()
+    def backup(
+        self,
+        target: Annotated[str | os.PathLike[str], Doc("A new folder.")],
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> Backup:
         """Copy the whole store into a new folder while others go on writing. Complete and verified, or not there."""
         return backup.backup(self._owner, target, progress)
 
@@ -636,6 +581,11 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _arguments(variables: dict[str, Any], *apart: str) -> dict[str, Any]:
+    """The arguments of a verb, from its `locals()`; without those that it passes apart."""
+    return {name: value for name, value in variables.items() if name != "self" and name not in apart}
 
 
 def _model(llm: str | Llm | None) -> Llm | None:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import msgspec
 from msgspec.structs import astuple
 
 from recollect.documents.skills import Skills
 from recollect.models.vectors import Embedding
+from recollect.operations import Doc, Names
 from recollect.policies.decay import Decay
 from recollect.policies.maintenance import expired_undo
 from recollect.policies.secrets import screen_name
@@ -21,12 +22,12 @@ from recollect.presets import Preset
 from recollect.stores.audit import TEXTS, Entry, Text, request_meta
 from recollect.stores.integrity import CHANGED, intact, is_intact, readable
 from recollect.stores.port import KNOWLEDGE, NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
-from recollect.stores.sessions import SessionStore
-from recollect.stores.shelves import Thing
+from recollect.stores.sessions import session_store
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.undo import Undo
 from recollect.text.times import point
 from recollect.values import validation
-from recollect.values.bodies import CHANNELS, CONVERSATIONS
+from recollect.values.bodies import CHANNELS, CONVERSATIONS, REF_CODES, is_ref_code
 from recollect.values.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
 from recollect.values.filters import PRIVATE_KINDS, Filter, belongs_to, is_private, may_see, private_owner, visible
 from recollect.values.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
@@ -58,20 +59,17 @@ _SUBSETS = tuple(product((True, False), repeat=3))
 class SearchConditions(TypedDict, total=False):
     """Which memories to list or recall. All conditions must hold; None is the same as not given."""
 
-    kind: str | None
-    tier: Tier | None
-    role: Role | None
-    source: str | None
-    tag: str | None
-    tags: Iterable[str] | None
-    """All of these; a tag stands for those below it too."""
-    since: datetime | str | None
-    """A time, or text such as `2026-03-01`, `7d`, `2 weeks ago` or `yesterday`."""
-    until: datetime | str | None
-    min_importance: float | None
-    conversation: str | None
-    agent: str | None
-    """Only memories of this agent, without those that belong to no agent."""
+    kind: Annotated[str | None, Doc("Only this kind.")]
+    tier: Annotated[Tier | None, Doc("Only of this tier.")]
+    role: Annotated[Role | None, Doc("Only from this role.")]
+    source: Annotated[str | None, Doc("Only from this source.")]
+    tag: Annotated[str | None, Doc("Only with this tag, or one below it.")]
+    tags: Annotated[Iterable[str] | None, Doc("Only with all of these tags, or ones below them.")]
+    since: Annotated[datetime | str | None, Doc("Only made at this time or later: 2026-03-01, 7d, yesterday, …")]
+    until: Annotated[datetime | str | None, Doc("Only made before this time.")]
+    min_importance: Annotated[float | None, Doc("Only this important or more, from 0 to 1.")]
+    conversation: Annotated[str | None, Names("conversation"), Doc("Only of this conversation: its id or ref code.")]
+    agent: Annotated[str | None, Names("agent"), Doc("Only of this agent, without those of no agent.")]
 
 
 _CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -80,7 +78,6 @@ _CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "role": ("roles", lambda value: (validation.choice(value, "role", Role),)),
     "source": ("sources", lambda value: (validation.label(value, "source"),)),
     "min_importance": ("min_importance", lambda value: validation.importance(value, "min_importance")),
-    "conversation": ("conversation", lambda value: validation.name(value, "conversation")),
     "agent": ("agent", lambda value: validation.name(value, "agent")),
 }
 """Each condition's field in a filter, and the rule for its value."""
@@ -167,6 +164,8 @@ class View(msgspec.Struct, frozen=True):
                 continue
             if name in ("since", "until"):
                 fields[name] = point(value, name, self.now(), zone)
+            elif name == "conversation":
+                fields[name] = self.conversation_id(validation.name(value, name))
             elif name in ("tag", "tags"):
                 fields["tags"] = (
                     *fields.get("tags", ()),
@@ -225,8 +224,8 @@ class View(msgspec.Struct, frozen=True):
     @property
     def unsaved(self) -> int:
         """How many writes to this view's places are in memory only, because the disk refuses them."""
-        if isinstance(self.store, SessionStore) and "workspace" not in self.bound:
-            return self.store.unsaved_writes(self.address.tenant)
+        if "workspace" not in self.bound and (sessions := session_store(self.store)) is not None:
+            return sessions.unsaved_writes(self.address.tenant)
         return 0 if self.on_disk is None else sum(map(self.on_disk.unsaved, self.places))
 
     def checked_places(self) -> list[Place]:
@@ -234,7 +233,7 @@ class View(msgspec.Struct, frozen=True):
         if "workspace" in self.bound:
             return list(self.places)
         documents = Place(self.address.tenant, KNOWLEDGE)
-        sessions = self.store.places(self.address.tenant) if isinstance(self.store, SessionStore) else []
+        sessions = self.store.places(self.address.tenant) if session_store(self.store) is not None else []
         return list(dict.fromkeys([*self.places, documents, *(place for place in sessions if not place.hidden)]))
 
     def mark_unsaved(self, records: Sequence[Record]) -> list[Record]:
@@ -307,7 +306,7 @@ class View(msgspec.Struct, frozen=True):
 
     def things(
         self, shelf: str | None, *, parent: str | None = None, newest_first: bool = False, after: str | None = None
-    ) -> Iterator[Thing]:
+    ) -> Iterator[ShelfItem]:
         """The things on one shelf of this place, or on all shelves.
 
         Things whose body cannot be read are left out, so that one damaged thing does not break a whole list.
@@ -315,24 +314,37 @@ class View(msgspec.Struct, frozen=True):
         stored = self.store.shelf(self.place, shelf, parent=parent, newest_first=newest_first, after=after)
         return readable(self.place, stored)
 
-    def things_at(self, shelf: str, keys: Sequence[str]) -> list[Thing]:
+    def things_at(self, shelf: str, keys: Sequence[str]) -> list[ShelfItem]:
         """The things under these keys, without those whose body cannot be read."""
         return list(readable(self.place, self.store.find(self.place, shelf, keys)))
 
-    def sees(self, thing: Thing) -> bool:
+    def sees(self, item: ShelfItem) -> bool:
         """Whether this view may see a thing on a shelf: by its owner and, if it is in a channel, by that."""
         channel = self.address.channel
-        room = thing.key if thing.shelf == CHANNELS else thing.body.get("channel")
+        room = item.key if item.shelf == CHANNELS else item.body.get("channel")
         in_channel = channel is None or room in (None, channel)
-        return in_channel and may_see(self.address, thing.account, thing.agent)
+        return in_channel and may_see(self.address, item.account, item.agent)
 
     def owns(self, record: Record) -> bool:
         """Whether a memory is this view's own and not shared. Only such ones `forget` takes by conditions."""
         return belongs_to(self.address, record.address.account, record.address.agent)
 
+    def conversation_id(self, name: str, *, forgotten: bool = False) -> str:
+        """The id of the conversation with this ref code, if it is one's; else the name as it is.
+
+        With `forgotten` also of one that was forgotten and can be brought back.
+        """
+        if not is_ref_code(name):
+            return name
+        codes = self.things_at(REF_CODES, [name])
+        if forgotten and not codes:
+            undone = (item for _, undo in self.store.undos(self.place) for item in undo.things)
+            codes = [item for item in undone if (item.shelf, item.key) == (REF_CODES, name) and item.version]
+        return next((code.body["conversation"] for code in codes if self.sees(code)), name)
+
     def sees_conversation(self, conversation: str) -> bool:
         """Whether a conversation is in this view's channel. One that was never started is in none."""
-        rooms = {thing.body["channel"] for thing in self.things(CONVERSATIONS, parent=conversation)}
+        rooms = {item.body["channel"] for item in self.things(CONVERSATIONS, parent=conversation)}
         return not rooms or self.address.channel in (None, *rooms)
 
     def touch(self, records: Sequence[Record]) -> None:
@@ -349,7 +361,7 @@ class View(msgspec.Struct, frozen=True):
         action: str,
         message: str,
         before: Sequence[Record] = (),
-        things: Sequence[Thing] = (),
+        items: Sequence[ShelfItem] = (),
         reason: str | None = None,
         concerning: Iterable[Record] = (),
         **meta: Any,
@@ -361,7 +373,7 @@ class View(msgspec.Struct, frozen=True):
         """
         text = None if reason is None else Text.of(f"{message}: {reason}")
         owners = {private_owner(record) for records in (before, concerning) for record in records}
-        return self.log_text(place, action, message, text, before, things, owners=owners, **meta)
+        return self.log_text(place, action, message, text, before, items, owners=owners, **meta)
 
     def log_text(
         self,
@@ -370,7 +382,7 @@ class View(msgspec.Struct, frozen=True):
         message: str,
         text: Text | None,
         before: Sequence[Record] = (),
-        things: Sequence[Thing] = (),
+        items: Sequence[ShelfItem] = (),
         about: Iterable[str] = (),
         owners: Set[str | None] = frozenset(),
         **meta: Any,
@@ -384,7 +396,7 @@ class View(msgspec.Struct, frozen=True):
         if any(details.get(key) for key in ("final", "part_of", *CHANGES)):
             details |= self._undo_details(place, ident)
         if agents := owners - {None}:
-            shared = None in owners or things
+            shared = None in owners or items
             details[PARTLY_PRIVATE if shared else PRIVATE] = sorted(_hashed((ident, agent)) for agent in agents)
         details |= request_meta()
         if text is not None:
@@ -392,11 +404,11 @@ class View(msgspec.Struct, frozen=True):
             owner = None, self.address.account, self.address.agent
             channel = {} if self.address.channel is None else {"channel": self.address.channel}
             body = text.body(ids) | channel
-            thing = Thing(TEXTS, ident, body, *owner, created_at=self.now(), changed_at=self.now())
-            self.store.keep(place, thing)
+            item = ShelfItem(TEXTS, ident, body, *owner, created_at=self.now(), changed_at=self.now())
+            self.store.keep(place, item)
             details["text"] = text.hash
         entry = Entry(0, ident, self.now(), action, message, (self.acting or self)._actor(), details)
-        entry = self.store.append(place, entry, Undo.of(before, details.get("deleted", ()), things))
+        entry = self.store.append(place, entry, Undo.of(before, details.get("deleted", ()), items))
         if entry.seq % _UNDO_EVERY == 0:
             self.drop_expired_undo(place)
         return entry
@@ -419,8 +431,8 @@ class View(msgspec.Struct, frozen=True):
 
     def forget_texts(self, place: Place, ids: Set[str]) -> None:
         """Remove the texts of audit entries that name these memories. Called in a transaction."""
-        things = [thing.key for thing in self.store.shelf(place, TEXTS) if not ids.isdisjoint(thing.body["ids"])]
-        self.store.remove(place, TEXTS, things)
+        items = [item.key for item in self.store.shelf(place, TEXTS) if not ids.isdisjoint(item.body["ids"])]
+        self.store.remove(place, TEXTS, items)
 
     def _undo_details(self, place: Place, ident: str) -> dict[str, Any]:
         """Details that `undo` needs later: the actor's fingerprints, and the length of the account's log now,

@@ -6,13 +6,14 @@ import builtins
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from recollect.facets.shelf import Shelf
+from recollect.operations import Doc, Names, operation
 from recollect.policies.secrets import screen
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values import validation
 from recollect.values.errors import InputError
 from recollect.view import View
@@ -61,7 +62,15 @@ class Cases:
         self._view = view
         self._shelf = Shelf(view, SHELF, _case, action="case")
 
-    def save(self, question: str, *, ids: Sequence[str] = (), texts: Sequence[str] = (), limit: int = 10) -> Case:
+    @operation("POST /cases", does="creates")
+    def save(
+        self,
+        question: Annotated[str, Doc("The question.")],
+        *,
+        ids: Annotated[Sequence[str], Names("memory"), Doc("The ids of memories that it must find.")] = (),
+        texts: Annotated[Sequence[str], Doc("Texts that it must find.")] = (),
+        limit: Annotated[int, Doc("Among how many of the best hits.")] = 10,
+    ) -> Case:
         """Keep a case, in place of the one with the same question."""
         view, address = self._view, self._view.address
         with view.logging_refusals("cases"):
@@ -76,20 +85,22 @@ class Cases:
         self._shelf.save("saved a case", self._shelf.thing(path, body, None, address.account, address.agent))
         return case
 
+    @operation("GET /cases")
     def list(self) -> builtins.list[Case]:
         """In the order in which they were first saved."""
         return self._shelf.list()
 
-    def remove(self, question: str) -> int:
+    @operation("DELETE /cases", does="removes")
+    def remove(self, question: Annotated[str, Doc("The question of the case.")]) -> int:
         """The case with this question. Returns how many there were."""
         with self._view.logging_refusals("cases"):
             question = validation.query(question, "question").strip()
         with self._shelf.transaction():
-            things = [thing for thing in self._shelf.things() if thing.body["question"] == question]
-            self._shelf.remove("removed a case", things)
-        return len(things)
+            items = [item for item in self._shelf.things() if item.body["question"] == question]
+            self._shelf.remove("removed a case", items)
+        return len(items)
 
 
-def _case(thing: Thing) -> Case:
-    body: dict[str, Any] = thing.body
+def _case(item: ShelfItem) -> Case:
+    body: dict[str, Any] = item.body
     return msgspec.convert(body, Case)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import builtins
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
 from recollect.facets.shelf import Shelf
+from recollect.operations import Doc, Names, operation
 from recollect.policies.secrets import screen, screen_name
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values import validation
 from recollect.values.bodies import CHANNELS as SHELF
 from recollect.values.bodies import DEFAULT_CHANNEL as DEFAULT
@@ -35,7 +37,12 @@ class Channels:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def create(self, name: str, description: str = "") -> Channel:
+    @operation("POST /channels", does="creates")
+    def create(
+        self,
+        name: Annotated[str, Doc("The name of the channel.")],
+        description: Annotated[str, Doc("What it is for.")] = "",
+    ) -> Channel:
         """ConflictError where there is one of that name."""
         view = self._view
         with view.logging_refusals("channels"):
@@ -54,9 +61,10 @@ class Channels:
             keep_default(together)
             return _save(together, name, new_id(), description)
 
+    @operation("GET /channels")
     def list(self) -> builtins.list[Channel]:
         """All of them, the default first."""
-        channels = [_channel(thing) for thing in self._view.things(SHELF)]
+        channels = [_channel(item) for item in self._view.things(SHELF)]
         if not any(
             channel.is_default for channel in channels
         ):  # the default channel is stored together with the first thing in it
@@ -65,7 +73,8 @@ class Channels:
         seen = [channel for channel in channels if bound in (None, channel.name)]
         return sorted(seen, key=lambda channel: not channel.is_default)
 
-    def get(self, name: str) -> Channel:
+    @operation("GET /channels/{name}")
+    def get(self, name: Annotated[str, Names("channel"), Doc("The channel's name or id.")]) -> Channel:
         """By its name or id. NotFoundError where there is none."""
         for channel in self.list():
             if name in (channel.name, channel.id):
@@ -88,14 +97,14 @@ def _save(view: View, name: str, ident: str, description: str) -> Channel:
     return _channel(stored)
 
 
-def _thing(view: View, name: str, ident: str, description: str) -> Thing:
+def _thing(view: View, name: str, ident: str, description: str) -> ShelfItem:
     body = {"id": ident, "workspace": view.address.workspace, "name": name, "description": description}
     author = (view.address.account, view.address.agent) if description else (None, None)
     return _shelf(view).thing(name, body, None, *author)
 
 
-def _channel(thing: Thing) -> Channel:
-    body = thing.body
+def _channel(item: ShelfItem) -> Channel:
+    body = item.body
     return Channel(
-        body["id"], body["workspace"], body["name"], body["description"], body["name"] == DEFAULT, thing.created_at
+        body["id"], body["workspace"], body["name"], body["description"], body["name"] == DEFAULT, item.created_at
     )

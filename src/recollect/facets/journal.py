@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, tzinfo
+from datetime import UTC
 from functools import partial
 from itertools import islice
+from typing import Annotated
 
 from recollect.context.styles.journal import CORE, JOURNAL, in_prompt, owned, private
+from recollect.operations import Doc, Names, Reason, ShownZone, operation
 from recollect.policies.retention import in_window
 from recollect.text.tokens import estimate
 from recollect.values import validation
@@ -31,16 +33,25 @@ class Whiteboard:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def write(self, content: str) -> Record:
+    @operation("POST /whiteboard", does="creates")
+    def write(self, content: Annotated[str, Doc("The text.")]) -> Record:
+        """Add an entry to the whiteboard, which all agents of the workspace read."""
         with self._view.logging_refusals("remember"):
             text = _checked(content)
         return remember(self._view, [{"content": text, "kind": WHITEBOARD, "tier": "workspace"}], shared=True)[0]
 
+    @operation("GET /whiteboard")
     def entries(self) -> list[Record]:
         """Oldest first."""
         return list(owned(self._view, None, (WHITEBOARD,)))
 
-    def erase(self, id: str, *, reason: str | None = None) -> Receipt:
+    @operation("DELETE /whiteboard/{id}", does="removes")
+    def erase(
+        self,
+        id: Annotated[str, Names("board"), Doc("The id of the entry.")],
+        *,
+        reason: Reason = None,
+    ) -> Receipt:
         """Wipe one entry off the board, for all. `undo` brings it back."""
         if (record := self._view.find_one(id)).kind != WHITEBOARD or record.address.agent is not None:
             raise NotFoundError(f"there is no entry {record.id} on the whiteboard")
@@ -66,42 +77,58 @@ class Journal:
     def whiteboard(self) -> Whiteboard:
         return Whiteboard(self._view)
 
-    def save(self, content: str) -> Record:
+    @operation("POST /journal", does="creates")
+    def save(self, content: Annotated[str, Doc("The text.")]) -> Record:
         """A journal entry: it is in the prompt until it leaves the window, and stays after that."""
         return self._save(content, JOURNAL)
 
-    def save_core(self, content: str) -> Record:
+    @operation("POST /journal/core", does="creates")
+    def save_core(self, content: Annotated[str, Doc("The text.")]) -> Record:
         """A core memory: it is always in the prompt."""
         return self._save(content, CORE)
 
-    def edit(self, id: str, content: str) -> Record:
+    @operation("PATCH /journal/{id}", does="changes")
+    def edit(
+        self,
+        id: Annotated[str, Names("journal"), Doc("The id of the entry.")],
+        content: Annotated[str, Doc("The new text.")],
+    ) -> Record:
         """Another text for an entry, which keeps its day and its history."""
         with self._view.logging_refusals("revise"):
             text, old = _checked(content), self._journal_record(id)
         return revise(self._view, old.id, {"content": text})
 
+    @operation("GET /journal/prompt")
     def for_prompt(self) -> list[Record]:
         """Core memories and the journal of the window, oldest first."""
         records = [record for kind in (CORE, JOURNAL) for record in in_prompt(self._own, kind)]
         return sorted(records, key=lambda record: record.created_at)
 
-    def recent_first(self, limit: int = 100) -> list[Record]:
+    @operation("GET /journal")
+    def recent_first(self, limit: Annotated[int, Doc("The most entries.")] = 100) -> list[Record]:
         """Core memories and all journal entries, newest first."""
         limit = validation.count(limit, "limit", high=1_000_000)
         return list(islice(owned(self._own, self._view.address.agent, newest_first=True), limit))
 
+    @operation("GET /journal/expired")
     def expired(self) -> list[Record]:
         """What has left the window and is no longer in the prompt, oldest first."""
         return [record for record in owned(self._own, self._view.address.agent) if self.has_expired(record)]
 
-    def has_expired(self, record: Record) -> bool:
+    @operation("POST /journal/has-expired")
+    def has_expired(self, record: Annotated[Record, Doc("An entry of the journal.")]) -> bool:
+        """Whether an entry is too old for the journal's window, as the preset sets it."""
+        if not isinstance(record, Record):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError("record", "must be a Record, such as `entries` returns")
         return not in_window(self._view.preset.retention, record, self._view.now())
 
-    def counts(self, agent: str | None = None) -> dict[str, int]:
+    @operation("GET /journal/counts")
+    def counts(self, agent: Annotated[str | None, Names("agent"), Doc("Another agent.")] = None) -> dict[str, int]:
         """How many core memories and journal entries there are, in the prompt or not. `agent` for another's."""
         view = self._own if agent is None else Journal(self._view.at(agent=agent))._own
         return _counted(owned(view, view.address.agent, whole=False))
 
+    @operation("GET /journal/agents")
     def counts_by_agent(self) -> dict[str, dict[str, int]]:
         """Of every agent that this view sees; those of no agent under the empty name."""
         groups: dict[str, list[Record]] = {}
@@ -110,10 +137,12 @@ class Journal:
         agent = self._view.address.agent
         return {name: _counted(iter(records)) for name, records in sorted(groups.items()) if agent in (None, name)}
 
-    def context(self, zone: tzinfo = UTC) -> str | None:
+    @operation("GET /journal/context", asks_model=True)
+    def context(self, zone: ShownZone = UTC) -> str | None:
         """`# Your Private Memory` as a prompt has it; None when there is nothing to say."""
-        return "\n\n".join(part.text for part in private(self._own, zone)) or None
+        return "\n\n".join(part.text for part in private(self._own, validation.zone(zone))) or None
 
+    @operation("POST /journal/consolidation", does="changes", rank="admin", asks_model=True)
     def consolidate(self) -> list[Record]:
         """Summarise what has left the window into a core memory that refers to it. The entries themselves stay.
 

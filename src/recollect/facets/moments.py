@@ -17,11 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 import msgspec
 
 from recollect.audit import AuditLog
+from recollect.operations import Doc, operation
 from recollect.recall.consult import noted
 from recollect.recall.hits import Hit
 from recollect.recall.recall import Question, RecallRun
@@ -166,11 +167,24 @@ class Moments:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def task(self, text: str, *, limit: int = 5) -> Tasks:
+    @operation("POST /moments/task", asks_model=True)
+    def task(
+        self,
+        text: Annotated[str, Doc("What it is about.")],
+        *,
+        limit: Annotated[int, Doc("The most past cases to look at.")] = 5,
+    ) -> Tasks:
         """When a task comes in: similar ones, and which of them failed."""
         return Tasks(tuple(map(_past, self._similar(text, ("task", "failure", "error"), limit))))
 
-    def tool(self, operation: str, *, tools: Iterable[str] | None = None, limit: int = 50) -> Tracks:
+    @operation("POST /moments/tool", asks_model=True)
+    def tool(
+        self,
+        operation: Annotated[str, Doc("What the tool is used for.")],
+        *,
+        tools: Annotated[Iterable[str] | None, Doc("The tools to choose from.")] = None,
+        limit: Annotated[int, Doc("The most past cases to look at.")] = 50,
+    ) -> Tracks:
         """Before a tool is chosen: how each did at similar operations. `tools` are the ones to choose from."""
         outcomes: dict[str, tuple[Any, str | None]] = {
             hit.memory.id: (hit.memory.metadata.get("tool"), outcome(hit.memory))
@@ -178,17 +192,36 @@ class Moments:
         }
         return Tracks("tools", _tracks(outcomes, _names(tools, "tools")))
 
-    def decision(self, text: str, *, limit: int = 10) -> Decisions:
+    @operation("POST /moments/decision", asks_model=True)
+    def decision(
+        self,
+        text: Annotated[str, Doc("What it is about.")],
+        *,
+        limit: Annotated[int, Doc("The most past cases to look at.")] = 10,
+    ) -> Decisions:
         """Before an approval is asked for: what was approved and rejected."""
         return Decisions(tuple(map(_past, self._similar(text, ("decision", "approval"), limit))))
 
-    def content(self, text: str, *, limit: int = 10) -> Posts:
+    @operation("POST /moments/content", asks_model=True)
+    def content(
+        self,
+        text: Annotated[str, Doc("What it is about.")],
+        *,
+        limit: Annotated[int, Doc("The most past cases to look at.")] = 10,
+    ) -> Posts:
         """Before something is published: how similar content did."""
         posts = [_past(hit) for hit in self._similar(text, ("content", "post"), limit)]
         posts.sort(key=lambda post: math.inf if post.performance is None else -post.performance)
         return Posts(tuple(posts))
 
-    def delegation(self, text: str, *, agents: Iterable[str] | None = None, limit: int = 50) -> Tracks:
+    @operation("POST /moments/delegation", asks_model=True)
+    def delegation(
+        self,
+        text: Annotated[str, Doc("What it is about.")],
+        *,
+        agents: Annotated[Iterable[str] | None, Doc("The agents to choose from.")] = None,
+        limit: Annotated[int, Doc("The most past cases to look at.")] = 50,
+    ) -> Tracks:
         """Before work is given away: which agents did well at similar work. `agents` are the ones to choose from.
 
         From what this agent recorded, and from audit entries of all agents that have an outcome in their details.
@@ -204,32 +237,73 @@ class Moments:
 
     # What has turned out
 
-    def record_task(self, text: str, outcome: Outcome, *, note: str = "", **fields: Unpack[Fields]) -> Record:
-        """`note` says why, or what to do differently."""
+    @operation("POST /moments/task/outcomes", does="creates", asks_model=True)
+    def record_task(
+        self,
+        text: Annotated[str, Doc("What it was about.")],
+        outcome: Annotated[Outcome, Doc("How it went.")],
+        *,
+        note: Annotated[str, Doc("Why, or what to do differently.")] = "",
+        **fields: Unpack[Fields],
+    ) -> Record:
+        """Store how a task went, for `task` to show next time. `note` says why, or what to do differently."""
         outcome = validation.choice(outcome, "outcome", Outcome)
         return self._record("task", _words(text, "text"), ("Outcome", outcome, note), {"outcome": outcome}, fields)
 
+    @operation("POST /moments/tool/outcomes", does="creates", asks_model=True)
     def record_tool(
-        self, tool: str, operation: str, outcome: Outcome, *, note: str = "", **fields: Unpack[Fields]
+        self,
+        tool: Annotated[str, Doc("The name of the tool.")],
+        operation: Annotated[str, Doc("What the tool is used for.")],
+        outcome: Annotated[Outcome, Doc("How it went.")],
+        *,
+        note: Annotated[str, Doc("Why, or what to do differently.")] = "",
+        **fields: Unpack[Fields],
     ) -> Record:
+        """Store how a tool did, for `tool` to count next time."""
         outcome = validation.choice(outcome, "outcome", Outcome)
         metadata = {"tool": validation.label(tool, "tool"), "outcome": outcome}
         text = f"{tool}: {_words(operation, 'operation')}"
         return self._record("tool", text, ("Outcome", outcome, note), metadata, fields)
 
-    def record_decision(self, text: str, verdict: Verdict, *, note: str = "", **fields: Unpack[Fields]) -> Record:
+    @operation("POST /moments/decision/outcomes", does="creates", asks_model=True)
+    def record_decision(
+        self,
+        text: Annotated[str, Doc("What it was about.")],
+        verdict: Annotated[Verdict, Doc("How it was decided.")],
+        *,
+        note: Annotated[str, Doc("Why, or what to do differently.")] = "",
+        **fields: Unpack[Fields],
+    ) -> Record:
+        """Store how somebody decided, for `decision` to show next time."""
         verdict = validation.choice(verdict, "verdict", Verdict)
         return self._record("decision", _words(text, "text"), ("Verdict", verdict, note), {"outcome": verdict}, fields)
 
-    def record_content(self, text: str, performance: float, *, note: str = "", **fields: Unpack[Fields]) -> Record:
-        """`performance` is any number that is higher for what did better, such as a share of clicks."""
+    @operation("POST /moments/content/outcomes", does="creates", asks_model=True)
+    def record_content(
+        self,
+        text: Annotated[str, Doc("What it was about.")],
+        performance: Annotated[float, Doc("Any number that is higher for what did better, such as a share of clicks.")],
+        *,
+        note: Annotated[str, Doc("Why, or what to do differently.")] = "",
+        **fields: Unpack[Fields],
+    ) -> Record:
+        """Store how content did. `performance` is any number that is higher for what did better."""
         if _number(performance) is None:
             raise InputError("performance", "must be a finite number")
         remark = ("Performance", f"{performance:g}", note)
         return self._record("content", _words(text, "text"), remark, {"performance": performance}, fields)
 
+    @operation("POST /moments/delegation/outcomes", does="creates", asks_model=True)
     def record_delegation(
-        self, agent: str, text: str, outcome: Outcome, *, note: str = "", share: bool = True, **fields: Unpack[Fields]
+        self,
+        agent: Annotated[str, Doc("The agent that did the work.")],
+        text: Annotated[str, Doc("What it was about.")],
+        outcome: Annotated[Outcome, Doc("How it went.")],
+        *,
+        note: Annotated[str, Doc("Why, or what to do differently.")] = "",
+        share: Annotated[bool, Doc("Also write it to the audit log, which other agents read.")] = True,
+        **fields: Unpack[Fields],
     ) -> Record:
         """Goes to the audit log too, where other agents read it and nothing is ever removed, unless `share=False`."""
         outcome = validation.choice(outcome, "outcome", Outcome)

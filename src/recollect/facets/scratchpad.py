@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import builtins
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from recollect.facets.shelf import Shelf
+from recollect.operations import Doc, operation
 from recollect.policies.secrets import screen
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values import validation
 from recollect.values.errors import InputError, NotFoundError
 from recollect.values.filters import belongs_to
@@ -18,6 +19,7 @@ from recollect.values.record import render
 from recollect.view import CONVERSATIONS, View
 
 SHELF = "scratchpad"
+NO_CONVERSATION = 'must be chosen first: --conversation NAME on the command line, memory.at(conversation="…") in Python'
 _LONGEST_KEY = 100
 
 
@@ -43,18 +45,21 @@ class Scratchpad:
 
     def __init__(self, view: View) -> None:
         if view.address.conversation is None or view.address.workspace is None:
-            raise InputError("conversation", 'must be chosen first: memory.at(conversation="…").scratchpad')
+            raise InputError("conversation", NO_CONVERSATION)
         self._view = view
         self._shelf = Shelf(view, SHELF, _note, action="scratchpad")
         conversation, own = view.address.conversation, (view.address.account, view.address.agent)
         started = list(view.things(CONVERSATIONS, parent=conversation))
-        started.sort(key=lambda thing: (thing.account, thing.agent) != own)
-        self._rooms = {thing.body["channel"] for thing in started}
+        started.sort(key=lambda item: (item.account, item.agent) != own)
+        self._rooms = {item.body["channel"] for item in started}
         """The channels in which a conversation of this name was started."""
-        seen = (thing.body["channel"] for thing in started if view.sees(thing))
+        seen = (item.body["channel"] for item in started if view.sees(item))
         self._channel = view.address.channel or next(seen, None)
 
-    def write(self, key: str, value: Any) -> Note:
+    @operation("PUT /scratchpad/{key}", does="changes", replaces_in="workspace")
+    def write(
+        self, key: Annotated[str, Doc("The name of the note.")], value: Annotated[Any, Doc("Text or JSON.")]
+    ) -> Note:
         """Put a value under a key, in place of the one that is there."""
         view = self._view
         with view.logging_refusals("scratchpad"):
@@ -68,25 +73,31 @@ class Scratchpad:
         (stored,) = self._shelf.save("wrote to the scratchpad", self._thing(key, value))
         return _note(stored)
 
-    def read(self, key: str) -> Any:
+    @operation()
+    def read(self, key: Annotated[str, Doc("The name of the note.")]) -> Any:
         """NotFoundError where nothing is written under the key."""
         return self.note(key).value
 
-    def note(self, key: str) -> Note:
+    @operation("GET /scratchpad/{key}")
+    def note(self, key: Annotated[str, Doc("The name of the note.")]) -> Note:
         """A value and when it was written."""
         key = _key(key)
-        for thing in self._things(key):
-            return _note(thing)
+        for item in self._things(key):
+            return _note(item)
         raise NotFoundError(f"the scratchpad of this conversation has nothing under {key!r}")
 
+    @operation("GET /scratchpad")
     def list(self) -> builtins.list[Note]:
         """Every note, by key."""
         notes: dict[str, Note] = {}
-        for thing in self._things():
-            notes.setdefault(thing.body["key"], _note(thing))
+        for item in self._things():
+            notes.setdefault(item.body["key"], _note(item))
         return [notes[key] for key in sorted(notes)]
 
-    def clear(self, key: str | None = None) -> int:
+    @operation("DELETE /scratchpad", does="removes")
+    def clear(
+        self, key: Annotated[str | None, Doc("The name of the note; all notes if it is left out.")] = None
+    ) -> int:
         """Remove what is under a key, or everything. Returns how many notes.
 
         From a view of an agent or account everything is what is its own. Under a key it is that too, and the note of
@@ -95,53 +106,53 @@ class Scratchpad:
         with self._view.logging_refusals("scratchpad"):
             wanted = None if key is None else _key(key)
         with self._shelf.transaction():
-            things = self._clearable(wanted)
-            self._shelf.remove("cleared the scratchpad", things)
-        return len(things)
+            items = self._clearable(wanted)
+            self._shelf.remove("cleared the scratchpad", items)
+        return len(items)
 
-    def _is_of_this(self, thing: Thing) -> bool:
+    def _is_of_this(self, item: ShelfItem) -> bool:
         """Notes of another channel's conversation of the same name are not this one's."""
         channel = self._view.address.channel
-        return "channel" in thing.body or channel is None or self._rooms <= {channel}
+        return "channel" in item.body or channel is None or self._rooms <= {channel}
 
-    def _clearable(self, key: str | None) -> builtins.list[Thing]:
+    def _clearable(self, key: str | None) -> builtins.list[ShelfItem]:
         seen, address = self._things(key), self._view.address
-        own = [thing for thing in seen if belongs_to(address, thing.account, thing.agent)]
+        own = [item for item in seen if belongs_to(address, item.account, item.agent)]
         return own if own or key is None else seen
 
-    def _thing(self, key: str, value: Any) -> Thing:
+    def _thing(self, key: str, value: Any) -> ShelfItem:
         address = self._view.address
         owner = address.conversation, address.account, address.agent
         path = msgspec.json.encode((*owner, key, *filter(None, [self._channel]))).decode()
         body = {"key": key, "value": value} | ({"channel": self._channel} if self._channel else {})
         return self._shelf.thing(path, body, *owner)
 
-    def _things(self, key: str | None = None) -> builtins.list[Thing]:
+    def _things(self, key: str | None = None) -> builtins.list[ShelfItem]:
         """Notes that this view sees, its own first, then those written last."""
         address = self._view.address
         owner = address.account, address.agent
         seen = [
-            thing
-            for thing in self._shelf.things(parent=address.conversation)
-            if key in (None, thing.body["key"]) and self._is_of_this(thing)
+            item
+            for item in self._shelf.things(parent=address.conversation)
+            if key in (None, item.body["key"]) and self._is_of_this(item)
         ]
-        seen.sort(key=lambda thing: thing.changed_at, reverse=True)
-        return sorted(seen, key=lambda thing: (thing.account, thing.agent) != owner)
+        seen.sort(key=lambda item: item.changed_at, reverse=True)
+        return sorted(seen, key=lambda item: (item.account, item.agent) != owner)
 
 
-def seen_notes(view: View, conversation: str | None = None) -> builtins.list[Thing]:
+def seen_notes(view: View, conversation: str | None = None) -> builtins.list[ShelfItem]:
     """Notes of one conversation or of all that a view sees, the one written last first."""
-    things = [thing for thing in view.things(SHELF, parent=conversation) if view.sees(thing)]
+    items = [item for item in view.things(SHELF, parent=conversation) if view.sees(item)]
     open_to_view = {
-        parent: parent is None or view.sees_conversation(parent) for parent in {note.parent for note in things}
+        parent: parent is None or view.sees_conversation(parent) for parent in {note.parent for note in items}
     }
-    seen = [thing for thing in things if open_to_view[thing.parent]]
-    return sorted(seen, key=lambda thing: thing.changed_at, reverse=True)
+    seen = [item for item in items if open_to_view[item.parent]]
+    return sorted(seen, key=lambda item: item.changed_at, reverse=True)
 
 
 def _key(value: Any) -> str:
     return validation.label(value, "key", _LONGEST_KEY)
 
 
-def _note(thing: Thing) -> Note:
-    return Note(thing.body["key"], thing.body["value"], thing.created_at, thing.changed_at, thing.version)
+def _note(item: ShelfItem) -> Note:
+    return Note(item.body["key"], item.body["value"], item.created_at, item.changed_at, item.version)

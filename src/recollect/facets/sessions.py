@@ -9,12 +9,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from io import BytesIO
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import astuple, replace
 
 from recollect.maintenance import schedule
+from recollect.operations import Doc, EntryId, Reason, SessionId, operation
 from recollect.policies.decay import Decay
 from recollect.policies.secrets import screen, screen_name
 from recollect.recall.hits import Hits
@@ -91,14 +92,15 @@ class Sessions:
             raise NotFoundError(f"there is no session {session_id}")
         return view
 
+    @operation("POST /sessions", does="creates")
     def create(
         self,
-        user_id: str,
+        user_id: Annotated[str, Doc("Whose session it is.")],
         *,
-        session_id: str | None = None,
-        decay: Mapping[str, Any] | None = None,
-        compaction: Mapping[str, Any] | None = None,
-        preferences: Mapping[str, Any] | None = None,
+        session_id: Annotated[str | None, Doc("Its id; made from the day and the user if it is left out.")] = None,
+        decay: Annotated[Mapping[str, Any] | None, Doc("`enabled`, `half_life_hours`, `min_decay_factor`.")] = None,
+        compaction: Annotated[Mapping[str, Any] | None, Doc("`auto_compact`, `threshold`.")] = None,
+        preferences: Annotated[Mapping[str, Any] | None, Doc("`language`, `verbosity`, `custom`.")] = None,
     ) -> SessionMetadata:
         """A new session. Without an id it gets one of the day and the person, such as `sess_20260110_user123`."""
         user = _session_id(user_id, "user_id")
@@ -123,12 +125,15 @@ class Sessions:
                     raise
         raise ConflictError(f"there are too many sessions of {user} on this day; give one an id")
 
-    def load(self, session_id: str) -> SessionMetadata:
+    @operation("GET /sessions/{session_id}")
+    def load(self, session_id: SessionId) -> SessionMetadata:
+        """One session: whose it is, its settings, and counts of its entries."""
         view = self._at(session_id)
         session = self._store.session(view.place)
         assert session is not None
         return _as_seen(view, session)
 
+    @operation("GET /sessions")
     def list(self) -> builtins.list[SessionMetadata]:
         """Every session, the one used last first."""
         views, store = [self._view.at(workspace=name) for name in self._names()], self._store
@@ -140,18 +145,29 @@ class Sessions:
         names = view.workspaces()
         return [name for name in names if name == view.address.workspace] if view.bound - {"tenant"} else names
 
-    def close(self, session_id: str) -> None:
+    @operation("POST /sessions/{session_id}/close", does="changes", asks_model=True)
+    def close(self, session_id: SessionId) -> None:
         """Write what was put off, and the snapshots. A later call opens it again."""
         self._store.close_session(self._at(session_id).place)
 
-    def add(self, session_id: str, entry: Mapping[str, Any]) -> str:
+    @operation("POST /sessions/{session_id}/memories", does="creates")
+    def add(
+        self,
+        session_id: SessionId,
+        entry: Annotated[Mapping[str, Any], Doc("`type`, `content` and the other fields of an entry.")],
+    ) -> str:
         """Store an entry with `type`, `content`, and what else the document gives it. Returns its id.
 
         UnsavedWarning with the id where the disk refuses the entry: it is in memory only until it does not.
         """
         return self._add(session_id, [entry])[0]
 
-    def add_many(self, session_id: str, entries: Sequence[Mapping[str, Any]]) -> builtins.list[str]:
+    @operation("POST /sessions/{session_id}/batch", does="creates")
+    def add_many(
+        self,
+        session_id: SessionId,
+        entries: Annotated[Sequence[Mapping[str, Any]], Doc("Entries as `add` takes them.")],
+    ) -> builtins.list[str]:
         """Store all of the entries under one lock, or none. Warns as `add` does."""
         return self._add(session_id, entries)
 
@@ -165,13 +181,26 @@ class Sessions:
             warnings.warn(problem, UnsavedWarning, stacklevel=3)
         return [record.id for record in records]
 
-    def get(self, session_id: str, memory_id: str) -> SessionEntry | None:
+    @operation("GET /sessions/{session_id}/memories/{memory_id}")
+    def get(
+        self,
+        session_id: SessionId,
+        memory_id: EntryId,
+    ) -> SessionEntry | None:
+        """One entry with its decay factor; None if the session has no such entry."""
         view = self._at(session_id)
         for record in view.get([validation.memory_id(memory_id)]):
             return SessionEntry(*astuple(record), decay_factor=view.decay.factor(record, view.now()))
         return None
 
-    def delete(self, session_id: str, memory_id: str, *, reason: str | None = None) -> bool:
+    @operation("DELETE /sessions/{session_id}/memories/{memory_id}", does="removes")
+    def delete(
+        self,
+        session_id: SessionId,
+        memory_id: EntryId,
+        *,
+        reason: Reason = None,
+    ) -> bool:
         """False if there is no such entry."""
         try:
             return bool(forget(self._at(session_id), Forget(id=memory_id, reason=reason)).count)
@@ -180,7 +209,13 @@ class Sessions:
                 raise
             return False
 
-    def query(self, session_id: str, query: Query | Mapping[str, Any]) -> Hits:
+    @operation("POST /sessions/{session_id}/query", asks_model=True)
+    def query(
+        self,
+        session_id: SessionId,
+        query: Annotated[Query | Mapping[str, Any], Doc("Type, topics, time, importance and references: see `Query`.")],
+    ) -> Hits:
+        """Entries of a session that meet all conditions of a `Query`. Counted as retrieved."""
         view = self._at(session_id)
         hits = querying([view], _document_query(query))
         view.touch([hit.memory for hit in hits])
@@ -192,7 +227,13 @@ class Sessions:
             hits.report = "; ".join(filter(None, (hits.report, damage_note(damaged))))
         return hits
 
-    def search(self, query: str | Query | Mapping[str, Any], *, limit: int = 10) -> Hits:
+    @operation("POST /sessions-search", asks_model=True)
+    def search(
+        self,
+        query: Annotated[str | Query | Mapping[str, Any], Doc("Words, or a query as `query` takes it.")],
+        *,
+        limit: Annotated[int, Doc("The most entries.")] = 10,
+    ) -> Hits:
         """The same over all sessions."""
         request = Query(text=query, limit=limit) if isinstance(query, str) else _document_query(query)
         names = self._names()
@@ -202,14 +243,31 @@ class Sessions:
         views = [self._view.at(workspace=name) for name in names]
         return self._with_damage(querying(views, request), views) if views else Hits()
 
-    def search_by_topic(self, session_id: str, topic: str) -> Hits:
+    @operation("GET /sessions/{session_id}/by-topic")
+    def search_by_topic(
+        self,
+        session_id: SessionId,
+        topic: Annotated[str, Doc("The topic; it stands for those below it too.")],
+    ) -> Hits:
         """By tag; a topic stands for those below it too."""
         return self.query(session_id, Query(tags=(validation.tag(topic, "topic"),)))
 
-    def search_by_type(self, session_id: str, type: MemoryType) -> Hits:
+    @operation("GET /sessions/{session_id}/by-type")
+    def search_by_type(
+        self,
+        session_id: SessionId,
+        type: Annotated[MemoryType, Doc("The type of entry.")],
+    ) -> Hits:
+        """Entries of one type."""
         return self.query(session_id, Query(types=(validation.choice(type, "type", MemoryType),)))
 
-    def search_by_time_range(self, session_id: str, start: datetime | str, end: datetime | str) -> Hits:
+    @operation("GET /sessions/{session_id}/by-time")
+    def search_by_time_range(
+        self,
+        session_id: SessionId,
+        start: Annotated[datetime | str, Doc("From this time on.")],
+        end: Annotated[datetime | str, Doc("Until before this time.")],
+    ) -> Hits:
         """From `start`, which is included, until `end`, which is not."""
         return self.query(session_id, Query(time_range=self._between(start, end)))
 
@@ -217,7 +275,15 @@ class Sessions:
         now = self._view.now()
         return point(start, "start", now), point(end, "end", now)
 
-    def delete_by_topic(self, session_id: str, topic: str, *, reason: str | None = None) -> int:
+    @operation("DELETE /sessions/{session_id}/by-topic", does="removes")
+    def delete_by_topic(
+        self,
+        session_id: SessionId,
+        topic: Annotated[str, Doc("The topic; it stands for those below it too.")],
+        *,
+        reason: Reason = None,
+    ) -> int:
+        """Delete the entries with a topic, or with one below it. Returns how many."""
         return self._delete(session_id, reason, tags=(validation.tag(topic, "topic"),))
 
     def _delete(self, session_id: str, reason: str | None, **conditions: Any) -> int:
@@ -227,19 +293,37 @@ class Sessions:
         ids = [record.id for record in view.store.scan(own, whole=False) if view.owns(record)]
         return forget(view, Forget(id=ids, reason=reason)).count if ids else 0
 
+    @operation("DELETE /sessions/{session_id}/by-time", does="removes")
     def delete_by_time_range(
-        self, session_id: str, start: datetime | str, end: datetime | str, *, reason: str | None = None
+        self,
+        session_id: SessionId,
+        start: Annotated[datetime | str, Doc("From this time on.")],
+        end: Annotated[datetime | str, Doc("Until before this time.")],
+        *,
+        reason: Reason = None,
     ) -> int:
+        """Delete the entries from `start`, which is included, until `end`, which is not. Returns how many."""
         since, until = self._between(start, end)
         if since > until:
             raise InputError("start", "is after end")
         return self._delete(session_id, reason, since=since, until=until)
 
-    def delete_session(self, session_id: str, *, reason: str | None = None) -> int:
+    @operation("DELETE /sessions/{session_id}", does="removes")
+    def delete_session(
+        self,
+        session_id: SessionId,
+        *,
+        reason: Reason = None,
+    ) -> int:
         """The whole folder, for good. Returns how many entries it had."""
         return forget(self._at(session_id), Forget(workspace=session_id, reason=reason)).count
 
-    def export(self, session_id: str, format: Literal["json", "jsonl"] = "jsonl") -> str:
+    @operation("GET /sessions/{session_id}/export")
+    def export(
+        self,
+        session_id: SessionId,
+        format: Annotated[Literal["json", "jsonl"], Doc("One JSON document, or one entry a line.")] = "jsonl",
+    ) -> str:
         """All entries in every state, oldest first; as JSON with the session's metadata around them.
 
         DamageWarning where some cannot be read, and are left out.
@@ -259,18 +343,22 @@ class Sessions:
         whole = {"version": SCHEMA_VERSION, "session": self.load(session_id), "entries": entries}
         return msgspec.json.format(_encode(whole), indent=2).decode()
 
-    def compact(self, session_id: str) -> int:
+    @operation("POST /sessions/{session_id}/compact", does="removes", rank="admin")
+    def compact(self, session_id: SessionId) -> int:
         """Remove what was deleted and what has decayed, for good. Returns the bytes freed."""
         return schedule.compact(self._at(session_id))
 
-    def rebuild_index(self, session_id: str) -> int:
+    @operation("POST /sessions/{session_id}/index", does="changes", rank="admin")
+    def rebuild_index(self, session_id: SessionId) -> int:
         """Make the index anew from the log. Returns how many entries it knows."""
         return self._store.rebuild(self._at(session_id).place)
 
-    def migrate(self, session_id: str) -> bool:
+    @operation("POST /sessions/{session_id}/migrate", does="changes", rank="admin")
+    def migrate(self, session_id: SessionId) -> bool:
         """Rewrite entries of an older schema now, rather than with the next write. False if there are none."""
         return self._store.migrate(self._at(session_id).place)
 
+    @operation("GET /sessions-metrics")
     def metrics(self) -> dict[str, float]:
         """How many and how large, and how long things took since the store was opened (ms, median and p95).
 
@@ -280,7 +368,9 @@ class Sessions:
             raise AccessError("metrics: they count all sessions, and this view is bound to less")
         return self._store.metrics(self._view.address.tenant)
 
-    def stats(self, session_id: str) -> SessionStats:
+    @operation("GET /sessions/{session_id}/stats")
+    def stats(self, session_id: SessionId) -> SessionStats:
+        """Counts of a session's entries, its size, and the lines that cannot be read."""
         view = self._at(session_id)
         metadata = self.load(session_id)
         damage = tuple(view.on_disk.damage(view.place)) if view.on_disk and view.whole else ()

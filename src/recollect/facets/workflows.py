@@ -5,16 +5,17 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from recollect.facets.shelf import Shelf
+from recollect.operations import Doc, QueryText, Reason, StepId, WorkflowId, operation
 from recollect.policies.secrets import screen, screen_name
 from recollect.recall.sources import Found
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.text.query_parser import parse_query
 from recollect.values import validation
 from recollect.values.errors import AccessError, ConflictError, InputError, NotFoundError
@@ -100,16 +101,28 @@ class Workflows:
 
     # Working
 
-    def start(self, name: str, *, goal: str | None = None) -> Workflow:
+    @operation("POST /workflows", does="creates")
+    def start(
+        self,
+        name: Annotated[str, Doc("The name of the workflow.")],
+        *,
+        goal: Annotated[str | None, Doc("What it is for.")] = None,
+    ) -> Workflow:
+        """Start a workflow; steps are added to it while it runs."""
         view = self._view
         with view.logging_refusals("workflow"):
             view.screen_address()
             body = {"name": self._name(name, "name"), "goal": self._text(goal, "goal"), "status": "running"}
-        thing = self._shelf.thing(new_id(), body, None, view.address.account, view.address.agent)
-        (stored,) = self._shelf.save("started a workflow", thing, expect=0, workflow=thing.key)
+        item = self._shelf.thing(new_id(), body, None, view.address.account, view.address.agent)
+        (stored,) = self._shelf.save("started a workflow", item, expect=0, workflow=item.key)
         return _workflow(stored)
 
-    def step(self, workflow: str, name: str) -> WorkflowStep:
+    @operation("POST /workflows/{workflow}/steps", does="creates")
+    def step(
+        self,
+        workflow: WorkflowId,
+        name: Annotated[str, Doc("The name of the step.")],
+    ) -> WorkflowStep:
         """Begin a step of a running workflow."""
         view = self._view
         with view.logging_refusals("workflow"):
@@ -122,11 +135,17 @@ class Workflows:
             _check(parent, "running")
             owner = parent.key, parent.account, parent.agent
             body = {"name": label, "workflow": parent.body["name"], "status": "running"}
-            step = Thing(STEP, new_id(), body, *owner, created_at=now, changed_at=now)
+            step = ShelfItem(STEP, new_id(), body, *owner, created_at=now, changed_at=now)
             (stored,) = self._shelf.save("began a step", step, expect=0, workflow=parent.key, step=step.key)
         return _step(stored)
 
-    def complete(self, step: str, *, output: Any = None) -> WorkflowStep:
+    @operation("POST /steps/{step}/complete", does="changes")
+    def complete(
+        self,
+        step: StepId,
+        *,
+        output: Annotated[Any, Doc("What came out of it: any JSON.")] = None,
+    ) -> WorkflowStep:
         """End a step with what came out of it: any JSON, which can be searched from now on."""
         view = self._view
         with view.logging_refusals("workflow"):
@@ -141,12 +160,18 @@ class Workflows:
             if value is not None:
                 body = {"workflow": after.body["workflow"], "step": after.body["name"], "output": value}
                 owner, at = (after.parent, after.account, after.agent), after.changed_at
-                changed.append(Thing(OUTPUT, ident, body, *owner, created_at=at, changed_at=at))
+                changed.append(ShelfItem(OUTPUT, ident, body, *owner, created_at=at, changed_at=at))
                 view.store.keep(self._place, changed[-1], expect=0)
             self._shelf.log("completed a step", changed, workflow=after.parent, step=ident)
         return _step(after, value)
 
-    def fail(self, step: str, *, error: str) -> WorkflowStep:
+    @operation("POST /steps/{step}/fail", does="changes")
+    def fail(
+        self,
+        step: StepId,
+        *,
+        error: Annotated[str, Doc("Why it failed.")],
+    ) -> WorkflowStep:
         """End a step that did not succeed."""
         with self._view.logging_refusals("workflow"):
             ident, why = validation.memory_id(step, "step"), self._text(error, "error")
@@ -156,7 +181,13 @@ class Workflows:
             self._shelf.log("a step failed", [before], workflow=after.parent, step=ident)
         return _step(after)
 
-    def finish(self, workflow: str, *, error: str | None = None) -> Workflow:
+    @operation("POST /workflows/{workflow}/finish", does="changes")
+    def finish(
+        self,
+        workflow: WorkflowId,
+        *,
+        error: Annotated[str | None, Doc("Why it failed, if it did.")] = None,
+    ) -> Workflow:
         """End a workflow, whose steps must all have ended. With an `error` it has failed."""
         view = self._view
         with view.logging_refusals("workflow"):
@@ -171,7 +202,13 @@ class Workflows:
             self._shelf.log("ended a workflow", [before], workflow=ident)
         return _workflow(after)
 
-    def remove(self, workflow: str, *, reason: str | None = None) -> Receipt:
+    @operation("DELETE /workflows/{workflow}", does="removes", rank="admin")
+    def remove(
+        self,
+        workflow: WorkflowId,
+        *,
+        reason: Reason = None,
+    ) -> Receipt:
         """Erase a workflow with its steps and their outputs, from the disk and for good."""
         view, place = self._view, self._place
         with view.logging_refusals("workflow"):
@@ -180,44 +217,58 @@ class Workflows:
         self._thing(WORKFLOW, ident)
         with view.store.transaction(place):
             self._changeable(self._thing(WORKFLOW, ident))
-            steps = [thing.key for thing in view.store.shelf(place, STEP, parent=ident)]
+            steps = [item.key for item in view.store.shelf(place, STEP, parent=ident)]
             for shelf, keys in ((OUTPUT, steps), (STEP, steps), (WORKFLOW, [ident])):
                 view.store.remove(place, shelf, keys)
-            drop_undos(view, place, (), lambda thing: ident in (thing.key, thing.parent))
+            drop_undos(view, place, (), lambda item: ident in (item.key, item.parent))
             entry = view.log(place, "workflow", "removed a workflow", reason=why, final=True, workflow=ident)
         note = scrub(view, [place]).note
         return Receipt(view.now(), 1, (ident,), why, note is None, (entry.id,), note)
 
     # Reading
 
+    @operation("GET /workflows")
     def list(
-        self, *, status: WorkflowStatus | None = None, contains: str | None = None, limit: int = 100
+        self,
+        *,
+        status: Annotated[WorkflowStatus | None, Doc("Only those in this state.")] = None,
+        contains: Annotated[str | None, Doc("Only workflows with this text in the name or the goal.")] = None,
+        limit: Annotated[int, Doc("The most workflows.")] = 100,
     ) -> builtins.list[Workflow]:
         """The newest first. `contains` is a text in the name or the goal."""
         state = None if status is None else validation.choice(status, "status", WorkflowStatus)
         words = "" if contains is None else validation.query(contains, "contains").casefold()
         limit = validation.count(limit, "limit", high=1_000_000)
         workflows: builtins.list[Workflow] = []
-        for thing in self._things(WORKFLOW):
-            workflow = _workflow(thing)
+        for item in self._things(WORKFLOW):
+            workflow = _workflow(item)
             if state in (None, workflow.status) and words in f"{workflow.name}\n{workflow.goal or ''}".casefold():
                 workflows.append(workflow)
             if len(workflows) == limit:
                 break
         return workflows
 
-    def get(self, workflow: str) -> Workflow:
+    @operation("GET /workflows/{workflow}")
+    def get(self, workflow: WorkflowId) -> Workflow:
+        """One workflow, without its steps."""
         return _workflow(self._thing(WORKFLOW, validation.memory_id(workflow, "workflow")))
 
-    def steps(self, workflow: str) -> builtins.list[WorkflowStep]:
+    @operation("GET /workflows/{workflow}/steps")
+    def steps(self, workflow: WorkflowId) -> builtins.list[WorkflowStep]:
         """The steps of a workflow in the order in which they began, with what came out of them."""
         parent = self._thing(WORKFLOW, validation.memory_id(workflow, "workflow"))
-        things = list(self._view.store.shelf(self._place, STEP, parent=parent.key))
-        outputs = self._view.store.find(self._place, OUTPUT, [thing.key for thing in things])
-        values = {thing.key: thing.body["output"] for thing in outputs}
-        return [_step(thing, values.get(thing.key)) for thing in things]
+        items = list(self._view.store.shelf(self._place, STEP, parent=parent.key))
+        outputs = self._view.store.find(self._place, OUTPUT, [item.key for item in items])
+        values = {item.key: item.body["output"] for item in outputs}
+        return [_step(item, values.get(item.key)) for item in items]
 
-    def search(self, query: str, *, limit: int = 5) -> builtins.list[Output]:
+    @operation("POST /workflows-search", asks_model=True)
+    def search(
+        self,
+        query: QueryText,
+        *,
+        limit: Annotated[int, Doc("The most outputs.")] = 5,
+    ) -> builtins.list[Output]:
         """Completed steps whose output has the whole question in it, whatever its case, the newest first.
 
         If there is none, those with at least half of its words, most of them first.
@@ -228,10 +279,10 @@ class Workflows:
         words = _words(query)
         whole: builtins.list[Output] = []
         some: builtins.list[Output] = []
-        for number, thing in enumerate(self._things(OUTPUT)):
+        for number, item in enumerate(self._things(OUTPUT)):
             if len(whole) == limit or number == _LOOKED_AT:
                 break
-            output = _output(thing)
+            output = _output(item)
             if term in render(output.output).casefold():
                 whole.append(output)
             elif not whole and words:
@@ -243,33 +294,33 @@ class Workflows:
 
     # What both need
 
-    def _things(self, shelf: str) -> Iterator[Thing]:
+    def _things(self, shelf: str) -> Iterator[ShelfItem]:
         """Those that this view sees, the newest first."""
         yield from filter(self._sees, self._view.store.shelf(self._place, shelf, newest_first=True))
 
-    def _thing(self, shelf: str, ident: str) -> Thing:
+    def _thing(self, shelf: str, ident: str) -> ShelfItem:
         """Looked for before a transaction, too: that would begin a place for what is not there."""
-        for thing in filter(self._sees, self._view.store.find(self._place, shelf, [ident])):
-            return thing
+        for item in filter(self._sees, self._view.store.find(self._place, shelf, [ident])):
+            return item
         raise NotFoundError(f"there is no {_called(shelf)} {ident} that this view can see")
 
-    def _sees(self, thing: Thing) -> bool:
+    def _sees(self, item: ShelfItem) -> bool:
         """Agents read each other's workflows."""
-        return may_see(self._view.address, thing.account, None)
+        return may_see(self._view.address, item.account, None)
 
-    def _changeable(self, thing: Thing) -> Thing:
-        if not may_see(self._view.address, thing.account, thing.agent):
-            raise AccessError(f"workflow: {thing.key} is another agent's, which this view only reads")
-        return thing
+    def _changeable(self, item: ShelfItem) -> ShelfItem:
+        if not may_see(self._view.address, item.account, item.agent):
+            raise AccessError(f"workflow: {item.key} is another agent's, which this view only reads")
+        return item
 
-    def _end(self, shelf: str, ident: str, status: str, **more: Any) -> tuple[Thing, Thing]:
+    def _end(self, shelf: str, ident: str, status: str, **more: Any) -> tuple[ShelfItem, ShelfItem]:
         """How it was and how it is now. In a transaction; the version makes sure that it is still as it was found."""
-        thing = self._changeable(self._thing(shelf, ident))
-        _check(thing, "running")
+        item = self._changeable(self._thing(shelf, ident))
+        _check(item, "running")
         now = self._view.now()
-        body = {**thing.body, "status": status, "ended_at": now.isoformat(), **more}
-        new = replace(thing, body=body, changed_at=now)
-        return thing, self._view.store.keep(self._place, new, expect=thing.version)
+        body = {**item.body, "status": status, "ended_at": now.isoformat(), **more}
+        new = replace(item, body=body, changed_at=now)
+        return item, self._view.store.keep(self._place, new, expect=item.version)
 
     def _name(self, value: Any, field: str) -> str:
         if isinstance(value, str):
@@ -305,33 +356,33 @@ def _words(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.casefold() for word in (*asked.phrases, *asked.words)))[:_MOST_WORDS]
 
 
-def _check(thing: Thing, wanted: str) -> None:
-    if (status := thing.body["status"]) != wanted:
-        raise ConflictError(f"{_called(thing.shelf)} {thing.key} is {status} already, and no longer {wanted}")
+def _check(item: ShelfItem, wanted: str) -> None:
+    if (status := item.body["status"]) != wanted:
+        raise ConflictError(f"{_called(item.shelf)} {item.key} is {status} already, and no longer {wanted}")
 
 
 def _called(shelf: str) -> str:
     return "step" if shelf == STEP else "workflow"
 
 
-def _ended(thing: Thing) -> datetime | None:
-    at = thing.body.get("ended_at")
+def _ended(item: ShelfItem) -> datetime | None:
+    at = item.body.get("ended_at")
     return None if at is None else datetime.fromisoformat(at)
 
 
-def _workflow(thing: Thing) -> Workflow:
-    body = thing.body
-    fields = body["name"], body["goal"], body["status"], body.get("error"), thing.agent
-    return Workflow(thing.key, *fields, thing.created_at, _ended(thing), thing.version)
+def _workflow(item: ShelfItem) -> Workflow:
+    body = item.body
+    fields = body["name"], body["goal"], body["status"], body.get("error"), item.agent
+    return Workflow(item.key, *fields, item.created_at, _ended(item), item.version)
 
 
-def _step(thing: Thing, output: Any = None) -> WorkflowStep:
-    body = thing.body
+def _step(item: ShelfItem, output: Any = None) -> WorkflowStep:
+    body = item.body
     fields = body["name"], body["status"], output, body.get("error")
-    return WorkflowStep(thing.key, thing.parent or "", *fields, thing.created_at, _ended(thing), thing.version)
+    return WorkflowStep(item.key, item.parent or "", *fields, item.created_at, _ended(item), item.version)
 
 
-def _output(thing: Thing) -> Output:
-    body = thing.body
-    fields = body["workflow"], body["step"], body["output"], thing.created_at
-    return Output(thing.key, thing.parent or "", *fields, 1.0)
+def _output(item: ShelfItem) -> Output:
+    body = item.body
+    fields = body["workflow"], body["step"], body["output"], item.created_at
+    return Output(item.key, item.parent or "", *fields, 1.0)

@@ -1,4 +1,4 @@
-"""A memory on a server, by the same verbs. What can be called is one list, which the server reads too."""
+"""A memory on a server, by the same operations."""
 
 from __future__ import annotations
 

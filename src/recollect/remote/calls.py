@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import astuple
 
 from recollect import presets
+from recollect.operations import OWNERS, Operation, operations_of, owner_class, signature
 from recollect.remote import is_deferred
 from recollect.remote.client import Client
-from recollect.remote.operations import FACETS, OPERATIONS, facet, function, signature
 from recollect.values.errors import AccessError, InputError, StoreError, UnavailableError
 from recollect.values.record import Address, Record, UnsavedRecord, utc_now
 from recollect.verbs.export import Progress, Target, written_to
@@ -25,7 +25,7 @@ from recollect.verbs.import_ import Imported, read_from
 from recollect.view import View
 
 _KEY = "RECOLLECT_KEY"
-_LOADED = frozenset(("_view", "_owner", "_whole", "_given", "_defaults"))
+_LOADED = frozenset(("_view", "_owner", "_whole", "_key_bound", "_defaults"))
 """Attributes of a memory that depend on what the server says of itself."""
 
 
@@ -55,9 +55,8 @@ class _Nowhere:
 @functools.cache
 def remote(memory: type) -> type:
     """The class of memories that are on a server."""
-    verbs = {name: _method(name, memory) for name in OPERATIONS if "." not in name}
-    facets = {name: property(_facet_maker(name, memory)) for name in FACETS if "." not in name}
-    return type("RemoteMemory", (_Calls, memory), {**verbs, **facets, "__doc__": memory.__doc__})
+    facets = {name: property(_facet_maker(name)) for name in OWNERS if name and "." not in name}
+    return type("RemoteMemory", (_Calls, memory), {**_methods(""), **facets, "__doc__": memory.__doc__})
 
 
 class _Calls:
@@ -97,7 +96,7 @@ class _Calls:
             return
         about = self._client.read(self._client.about(), About)
         view = View(_Nowhere(), about.preset, utc_now, about.address)  # type: ignore[arg-type]
-        self._given = frozenset(about.bound)
+        self._key_bound = frozenset(about.bound)
         self._defaults: dict[str, str] = {}
         self._owner = self._whole = self._view = view
 
@@ -110,12 +109,12 @@ class _Calls:
         return later
 
     def _bound(self, parts: Mapping[str, str | None]) -> Any:
-        for part in self._given & parts.keys():
+        for part in self._key_bound & parts.keys():
             if parts[part] not in (None, value := getattr(self._view.address, part)):
                 raise AccessError(f"{part}: this view is bound to {value} and cannot be moved")
         above: Any = super()
-        bound: Any = above.at(**{part: value for part, value in parts.items() if part not in self._given})
-        bound._client, bound._given = self._client, self._given
+        bound: Any = above.at(**{part: value for part, value in parts.items() if part not in self._key_bound})
+        bound._client, bound._key_bound = self._client, self._key_bound
         bound._above, bound._deferred = None, self._deferred
         return bound
 
@@ -156,10 +155,10 @@ class _Calls:
 
     def _address(self) -> dict[str, str]:
         """The address parts to send. The tenant is always sent, so that no request reaches another one."""
-        return {part: getattr(self._view.address, part) for part in (self._view.bound | {"tenant"}) - self._given}
+        return {part: getattr(self._view.address, part) for part in (self._view.bound | {"tenant"}) - self._key_bound}
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        form = signature(name, type(self).__mro__[2])
+        form = signature(name)
         for left_out in form.left_out:
             if arguments.get(left_out) is not None and left_out != "progress":
                 raise InputError(left_out, "cannot be sent to a server; leave it out")
@@ -184,18 +183,23 @@ def _lines(parts: Iterator[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _method(name: str, memory: type) -> Callable[..., Any]:
-    """A verb that calls its namesake on the server. Python checks the arguments as it does for a verb that is here."""
-    verb = function(name, memory)
-    form = inspect.signature(verb)
+def _methods(owner: str) -> dict[str, Callable[..., Any]]:
+    """The methods of Memory, or of a facet, that call the server."""
+    operations = operations_of(owner).values()
+    return {o.verb: _method(o) for o in operations if o.method and not o.streams}
+
+
+def _method(operation: Operation) -> Callable[..., Any]:
+    """A method that calls its namesake on the server. Python checks the arguments as it does for a local method."""
+    form = inspect.signature(operation.function)
     (further,) = [p.name for p in form.parameters.values() if p.kind is p.VAR_KEYWORD] or [""]
 
-    @functools.wraps(verb)
+    @functools.wraps(operation.function)
     def call(self: Any, *positional: Any, **named: Any) -> Any:
         arguments = dict(form.bind(self, *positional, **named).arguments)
         arguments.pop("self")
         arguments |= arguments.pop(further, {})
-        return self._call(name, arguments)
+        return self._call(operation.name, arguments)
 
     return call
 
@@ -226,30 +230,26 @@ class _Files(_Facet):
             content = base64.b64encode(file.read_bytes()).decode()
         except OSError:
             raise InputError("path", f"there is no file {file} that can be read") from None
-        known = {"source": source or str(file), "file": content, "file_name": file.name, **more}
-        return self._call("knowledge.add", {name: value for name, value in known.items() if value is not None})
+        arguments = {"source": source or str(file), "file": content, "file_name": file.name, **more}
+        return self._call("knowledge.add", {name: value for name, value in arguments.items() if value is not None})
 
     def add_folder(self, path: Any, **more: Any) -> NoReturn:
         raise InputError("path", "a folder is read where the server is; send its files with add(path=…), one by one")
 
 
 @functools.cache
-def _facet_class(name: str, memory: type) -> type:
-    kind = facet(name)
-    verbs = {full.rpartition(".")[2]: _method(full, memory) for full in OPERATIONS if full.rpartition(".")[0] == name}
+def _facet_class(name: str) -> type:
+    kind, front = owner_class(name), {"knowledge": _Files}.get(name, _Facet)
+    methods = {verb: method for verb, method in _methods(name).items() if verb not in vars(front)}
     inner = {
-        full.rpartition(".")[2]: property(_facet_maker(full, memory))
-        for full in FACETS
-        if full.rpartition(".")[0] == name
+        full.rpartition(".")[2]: property(_facet_maker(full)) for full in OWNERS if full.rpartition(".")[0] == name
     }
-    more = {"knowledge": _Files}.get(name, _Facet)
-    verbs = {verb: made for verb, made in verbs.items() if verb not in vars(more)}
-    return type(kind.__name__, (more, kind), {**verbs, **inner})
+    return type(kind.__name__, (front, kind), {**methods, **inner})
 
 
-def _facet_maker(name: str, memory: type) -> Callable[[Any], Any]:
+def _facet_maker(name: str) -> Callable[[Any], Any]:
     def make(above: Any) -> Any:
-        kind: Any = _facet_class(name, memory)
+        kind: Any = _facet_class(name)
         made: Any = object.__new__(kind)
         made._memory = getattr(above, "_memory", above)
         return made

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from recollect.operations import Operation, Signature, find_operation
 from recollect.remote import wire
-from recollect.remote.operations import OPERATIONS, Operation, Signature
 from recollect.runtime import imports
 from recollect.values import validation
 from recollect.values.errors import AccessError, InputError, StoreError, UnavailableError
@@ -29,7 +29,7 @@ _TIMEOUT = 60.0
 _PAUSES = (0.1, 0.5, 1.5)
 """Seconds before another try."""
 _PATIENCE = 600.0
-"""Seconds to wait for what the server says that it is working on."""
+"""Seconds to wait for what the server says that it is working on, and for an export or import, which takes long."""
 _BUSY = frozenset((429, 502, 503, 504))
 
 
@@ -52,7 +52,7 @@ class Client:
         self, operation: str, signature: Signature, address: Mapping[str, str], arguments: Mapping[str, Any]
     ) -> tuple[bool, Any]:
         """Whether the disk refuses what was just written, and what the verb gives; or the error that it raises."""
-        known_operation = OPERATIONS[operation]
+        known_operation = find_operation(operation)
         path, rest = _path(known_operation, arguments)
         headers = wire.address_headers(address)
         if signature.gives is Record:  # one memory is given whole; in a list, vectors would be most of what is sent
@@ -98,11 +98,9 @@ class Client:
             try:
                 answer = self._http().request(method, f"{self.url}/v1{path}", headers=sent, **more)
             except httpx.TransportError as error:
-                if isinstance(error, httpx.ReadTimeout) and not writes:
-                    problem = f"{self.url} gave no answer within {_TIMEOUT:g} s; it may still be at work"
-                    raise UnavailableError(problem) from error
-                if (pause := next(pauses, None)) is None:
-                    raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
+                is_slow_read = isinstance(error, httpx.ReadTimeout) and not writes
+                if is_slow_read or (pause := next(pauses, None)) is None:
+                    raise self._unavailable(error, _TIMEOUT) from error
                 time.sleep(pause)
                 continue
             retry_after = answer.headers.get("retry-after", "")
@@ -119,14 +117,14 @@ class Client:
 
         headers = wire.address_headers(address)
         try:
-            with self._http().stream("GET", f"{self.url}/v1{path}", headers=headers) as answer:
+            with self._http().stream("GET", f"{self.url}/v1{path}", headers=headers, timeout=_patient()) as answer:
                 if answer.status_code != 200:
                     answer.read()
                     self._checked(answer)
                     raise self._strange(answer.status_code)
                 yield answer.iter_bytes()
         except httpx.TransportError as error:
-            raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
+            raise self._unavailable(error, _PATIENCE) from error
 
     def upload(self, path: str, address: Mapping[str, str], stream: IO[bytes]) -> bytes:
         parts = iter(lambda: stream.read(1 << 16), b"")
@@ -134,9 +132,9 @@ class Client:
 
         headers = {**wire.address_headers(address), "content-type": "application/json"}
         try:
-            answer = self._http().post(f"{self.url}/v1{path}", headers=headers, content=parts)
+            answer = self._http().post(f"{self.url}/v1{path}", headers=headers, content=parts, timeout=_patient())
         except httpx.TransportError as error:
-            raise UnavailableError(f"{self.url} cannot be reached: {error}") from error
+            raise self._unavailable(error, _PATIENCE) from error
         return self._checked(answer).content
 
     def close(self) -> None:
@@ -157,6 +155,13 @@ class Client:
                 verify = self.url.startswith("https:")
                 self._opened = os.getpid(), httpx.Client(headers=headers, timeout=_TIMEOUT, verify=verify)
             return self._opened[1]
+
+    def _unavailable(self, error: httpx.TransportError, seconds: float) -> UnavailableError:
+        import httpx
+
+        if isinstance(error, httpx.ReadTimeout):
+            return UnavailableError(f"{self.url} gave no answer within {seconds:g} s; it may still be at work")
+        return UnavailableError(f"{self.url} cannot be reached: {error}")
 
     @contextmanager
     def _understood(self) -> Generator[None]:
@@ -183,6 +188,12 @@ class Client:
         raise problem.error()
 
 
+def _patient() -> httpx.Timeout:
+    import httpx
+
+    return httpx.Timeout(_TIMEOUT, read=_PATIENCE)
+
+
 def _address(url: str) -> str:
     parts = urlsplit(url)
     if parts.username or parts.password or "@" in parts.netloc:
@@ -193,12 +204,16 @@ def _address(url: str) -> str:
 
 
 def _body(arguments: Mapping[str, Any], signature: Signature) -> bytes:
-    listed = {parameter.name for parameter in signature.takes if parameter.listed}
-    zones = {parameter.name for parameter in signature.takes if parameter.zone}
+    parameters = {parameter.name: parameter for parameter in signature.takes}
     parts: list[bytes] = []
     for name, value in arguments.items():
-        is_zone = name in zones and value is not None
-        ready = validation.zone(value) if is_zone else wire.sendable(name, value, name in listed)
+        parameter = parameters.get(name)
+        if parameter is None:  # of a file that goes along
+            ready = value
+        elif parameter.is_zone and value is not None:
+            ready = validation.zone(value)
+        else:
+            ready = wire.sendable(parameter, value)
         try:
             parts.append(msgspec.json.encode(name) + b":" + wire.encoded(ready))
         except (TypeError, ValueError, OverflowError, RecursionError) as error:

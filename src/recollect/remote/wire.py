@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args, get_origin
 from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo
 
 import msgspec
 
+from recollect.operations import Parameter, Signature, union_members
 from recollect.recall.hits import Absence, Hit, Hits
-from recollect.remote.operations import Signature
 from recollect.values import errors
 from recollect.values.errors import InputError, RecollectError, StoreError
 
@@ -21,15 +21,24 @@ ANY = "any"
 ADDRESS = ("tenant", "account", "workspace", "channel", "conversation", "agent")
 """The parts of an address that a request may narrow, each in a header of its own."""
 UNSAVED = "recollect-unsaved"
+"""The header that says that the disk refuses what was just written."""
 WAITING = "recollect-unsaved-writes"
 """How many writes the server's disk has refused so far; left out for none."""
-"""The header that says that the disk refuses what was just written."""
 VECTORS = "recollect-vectors"
 """The header of whoever wants the vectors of memories, too."""
 
 
+_WITH_TIMES = frozenset(("entries", "entry", "query"))
+"""Arguments made of others, of which some are times."""
+_TIMES = frozenset(("created_at", "expires_at"))
+"""The same, of one of many memories."""
+
+
 def header(part: str) -> str:
     return f"recollect-{part}"
+
+
+_HEADERS = {part: header(part) for part in ADDRESS}
 
 
 def address_headers(parts: Mapping[str, str]) -> dict[str, str]:
@@ -37,7 +46,7 @@ def address_headers(parts: Mapping[str, str]) -> dict[str, str]:
 
 
 def address_of(headers: Mapping[str, str]) -> dict[str, str]:
-    return {part: _name_in(part, headers[header(part)]) for part in ADDRESS if header(part) in headers}
+    return {part: _name_in(part, headers[name]) for part, name in _HEADERS.items() if name in headers}
 
 
 def _name_in(part: str, text: str) -> str:
@@ -72,11 +81,10 @@ def given_as(kind: Any) -> Any:
     return RecallResult if kind is Hits else kind
 
 
-def sendable(name: str, value: Any, listed: bool) -> Any:
-    """An argument as JSON takes it. InputError for what it would change on the way, or not take.
-
-    `listed` is one of which anything that can be gone through will do.
-    """
+def sendable(parameter: Parameter, value: Any) -> Any:
+    """An argument as JSON takes it. InputError for what it would change on the way, or not take."""
+    name, listed = parameter.name, parameter.is_list
+    takes_time = datetime in union_members(parameter.hint) or name in _WITH_TIMES
     if listed and isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping):
         several = cast("Iterable[Any]", value)
         value = [_materialised(item) for item in several] if name == "items" else list(several)
@@ -90,7 +98,7 @@ def sendable(name: str, value: Any, listed: bool) -> Any:
             _check_keys(field, pairs)
             left += [(key if field == "items" else field, part) for key, part in pairs.items()]
         else:
-            _check_plain(field, item)
+            _check_plain(field, item, takes_time or field in _TIMES)
     return cast("Any", value)
 
 
@@ -112,7 +120,7 @@ def _check_keys(field: str, value: Mapping[Any, Any]) -> None:
         _check_plain(field, key)
 
 
-def _check_plain(field: str, value: Any) -> None:
+def _check_plain(field: str, value: Any, takes_time: bool = False) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(field, "must not contain NaN or infinity")
     if isinstance(value, str):
@@ -120,7 +128,9 @@ def _check_plain(field: str, value: Any) -> None:
             value.encode()
         except UnicodeEncodeError as error:
             raise InputError(field, f"has a lone surrogate at character {error.start}") from None
-    elif value is not None and not isinstance(value, bool | int | float | msgspec.Struct | datetime | tzinfo):
+    elif isinstance(value, datetime) and takes_time:
+        return
+    elif value is not None and not isinstance(value, bool | int | float | msgspec.Struct | tzinfo):
         raise InputError(field, f"must be text or JSON data; it holds a {type(value).__name__}")
 
 
@@ -164,6 +174,8 @@ def in_query(name: str, value: Any, kind: Any) -> list[str]:
 
 
 def _check_kind(name: str, value: Any, kind: Any) -> None:
+    if isinstance(value, str) and any(get_origin(member) is Literal for member in (kind, *get_args(kind))):
+        return  # a text in any case, and the server says which there are
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

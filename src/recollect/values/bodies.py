@@ -11,12 +11,19 @@ import msgspec
 from recollect.values.errors import InputError
 
 CHANNELS, CONVERSATIONS, REF_CODES = "channels", "conversations", "ref_codes"
+REF_CODE_LENGTH = 11
+"""Letters and digits in the code that stands for a conversation in a link."""
 DEFAULT_CHANNEL = "general"
 LONGEST_TITLE = 200
 LONGEST_DESCRIPTION = 500
 
 Status = Literal["active", "idle", "archived"]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
+def is_ref_code(name: str) -> bool:
+    """Whether a name has the form of a ref code. It may be a conversation's id all the same."""
+    return len(name) == REF_CODE_LENGTH and name.isascii() and name.isalnum()
 
 
 class Body(msgspec.Struct, frozen=True):

@@ -32,6 +32,7 @@ what looks like a credential, whoever made it.
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ _screens: list[Callable[[str], object]] = []
 
 
 def screen_with(is_secret: Callable[[str], object]) -> None:
-    """Have messages screened by this. The rules are made of what stands above errors, so they bring themselves."""
+    """Screen messages with this function. policies.secrets calls it: errors.py may not import what is above it."""
     _screens[:] = [is_secret]
 
 
@@ -64,6 +65,8 @@ def shown(value: str, text: str) -> str:
 
 
 def looks_secret(value: str) -> bool:
+    if not _screens:
+        import_module("recollect.policies.secrets")
     return any(is_secret(value) for is_secret in _screens)
 
 
@@ -112,8 +115,9 @@ class ConversationTransitionError(ConflictError):
     """A conversation is not in a state from which it could become that. Nothing was changed."""
 
     def __init__(self, conversation: str, status: str, wanted: str, possible: Sequence[str] = ()) -> None:
-        can = " or ".join(possible) or "nothing else"
-        super().__init__(f"conversation {conversation} is {status} and cannot become {wanted}; it can become {can}")
+        can, state = " or ".join(possible) or "nothing else", "has ended" if status == "idle" else f"is {status}"
+        problem = "already" if status == wanted else f"and cannot become {wanted}; it can become {can}"
+        super().__init__(f"conversation {conversation} {state} {problem}")
         self.status = status
         self.wanted = wanted
         self.possible = tuple(possible)

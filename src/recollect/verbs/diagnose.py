@@ -187,6 +187,7 @@ _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
     "not saved yet": ("error", "make room on the disk before this process ends; they are written with the next write"),
     "corrupt": ("error", "export leaves the damaged memories out and names them; import the rest into a new folder"),
     "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
+    "set-up is wrong": ("error", "recollect db status says more, and recollect db upgrade repairs what it can"),
     "secrets": ("error", "forget them with --erase, and change the credentials"),
     "duplicates": ("warning", "doctor --fix duplicates shows them, and merges them"),
     "decayed": ("info", "maintain archives them"),
@@ -232,8 +233,27 @@ def _named(view: View, place: Place, damage: Damage) -> Damage:
     return damage if place in view.places else damage._replace(where=f"{place.workspace}: {damage.where}")
 
 
-def doctor(view: View) -> Health:
-    """Look at everything this view can see; what concerns the files only if it sees the whole workspace."""
+def _of_the_store(view: View, corrupt: list[str], *, deep: bool) -> dict[str, list[str]]:
+    """What is wrong with the files or the server, and not with single memories."""
+    lost = [f"{damage.where}: {damage.problem}" for damage in _missing(view)]
+    problems = {
+        "corrupt": lost if view.on_disk is not None else corrupt + lost,
+        "audit log broken": _breaks(view),
+    }
+    if deep:
+        again = (f"{damage.where}: {damage.problem}" for damage in verify(view))
+        problems["corrupt"] = list(dict.fromkeys((*problems["corrupt"], *again)))
+    if isinstance(view.store, HasAdvice):
+        problems["set-up"] = view.store.remarks()
+        problems["set-up is wrong"] = view.store.problems() if deep else []
+    return problems
+
+
+def doctor(view: View, *, deep: bool = False) -> Health:
+    """Look at everything this view can see; what concerns the files only if it sees the whole workspace.
+
+    `deep` also reads everything on the disk again, and asks the store how it is set up.
+    """
     problems: dict[str, list[str]] = {problem: [] for problem in _ADVICE}
     now, retention, decay = view.now(), view.preset.retention, view.decay
     statements: list[Record] = []
@@ -261,10 +281,7 @@ def doctor(view: View) -> Health:
         other.id for group in deduplicate.find(statements, view.preset.remember.max_tags) for other in group.others
     ]
     if view.whole:
-        lost = [f"{damage.where}: {damage.problem}" for damage in _missing(view)]
-        problems["corrupt"] = lost if view.on_disk is not None else problems["corrupt"] + lost
-        problems["audit log broken"] = _breaks(view)
-        problems["set-up"] = view.store.remarks() if isinstance(view.store, HasAdvice) else []
+        problems |= _of_the_store(view, problems["corrupt"], deep=deep)
     problems["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved
     findings = (
         Finding(problem, severity, len(problems[problem]), advice, tuple(problems[problem][:5]))

@@ -12,7 +12,7 @@ import msgspec
 from recollect.stores.audit import TEXTS
 from recollect.stores.integrity import CHANGED, is_intact, log_damage
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.bodies import CONVERSATIONS, REF_CODES
 from recollect.values.errors import InputError
 from recollect.values.filters import belongs_to
@@ -27,7 +27,7 @@ FORMAT = "recollect"
 _BATCH = 1000
 _encode = msgspec.json.Encoder().encode
 _record = msgspec.json.Decoder(Record).decode
-_thing = msgspec.json.Decoder(Thing).decode
+_thing = msgspec.json.Decoder(ShelfItem).decode
 _names = msgspec.json.Decoder(list[str]).decode
 _DAMAGED = b'],"damaged":'
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -52,26 +52,26 @@ def export(view: View, target: Target, progress: Progress | None = None) -> int:
             out.write((b"\n" if count == 1 else b",\n") + _encode(record))
             if progress and count % _BATCH == 0:
                 progress(count)
-        for number, thing in enumerate(_things(view)):
-            out.write((b'\n],"things":[\n' if number == 0 else b",\n") + _encode(thing))
+        for number, item in enumerate(_things(view)):
+            out.write((b'\n],"things":[\n' if number == 0 else b",\n") + _encode(item))
         out.write((b'\n],"damaged":' + _encode(damaged) + b"}\n") if damaged else b"\n]}\n")
     if progress:
         progress(count)
     return count
 
 
-def _things(view: View) -> Iterator[Thing]:
+def _things(view: View) -> Iterator[ShelfItem]:
     """The readable things on the shelves that this view may export."""
     address = view.address
-    conversations = {thing.key for thing in view.things(CONVERSATIONS)}
-    for thing in view.things(None):
-        if thing.shelf == TEXTS:
+    conversations = {item.key for item in view.things(CONVERSATIONS)}
+    for item in view.things(None):
+        if item.shelf == TEXTS:
             continue  # of the audit log, which stays here
-        if thing.shelf == REF_CODES and thing.body["key"] not in conversations:
+        if item.shelf == REF_CODES and item.body["key"] not in conversations:
             continue  # its conversation cannot be read, and no import takes a ref code without one
-        own = belongs_to(address, thing.account, thing.agent) and address.conversation in (None, thing.parent)
-        if own and view.sees(thing):
-            yield thing
+        own = belongs_to(address, item.account, item.agent) and address.conversation in (None, item.parent)
+        if own and view.sees(item):
+            yield item
 
 
 @contextmanager

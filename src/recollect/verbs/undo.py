@@ -142,11 +142,11 @@ def take_back(view: View, place: Place, entry: Entry, **meta: Any) -> Entry:
     store.update(place, [_as_before(values, stored[values.id], entry) for values in old_values])
     if missing := [record for record in undo.deleted if record.id not in stored]:
         store.put(place, missing)
-    for thing in undo.things:
-        if thing.version:
-            store.keep(place, thing)
+    for item in undo.things:
+        if item.version:
+            store.keep(place, item)
         else:
-            store.remove(place, thing.shelf, [thing.key])
+            store.remove(place, item.shelf, [item.key])
     store.purge(place, seqs=[entry.seq])  # what was deleted is stored again, and in one place only
     return view.log(
         place,

@@ -7,7 +7,7 @@ import secrets
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -16,13 +16,14 @@ from recollect.facets.channels import DEFAULT, Channels, keep_default
 from recollect.facets.conversations.contents import Contents
 from recollect.facets.conversations.persist import TURN, persist, placed
 from recollect.facets.shelf import Shelf
+from recollect.operations import ConversationId, Doc, Names, former_name, operation
 from recollect.policies.secrets import screen
 from recollect.stores.port import Place, by_place
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import ShelfItem, names
 from recollect.text.fence import without
 from recollect.values import validation
 from recollect.values.bodies import CONVERSATIONS as SHELF
-from recollect.values.bodies import LONGEST_TITLE, REF_CODES, Status
+from recollect.values.bodies import LONGEST_TITLE, REF_CODE_LENGTH, REF_CODES, Status, is_ref_code
 from recollect.values.errors import ConflictError, ConversationTransitionError, NotFoundError
 from recollect.values.record import Record, Tier, new_id, parse_time
 from recollect.verbs.archive import memories_text
@@ -32,7 +33,6 @@ from recollect.view import View
 Speaker = Literal["user", "assistant"]
 _NEXT: dict[Status, tuple[Status, ...]] = {"active": ("idle", "archived"), "idle": ("archived",), "archived": ()}
 _LETTERS = string.digits + string.ascii_letters
-_REF_CODE = 11
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -57,7 +57,17 @@ class Conversations:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def start(self, title: str = "", *, channel: str | None = None) -> Conversation:
+    @operation("POST /conversations", does="creates")
+    def start(
+        self,
+        title: Annotated[str, Doc("What it is about.")] = "",
+        *,
+        channel: Annotated[
+            str | None,
+            Names("channel"),
+            Doc("The channel that it is in; the view's, else `general`, if it is left out."),
+        ] = None,
+    ) -> Conversation:
         """A new one, active. In the view's channel, else in the one named, else in `general`.
 
         Where the view is bound to a conversation, that is the one that is started.
@@ -76,28 +86,30 @@ class Conversations:
         key = msgspec.json.encode((*owner, room.name)).decode()
         with view.store.transaction(place):
             ref = next(code for code in _ref_codes() if not view.store.find(place, REF_CODES, [code]))
-            things = [
-                Thing(SHELF, key, {**body, "ref_code": ref}, *owner, created_at=now, changed_at=now),
-                Thing(REF_CODES, ref, _reference(ident, key, room.name), *owner, created_at=now, changed_at=now),
+            items = [
+                ShelfItem(SHELF, key, {**body, "ref_code": ref}, *owner, created_at=now, changed_at=now),
+                ShelfItem(REF_CODES, ref, _reference(ident, key, room.name), *owner, created_at=now, changed_at=now),
             ]
-            if any(_is_started(thing, owner, room.name) for thing in view.store.shelf(place, SHELF, parent=ident)):
+            if any(_is_started(item, owner, room.name) for item in view.store.shelf(place, SHELF, parent=ident)):
                 raise ConflictError(f"conversation {ident} was started already")
             keep_default(view)
-            stored, _ = _shelf(view).save("started a conversation", *things, expect=0)
+            stored, _ = _shelf(view).save("started a conversation", *items, expect=0)
         return _conversation(stored)
 
-    def get(self, id: str) -> Conversation:
+    @operation("GET /conversations/{id}")
+    def get(self, id: ConversationId) -> Conversation:
         """By its id or its ref code."""
         return _conversation(self._thing(id))
 
+    @operation("GET /conversations")
     def list(
         self,
         *,
-        status: Status | None = None,
-        channel: str | None = None,
-        contains: str = "",
-        limit: int = 100,
-        after: str | None = None,
+        status: Annotated[Status | None, Doc("Only those in this state; without it, all but archived ones.")] = None,
+        channel: Annotated[str | None, Names("channel"), Doc("Only those of this channel.")] = None,
+        contains: Annotated[str, Doc("Only those with this text in the title.")] = "",
+        limit: Annotated[int, Doc("The most conversations.")] = 100,
+        after: Annotated[str | None, Names("conversation"), Doc("Go on after the conversation with this id.")] = None,
     ) -> builtins.list[Conversation]:
         """The newest first, without those that are archived unless `status` says so. `after` is the last one's id."""
         limit = validation.count(limit, "limit", high=10_000)
@@ -108,28 +120,38 @@ class Conversations:
         folded = validation.query(contains, "contains").casefold()
         behind = None if after is None else self._thing(after).key
         conversations: builtins.list[Conversation] = []
-        for thing in _shelf(self._view).things(newest_first=True, after=behind):
-            conversation = _conversation(thing)
+        for item in _shelf(self._view).things(newest_first=True, after=behind):
+            conversation = _conversation(item)
             meant = (
                 conversation.status in wanted
                 and room in (None, conversation.channel_id)
                 and folded in conversation.title.casefold()
             )
-            if meant and self._sees(thing):
+            if meant and self._sees(item):
                 conversations.append(conversation)
             if len(conversations) == limit:
                 break
         return conversations
 
-    def idle(self, id: str) -> Conversation:
+    @operation("POST /conversations/{id}/end", does="changes", asks_model=True)
+    def end(self, id: ConversationId) -> Conversation:
         """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
         return self._become(id, "idle")
 
-    def archive(self, id: str) -> Conversation:
+    idle = former_name("idle", end)
+
+    @operation("POST /conversations/{id}/archive", does="changes", asks_model=True)
+    def archive(self, id: ConversationId) -> Conversation:
         """Put one away, out of lists. One that is active ends first. Its scratchpad is kept."""
         return self._become(id, "archived")
 
-    def say(self, id: str, role: Speaker, text: str) -> Record:
+    @operation("POST /conversations/{id}/turns", does="creates")
+    def say(
+        self,
+        id: ConversationId,
+        role: Annotated[Speaker, Doc("Who says it.")],
+        text: Annotated[str, Doc("What is said.")],
+    ) -> Record:
         """Add a turn to one that is active. It is for that conversation only; what matters of it stays at its end."""
         view, conversation = self._view, self.get(id)
         inside = view.at(channel=conversation.channel, conversation=conversation.id)
@@ -142,14 +164,15 @@ class Conversations:
             f"conversation {conversation.id} is {self.get(conversation.id).status}; nothing can be said in it"
         )
 
+    @operation("POST /observations", does="creates")
     def observe(
         self,
-        content: str,
+        content: Annotated[str, Doc("One statement.")],
         *,
-        kind: str = "fact",
-        importance: float | None = None,
-        tier: Tier | None = None,
-        tags: Iterable[str] | None = None,
+        kind: Annotated[str, Doc("fact, preference, procedure, decision, task or error.")] = "fact",
+        importance: Annotated[float | None, Doc("From 0 to 1; judged from the words if it is left out.")] = None,
+        tier: Annotated[Tier | None, Doc("Who sees it; by its kind if it is left out.")] = None,
+        tags: Annotated[Iterable[str] | None, Doc("Words to find it by.")] = None,
     ) -> Record:
         """Keep something that was learnt while working. How far it is seen goes by its kind, unless `tier` says so.
 
@@ -163,8 +186,8 @@ class Conversations:
         return remember(outside, items, once=True)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:
-        view, thing = self._view.as_one_change(), self._thing(id)
-        conversation = _conversation(thing)
+        view, item = self._view.as_one_change(), self._thing(id)
+        conversation = _conversation(item)
         _check(conversation, status)
         contents: Contents | None = None
         if conversation.status == "active":
@@ -175,41 +198,41 @@ class Conversations:
             for speaker, theirs in _by_speaker(turns).items():
                 persist(_in(view, conversation, *speaker), conversation.id, theirs)
             with view.store.transaction(*_homes(view)):
-                thing = self._again(thing)  # as it is now that nobody else can write there
-                _check(_conversation(thing), status)
-                if contents is None or thing.body["status"] != "active":
-                    return _end(view, thing, status, [])
+                item = self._again(item)  # as it is now that nobody else can write there
+                _check(_conversation(item), status)
+                if contents is None or item.body["status"] != "active":
+                    return _end(view, item, status, [])
                 contents.refresh()
                 if not contents.has_new_turns():
-                    return _end(view, thing, status, contents.ending())
+                    return _end(view, item, status, contents.ending())
 
-    def _thing(self, id: str) -> Thing:
+    def _thing(self, id: str) -> ShelfItem:
         view, name = self._view, validation.name(id, "conversation")
-        refs = view.things_at(REF_CODES, [name]) if len(name) == _REF_CODE else []
-        things = view.things_at(SHELF, [refs[0].body["key"]]) if refs else list(view.things(SHELF, parent=name))
+        refs = view.things_at(REF_CODES, [name]) if is_ref_code(name) else []
+        items = view.things_at(SHELF, [refs[0].body["key"]]) if refs else list(view.things(SHELF, parent=name))
         own = view.address.account, view.address.agent
-        for thing in sorted(things, key=lambda thing: (thing.account, thing.agent) != own):
-            if self._sees(thing):
-                return thing
+        for item in sorted(items, key=lambda item: (item.account, item.agent) != own):
+            if self._sees(item):
+                return item
         raise NotFoundError(_unseen(name))
 
-    def _again(self, thing: Thing) -> Thing:
+    def _again(self, item: ShelfItem) -> ShelfItem:
         """The same as it is stored now. NotFoundError where it was forgotten meanwhile."""
-        for current in self._view.things_at(SHELF, [thing.key]):
+        for current in self._view.things_at(SHELF, [item.key]):
             if self._sees(current):
                 return current
-        raise NotFoundError(_unseen(thing.parent or thing.key))
+        raise NotFoundError(_unseen(item.parent or item.key))
 
-    def _sees(self, thing: Thing) -> bool:
-        return self._view.sees(thing) and self._view.address.conversation in (None, thing.parent)
+    def _sees(self, item: ShelfItem) -> bool:
+        return self._view.sees(item) and self._view.address.conversation in (None, item.parent)
 
 
 def _unseen(ident: str) -> str:
     return f"there is no conversation {ident} that this view can see"
 
 
-def _is_started(thing: Thing, owner: tuple[str, str | None, str | None], channel: str) -> bool:
-    return (thing.parent, thing.account, thing.agent, thing.body["channel"]) == (*owner, channel)
+def _is_started(item: ShelfItem, owner: tuple[str, str | None, str | None], channel: str) -> bool:
+    return (item.parent, item.account, item.agent, item.body["channel"]) == (*owner, channel)
 
 
 def _shelf(view: View) -> Shelf[Conversation]:
@@ -222,7 +245,7 @@ def _homes(view: View) -> builtins.list[Place]:
     return [place for place in view.places if place == view.place or place in stored]
 
 
-def _end(view: View, thing: Thing, status: Status, over: Sequence[Record]) -> Conversation:
+def _end(view: View, item: ShelfItem, status: Status, over: Sequence[Record]) -> Conversation:
     """Delete the memories that end with the conversation, and store its status. Called in a transaction."""
     place, now = view.place, view.now()
     groups = by_place(over)
@@ -232,11 +255,11 @@ def _end(view: View, thing: Thing, status: Status, over: Sequence[Record]) -> Co
             ids = [record.id for record in records]
             view.log(home, "conversation", f"cleared {memories_text(len(ids))} of a conversation", records, deleted=ids)
     cleared = groups.get(place, [])
-    body = {**thing.body, "status": status, "ended_at": thing.body["ended_at"] or now}
-    stored = view.store.keep(place, replace(thing, body=msgspec.to_builtins(body), changed_at=now))
+    body = {**item.body, "status": status, "ended_at": item.body["ended_at"] or now}
+    stored = view.store.keep(place, replace(item, body=msgspec.to_builtins(body), changed_at=now))
     message = f"a conversation is {status}" + (f"; cleared {memories_text(len(over))}" if over else "")
     deleted = [record.id for record in cleared] or None
-    view.log(place, "conversation", message, cleared, [thing], deleted=deleted, things_changed=names([thing]))
+    view.log(place, "conversation", message, cleared, [item], deleted=deleted, things_changed=names([item]))
     return _conversation(stored)
 
 
@@ -267,21 +290,21 @@ def _check(conversation: Conversation, wanted: Status) -> None:
 
 def _ref_codes() -> Iterator[str]:
     while True:
-        yield "".join(secrets.choice(_LETTERS) for _ in range(_REF_CODE))
+        yield "".join(secrets.choice(_LETTERS) for _ in range(REF_CODE_LENGTH))
 
 
-def _conversation(thing: Thing) -> Conversation:
-    body = thing.body
+def _conversation(item: ShelfItem) -> Conversation:
+    body = item.body
     ended = body["ended_at"] and parse_time(body["ended_at"], "ended_at")
     return Conversation(
-        thing.parent or thing.key,
+        item.parent or item.key,
         body["ref_code"],
         body["channel_id"],
         body["channel"],
         body["title"],
         body["status"],
-        thing.created_at,
+        item.created_at,
         ended,
-        thing.agent,
-        thing.account,
+        item.agent,
+        item.account,
     )

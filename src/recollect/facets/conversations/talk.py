@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -19,16 +19,16 @@ class Talk:
     """`with memory.conversation("title") as talk:`. It starts on entering and ends on leaving, by an error too.
 
     What is said in it is kept word for word until it ends. A process that is killed loses none of it: the conversation
-    is active still, and `conversations.idle` ends it.
+    is active still, and `conversations.end` ends it.
     """
 
-    def __init__(self, memory: Memory, title: str, channel: str | None, budget: int) -> None:
-        self._memory, self._title, self._channel, self._budget = memory, title, channel, budget
+    def __init__(self, memory: Memory, start: Callable[[], Conversation], title: str, budget: int) -> None:
+        self._memory, self._start, self._title, self._budget = memory, start, title, budget
         self._conversation: Conversation | None = None
         self._orientation: OrientationDocument | None = None
 
     def __enter__(self) -> Self:
-        self._conversation = self._memory.conversations.start(self._title, channel=self._channel)
+        self._conversation = self._start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -82,7 +82,7 @@ class Talk:
         """End the conversation, as leaving the `with` block does. A second call does nothing."""
         ref_code = self.conversation.ref_code
         try:
-            self._conversation = self._memory.conversations.idle(ref_code)
+            self._conversation = self._memory.conversations.end(ref_code)
         except ConversationTransitionError:  # somebody else has ended it
             self._conversation = self._memory.conversations.get(ref_code)
         return self._conversation

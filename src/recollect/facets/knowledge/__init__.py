@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from recollect.facets.knowledge.documents import (
     SHELF,
@@ -26,9 +26,10 @@ from recollect.facets.knowledge.documents import (
 )
 from recollect.facets.knowledge.ingest import IngestRequest, ingest, set_status
 from recollect.facets.knowledge.searching import ALLOWED, allowed, ranked
+from recollect.operations import AgentName, Doc, DocumentId, QueryText, Reason, operation
 from recollect.policies.ranking import Calibrated
 from recollect.policies.secrets import screen_name
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import ShelfItem, names
 from recollect.values import validation
 from recollect.values.errors import AccessError, InputError
 from recollect.verbs.archive import checked_reason
@@ -66,16 +67,17 @@ class Knowledge:
 
     # Writing
 
+    @operation("POST /knowledge", does="creates", rank="admin", takes_file=True)
     def add(
         self,
-        text: str | None = None,
+        text: Annotated[str | None, Doc("The text of the document.")] = None,
         *,
-        path: str | os.PathLike[str] | None = None,
-        title: str | None = None,
-        category: str | None = None,
-        status: Status | None = None,
-        source: str | None = None,
-        format: TextFormat = "md",
+        path: Annotated[str | os.PathLike[str] | None, Doc("A file to read it from.")] = None,
+        title: Annotated[str | None, Doc("Its title; the first heading if it is left out.")] = None,
+        category: Annotated[str | None, Doc("Its category; `general` if it is left out.")] = None,
+        status: Annotated[Status | None, Doc("draft or published.")] = None,
+        source: Annotated[str | None, Doc("What the document is known by.")] = None,
+        format: Annotated[TextFormat, Doc("The format of the text.")] = "md",
     ) -> Document:
         """Add a text or a file; one that is there is read again if it has changed, and else nothing is written.
 
@@ -93,13 +95,14 @@ class Knowledge:
                 raise InputError("text", "or path must be given, and not both")
             return ingest(self._inside, self._place, request)[0]
 
+    @operation(does="creates", rank="admin")
     def add_folder(
         self,
-        path: str | os.PathLike[str],
+        path: Annotated[str | os.PathLike[str], Doc("A folder, or one file.")],
         *,
-        category: str | None = None,
-        status: Status | None = None,
-        name: str | None = None,
+        category: Annotated[str | None, Doc("The category of all these documents.")] = None,
+        status: Annotated[Status | None, Doc("draft or published.")] = None,
+        name: Annotated[str | None, Doc("The folder's name in the sources, wherever it is on the disk.")] = None,
         progress: Callable[[int], object] | None = None,
     ) -> Ingested:
         """Add every md, txt, html, pdf and docx file below a folder, or one file, each in a transaction of its own.
@@ -136,17 +139,25 @@ class Knowledge:
                 progress(number)
         return Ingested(**counts, chunks=chunks, refused=tuple(refused), left_out=tuple(left_out))
 
-    def publish(self, id: str) -> Document:
+    @operation("POST /knowledge/{id}/publish", does="changes", rank="admin")
+    def publish(self, id: DocumentId) -> Document:
         """Have it searched from now on."""
         with self._writing():
             return set_status(self._inside, self._place, validation.memory_id(id), "published")
 
-    def withdraw(self, id: str) -> Document:
+    @operation("POST /knowledge/{id}/withdraw", does="changes", rank="admin")
+    def withdraw(self, id: DocumentId) -> Document:
         """A draft again: it stays, and is searched no more."""
         with self._writing():
             return set_status(self._inside, self._place, validation.memory_id(id), "draft")
 
-    def remove(self, id: str, *, reason: str | None = None) -> Receipt:
+    @operation("DELETE /knowledge/{id}", does="removes", rank="admin")
+    def remove(
+        self,
+        id: DocumentId,
+        *,
+        reason: Reason = None,
+    ) -> Receipt:
         """Erase a document with its passages, from the disk and for good."""
         view, place = self._inside, self._place
         with self._writing():
@@ -158,13 +169,20 @@ class Knowledge:
             if ids:
                 view.store.delete(place, ids, why or "")
             view.store.remove(place, SHELF, [ident])
-            drop_undos(view, place, ids, lambda thing: (thing.shelf, thing.key) == (SHELF, ident))
+            drop_undos(view, place, ids, lambda item: (item.shelf, item.key) == (SHELF, ident))
             message = f"removed a document of {passages_text(len(ids))}"
             entry = view.log(place, "knowledge", message, reason=why, final=True, document=ident, deleted=ids)
         note = scrub(view, [place]).note
         return Receipt(view.now(), len(ids), tuple(ids), why, note is None, (entry.id,), note)
 
-    def allow(self, agent: str, categories: Iterable[str] | None) -> None:
+    @operation("PUT /knowledge-access/{agent}", does="changes", rank="admin", replaces_in="knowledge")
+    def allow(
+        self,
+        agent: AgentName,
+        categories: Annotated[
+            Iterable[str] | None, Doc("The categories that it may search; None for all, an empty list for none.")
+        ],
+    ) -> None:
         """Let an agent search these categories only; none at all for an empty list, and every one again for None."""
         view, place = self._inside, self._place
         with self._writing():
@@ -173,7 +191,7 @@ class Knowledge:
             chosen = None if categories is None else self._categories(categories)
         now = view.now()
         with view.store.transaction(place):
-            rule = Thing(ALLOWED, agent, {"categories": list(chosen or ())}, created_at=now, changed_at=now)
+            rule = ShelfItem(ALLOWED, agent, {"categories": list(chosen or ())}, created_at=now, changed_at=now)
             before = view.store.find(place, ALLOWED, [agent])
             if chosen is not None:
                 view.store.keep(place, rule)
@@ -186,12 +204,18 @@ class Knowledge:
 
     # Reading
 
-    def allowed(self, agent: str) -> builtins.list[str] | None:
+    @operation("GET /knowledge-access/{agent}")
+    def allowed(self, agent: AgentName) -> builtins.list[str] | None:
         """The categories that an agent may search; None for all."""
         return allowed(self._view, validation.name(agent, "agent"))
 
+    @operation("GET /knowledge")
     def list(
-        self, *, category: str | None = None, status: Status | None = None, contains: str | None = None
+        self,
+        *,
+        category: Annotated[str | None, Doc("Only this category.")] = None,
+        status: Annotated[Status | None, Doc("Only drafts, or only published ones.")] = None,
+        contains: Annotated[str | None, Doc("Only documents with this text in the title or the source.")] = None,
     ) -> builtins.list[Document]:
         """Documents in the order in which they were added. `contains` is a text in the title or the source."""
         wanted = None if category is None else self._category(category)
@@ -205,13 +229,22 @@ class Knowledge:
             and words in f"{document.title}\n{document.source}".casefold()
         ]
 
-    def get(self, id: str) -> Document:
+    @operation("GET /knowledge/{id}")
+    def get(self, id: DocumentId) -> Document:
+        """One document, without its text. NotFoundError if this view cannot see it."""
         ident = validation.memory_id(id)
         for document in self._seen(self._view.store.find(self._place, SHELF, [ident])):
             return document
         raise unseen(ident)
 
-    def search(self, query: str, *, categories: Iterable[str] | None = None, limit: int = 5) -> builtins.list[Passage]:
+    @operation("POST /knowledge-search", asks_model=True)
+    def search(
+        self,
+        query: QueryText,
+        *,
+        categories: Annotated[Iterable[str] | None, Doc("Only in these categories.")] = None,
+        limit: Annotated[int, Doc("The most passages.")] = 5,
+    ) -> builtins.list[Passage]:
         """The passages of published documents that best answer a question, best first.
 
         `categories` narrows it further, and never beyond what the agent is allowed.
@@ -220,13 +253,13 @@ class Knowledge:
         wanted = None if categories is None else self._categories(categories)
         return ranked(self._view, query, rank if isinstance(rank, Calibrated) else None, wanted, limit)
 
-    def _seen(self, things: Iterable[Thing]) -> builtins.list[Document]:
+    def _seen(self, items: Iterable[ShelfItem]) -> builtins.list[Document]:
         """Those that this view may know of."""
         agent = self._view.address.agent
         limit = None if agent is None else allowed(self._view, agent)
         return [
             document
-            for document in map(Document.of, things)
+            for document in map(Document.of, items)
             if self._owner or (document.status == "published" and (limit is None or document.category in limit))
         ]
 

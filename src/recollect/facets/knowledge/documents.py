@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from recollect.policies.ranking import Score
 from recollect.recall.hits import Explanation, Hit
 from recollect.stores.port import KNOWLEDGE, Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.errors import NotFoundError
 from recollect.values.record import Address
 from recollect.view import View
@@ -45,11 +45,11 @@ class Document(msgspec.Struct, frozen=True):
     """Lines or pages that look like a secret and were masked, each with the rule: `line 7: password`."""
 
     @classmethod
-    def of(cls, thing: Thing) -> Document:
-        body = thing.body
-        named = (thing.key, body["title"], body["source"], body["category"], body["status"], body["hash"])
-        times = thing.created_at, thing.changed_at
-        return cls(*named, len(body["chunks"]), *times, thing.version, tuple(body.get("left_out", ())))
+    def of(cls, item: ShelfItem) -> Document:
+        body = item.body
+        named = (item.key, body["title"], body["source"], body["category"], body["status"], body["hash"])
+        times = item.created_at, item.changed_at
+        return cls(*named, len(body["chunks"]), *times, item.version, tuple(body.get("left_out", ())))
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -113,16 +113,16 @@ def inside(view: View) -> View:
     return replace(view, address=Address(*place_of(view)), bound=frozenset())
 
 
-def thing_of(view: View, place: Place, ident: str) -> Thing:
-    things = view.store.find(place, SHELF, [ident])
-    if not things:
+def thing_of(view: View, place: Place, ident: str) -> ShelfItem:
+    items = view.store.find(place, SHELF, [ident])
+    if not items:
         raise unseen(ident)
-    return things[0]
+    return items[0]
 
 
-def passages_of(view: View, place: Place, thing: Thing | None) -> list[str]:
+def passages_of(view: View, place: Place, item: ShelfItem | None) -> list[str]:
     """The ids of a document's passages, as far as they are there."""
-    return [] if thing is None else [passage.id for passage in view.store.get(place, thing.body["chunks"])]
+    return [] if item is None else [passage.id for passage in view.store.get(place, item.body["chunks"])]
 
 
 def passages_text(number: int) -> str:

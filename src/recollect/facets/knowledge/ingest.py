@@ -20,7 +20,7 @@ from recollect.facets.knowledge.documents import (
 from recollect.facets.knowledge.masking import mask
 from recollect.policies.secrets import find
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import ShelfItem, names
 from recollect.values.errors import InputError, SecretError
 from recollect.values.record import Address, Record, digest, new_id
 from recollect.verbs.remember.quota import relieve
@@ -46,12 +46,12 @@ class IngestRequest(NamedTuple):
     def id(self) -> str:
         return hashlib.sha256(self.source.encode()).hexdigest()[:32]
 
-    def met_by(self, thing: Thing | None) -> bool:
+    def met_by(self, item: ShelfItem | None) -> bool:
         """Whether nothing has to be read; the status may still differ."""
-        return thing is not None and (
-            thing.body["hash"] == self.raw.hash
-            and self.title in (None, thing.body["title"])
-            and self.category in (None, thing.body["category"])
+        return item is not None and (
+            item.body["hash"] == self.raw.hash
+            and self.title in (None, item.body["title"])
+            and self.category in (None, item.body["category"])
         )
 
 
@@ -60,10 +60,10 @@ def ingest(view: View, place: Place, request: IngestRequest) -> tuple[Document, 
 
     Reading it, cutting and screening take long, and are done before anything is locked.
     """
-    thing = next(iter(view.store.find(place, SHELF, [request.id])), None)
-    if request.met_by(thing):
+    item = next(iter(view.store.find(place, SHELF, [request.id])), None)
+    if request.met_by(item):
         return set_status(view, place, request.id, request.status), "unchanged"
-    read = _read(view, request, thing)
+    read = _read(view, request, item)
     with view.store.transaction(place):
         before = next(iter(view.store.find(place, SHELF, [request.id])), None)
         if request.met_by(before):  # somebody else was quicker
@@ -80,17 +80,17 @@ def set_status(view: View, place: Place, ident: str, status: Status | None) -> D
         return Document.of(thing_of(view, place, ident))
     now = view.now()
     with view.store.transaction(place):
-        thing = thing_of(view, place, ident)
-        passages = view.store.get(place, thing.body["chunks"])
+        item = thing_of(view, place, ident)
+        passages = view.store.get(place, item.body["chunks"])
         archived = now if status == "draft" else None
         view.store.update(place, [replace(passage, archived_at=archived) for passage in passages])
-        changed = replace(thing, body={**thing.body, "status": status}, changed_at=now)
-        stored = view.store.keep(place, changed, expect=thing.version)
+        changed = replace(item, body={**item.body, "status": status}, changed_at=now)
+        stored = view.store.keep(place, changed, expect=item.version)
         done = "published" if status == "published" else "withdrew"
-        ids, changed_things = [passage.id for passage in passages], names([thing])
+        ids, changed_things = [passage.id for passage in passages], names([item])
         message = f"{done} a document"
         meta: dict[str, Any] = {"document": ident, "changed": ids, "things_changed": changed_things}
-        view.log(place, "knowledge", message, passages, [thing], **meta)
+        view.log(place, "knowledge", message, passages, [item], **meta)
     return Document.of(stored)
 
 
@@ -100,7 +100,7 @@ class _Read(NamedTuple):
     left_out: list[str]
 
 
-def _read(view: View, request: IngestRequest, thing: Thing | None) -> _Read:
+def _read(view: View, request: IngestRequest, item: ShelfItem | None) -> _Read:
     from recollect.documents.chunks import cut
 
     read, rules = request.raw.read(), view.preset.secrets
@@ -108,7 +108,7 @@ def _read(view: View, request: IngestRequest, thing: Thing | None) -> _Read:
     if masked.rule and not masked.rest:
         place = masked.left_out[0].partition(": ")[0]
         raise SecretError(f"{request.raw.name}, {place}" if place else request.raw.name, masked.rule)
-    chosen = request.title or (thing.body["title"] if thing is not None and thing.body["titled"] else None)
+    chosen = request.title or (item.body["title"] if item is not None and item.body["titled"] else None)
     own = "" if find(read.title, rules) else read.title[:200]
     title = chosen or own or request.raw.name
     chunks: list[Chunk] = []
@@ -123,7 +123,7 @@ def _read(view: View, request: IngestRequest, thing: Thing | None) -> _Read:
     return _Read(title, chunks, left_out)
 
 
-def _replace(view: View, place: Place, request: IngestRequest, read: _Read, before: Thing | None) -> Thing:
+def _replace(view: View, place: Place, request: IngestRequest, read: _Read, before: ShelfItem | None) -> ShelfItem:
     """In a transaction."""
     now, old = view.now(), {} if before is None else before.body
     status = request.status or old.get("status", "draft")
@@ -145,17 +145,17 @@ def _replace(view: View, place: Place, request: IngestRequest, read: _Read, befo
         "chunks": [record.id for record in stored],
         "left_out": read.left_out,
     }
-    thing = Thing(SHELF, request.id, body, created_at=now, changed_at=now)
+    item = ShelfItem(SHELF, request.id, body, created_at=now, changed_at=now)
     done = "added a document" if before is None else "replaced a document"
     message = f"{done} of {passages_text(len(stored))}"
     meta: dict[str, Any] = {
         "created": body["chunks"],
         "deleted": gone or None,
-        "things_changed": names([thing]),
+        "things_changed": names([item]),
         "document": request.id,
     }
-    view.log(place, "knowledge", message, replaced, [before or thing], **meta)
-    return view.store.keep(place, thing, expect=0 if before is None else before.version)
+    view.log(place, "knowledge", message, replaced, [before or item], **meta)
+    return view.store.keep(place, item, expect=0 if before is None else before.version)
 
 
 def _record(view: View, address: Address, chunk: Chunk, category: str, status: Status) -> Record:

@@ -20,8 +20,8 @@ _AGAIN = 10
 
 def allowed(view: View, agent: str) -> list[str] | None:
     """The categories that an agent may search; None for all."""
-    things = view.store.find(place_of(view), ALLOWED, [agent])
-    return list(things[0].body["categories"]) if things else None
+    items = view.store.find(place_of(view), ALLOWED, [agent])
+    return list(items[0].body["categories"]) if items else None
 
 
 def ranked(
@@ -37,7 +37,7 @@ def ranked(
     rank = ranking or formula(view.preset)
     hits = _steady(here, Question(query, [where], limit, doubles=True, ranking=rank, decay=NoDecay()))
     keys = dict.fromkeys(hit.memory.address.conversation or "" for hit in hits)
-    documents = {thing.key: Document.of(thing) for thing in view.store.find(place, SHELF, list(keys))}
+    documents = {item.key: Document.of(item) for item in view.store.find(place, SHELF, list(keys))}
     named = [(hit, documents.get(hit.memory.address.conversation or "")) for hit in hits]
     return [Passage.of(hit, document) for hit, document in named if document is not None]
 

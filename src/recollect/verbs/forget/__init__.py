@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from recollect.stores.audit import GENESIS, Entry
 from recollect.stores.port import HasIntegrityCheck, Place, by_place
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import ShelfItem, names
 from recollect.text.times import point
 from recollect.values import validation
-from recollect.values.bodies import REF_CODES
 from recollect.values.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
 from recollect.values.filters import Filter, belongs_to
 from recollect.values.record import Address, Record, new_id
@@ -99,7 +98,7 @@ class Selection(msgspec.Struct):
     """What is to go, place by place."""
 
     records: dict[Place, list[Record]]
-    things: dict[Place, list[Thing]]
+    things: dict[Place, list[ShelfItem]]
     erasure: Erasure | None = None
 
     @property
@@ -112,44 +111,45 @@ class Selection(msgspec.Struct):
         return {*self.records, *self.things, *more}
 
 
-def forget(view: View, wish: Forget) -> Receipt:
+def forget(view: View, request: Forget) -> Receipt:
     with view.logging_refusals("forget"):
-        reason = None if wish.reason is None else checked_reason(view, wish.reason)
-        if wish.workspace is not None:
-            return _forget_workspace(view, wish, reason)
-        if wish.conversation is not None:
-            wish = replace(wish, conversation=_conversation_id(view, wish))
-        selected = _select(view, wish)
+        reason = None if request.reason is None else checked_reason(view, request.reason)
+        if request.workspace is not None:
+            return _forget_workspace(view, request, reason)
+        if request.conversation is not None:
+            name = validation.name(request.conversation, "conversation")
+            request = replace(request, conversation=view.conversation_id(name, forgotten=request.erase))
+        selected = _select(view, request)
     for _ in range(_TRIES):
         places = selected.places
         with view.store.transaction(*places):
-            selected = _select(view, wish, places)  # as it is now that nobody else can write there
+            selected = _select(view, request, places)  # as it is now that nobody else can write there
             if not selected.places <= places:
                 continue
-            entries = _delete(view, selected, wish, reason)
+            entries = _delete(view, selected, request, reason)
         break
     else:
         raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
     view.caches.clear()  # this process keeps no copy either
     erased = selected.erasure.going if selected.erasure else {}
-    note, damaged = scrub(view, _with_traces(view, wish, places), erased) if wish.erase else _UNSCRUBBED
+    note, damaged = scrub(view, _with_traces(view, request, places), erased) if request.erase else _UNSCRUBBED
     if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
         note = f"not saved yet: {_IN_MEMORY}"
     relieve(view, selected.records)
-    return _receipt(view, wish, reason, selected, entries, Scrubbed(note, damaged))
+    return _receipt(view, request, reason, selected, entries, Scrubbed(note, damaged))
 
 
-def _with_traces(view: View, wish: Forget, places: set[Place]) -> set[Place]:
+def _with_traces(view: View, request: Forget, places: set[Place]) -> set[Place]:
     """Also where nothing was found: a process may have been killed before it had removed the last traces, or what was
     derived may have been in another place, and have been taken back by undo."""
     if view.on_disk is None:
         return places
-    scope = {place for one in _scope(view, wish) for place in one.places}
+    scope = {place for scoped in _scope(view, request) for place in scoped.places}
     return places | set(filter(view.store.written, scope))
 
 
 def _receipt(
-    view: View, wish: Forget, reason: str | None, selected: Selection, entries: Sequence[Entry], scrubbed: Scrubbed
+    view: View, request: Forget, reason: str | None, selected: Selection, entries: Sequence[Entry], scrubbed: Scrubbed
 ) -> Receipt:
     ids = [ident for entry in entries for ident in entry.meta["deleted"]]
     erasure, audited = selected.erasure, tuple(entry.id for entry in entries)
@@ -159,31 +159,31 @@ def _receipt(
     sources = tuple(sorted(erasure.sources))
     chosen = {record.id for record in selected.every} | erasure.deleted
     ids = [ident for ident in dict.fromkeys([*ids, *sorted(erasure.deleted)]) if ident in chosen]
-    rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, wish, erasure, scrubbed.damaged)
+    rest = sources, tuple(sorted(erasure.remaining)), _unreached(view, request, erasure, scrubbed.damaged)
     return Receipt(view.now(), len(ids), tuple(ids), reason, note is None, audited, note, *rest)
 
 
-def _unreached(view: View, wish: Forget, erasure: Erasure, damaged: int) -> tuple[str, ...]:
-    parts = list(_unreached_of_owner(view, wish)) if wish.whole_owner else []
+def _unreached(view: View, request: Forget, erasure: Erasure, damaged: int) -> tuple[str, ...]:
+    parts = list(_unreached_of_owner(view, request)) if request.whole_owner else []
     if erasure.unreached:
         ids = ", ".join(sorted(erasure.unreached))
         parts.append(f"sources that were forgotten before, which this view may not erase: {ids}")
-    if damaged and not wish.whole_owner:
+    if damaged and not request.whole_owner:
         lines, hold = ("a damaged line", "it holds") if damaged == 1 else (f"{damaged:,} damaged lines", "they hold")
         parts.append(f"{lines} of which nobody can tell what {hold}: see `recollect verify`")
     return tuple(parts)
 
 
-def _unreached_of_owner(view: View, wish: Forget) -> tuple[str, ...]:
+def _unreached_of_owner(view: View, request: Forget) -> tuple[str, ...]:
     """What a person should know of who is to be erased whole."""
     parts = ["copies made with backup, copy or export before now"]
-    if wish.account is not None and not view.sees_private:
+    if request.account is not None and not view.sees_private:
         parts.append("journals and core memories of agents about the account: this view does not see them")
-    if wish.agent is not None:
+    if request.agent is not None:
         parts.append("the agent's name in the audit log, as who made its changes")
-    if wish.account is not None:
+    if request.account is not None:
         parts.append("memories and workflows that belong to no account, or to another one, and speak of this person")
-        parts.append("sessions of a ledger that were made for this person: see `recollect sessions list`")
+        parts.append("sessions of a ledger that were made for this person: see `recollect ledger list`")
         parts.append("logins and keys of a server that are bound to the account: see `recollect people` and `keys`")
     if "workspace" in view.bound:
         parts.append("other workspaces: this view is bound to one")
@@ -194,27 +194,17 @@ def _unreached_of_owner(view: View, wish: Forget) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _conversation_id(view: View, wish: Forget) -> str:
-    """The id of the conversation, which may be named by its ref code; to erase it, also one forgotten before."""
-    name = validation.name(wish.conversation, "conversation")
-    codes = view.store.find(view.place, REF_CODES, [name])
-    if wish.erase and not codes:
-        undone = (thing for _, undo in view.store.undos(view.place) for thing in undo.things)
-        codes = [thing for thing in undone if (thing.shelf, thing.key) == (REF_CODES, name) and thing.version]
-    return next((code.body["conversation"] for code in codes if view.sees(code)), name)
-
-
-def _conditions(view: View, wish: Forget) -> dict[str, Any]:
+def _conditions(view: View, request: Forget) -> dict[str, Any]:
     conditions: dict[str, Any] = {}
-    if wish.tag is not None:
-        conditions["tags"] = (view.tag_rule(wish.tag, "tag"),)
+    if request.tag is not None:
+        conditions["tags"] = (view.tag_rule(request.tag, "tag"),)
     for field in ("since", "until"):
-        if (value := getattr(wish, field)) is not None:
+        if (value := getattr(request, field)) is not None:
             conditions[field] = point(value, field, view.now())
-    if wish.conversation is not None:
-        conditions["conversation"] = wish.conversation
+    if request.conversation is not None:
+        conditions["conversation"] = request.conversation
     for owner in ("agent", "account"):
-        if (name := getattr(wish, owner)) is not None:
+        if (name := getattr(request, owner)) is not None:
             conditions[owner] = validation.name(name, owner)
             bound = getattr(view.address, owner)
             if bound not in (None, name):
@@ -222,65 +212,65 @@ def _conditions(view: View, wish: Forget) -> dict[str, Any]:
     return conditions
 
 
-def _select(view: View, wish: Forget, open_places: Iterable[Place] = ()) -> Selection:
+def _select(view: View, request: Forget, open_places: Iterable[Place] = ()) -> Selection:
     """`open_places` are looked in whether or not there is something to be seen."""
-    conditions = _conditions(view, wish)
-    if wish.agent is not None and not view.sees_private:
+    conditions = _conditions(view, request)
+    if request.agent is not None and not view.sees_private:
         raise AccessError("agent: only a key that is bound to the agent, or an admin, forgets all of it")
-    if wish.shared and not view.forgets_shared:
+    if request.shared and not view.forgets_shared:
         raise AccessError("shared: needs the role admin; without it, what is your own is forgotten")
-    if wish.id is not None:
+    if request.id is not None:
         if conditions:
             raise InputError("id", "cannot be combined with other conditions")
-        wanted = validation.memory_ids(wish.id)
-        records = view.get(wanted, damaged=True) if wish.erase else view.find(wanted, damaged=True)
+        wanted = validation.memory_ids(request.id)
+        records = view.get(wanted, damaged=True) if request.erase else view.find(wanted, damaged=True)
         selected = _grouped(view, records, {})
-        if wish.erase:
+        if request.erase:
             missing = set(wanted) - {record.id for record in records}
             selected.erasure = plan_erasure(view, selected.every, missing, open_places)
         return selected
     if not conditions:
         choices = "tag, since, until, conversation, agent, account or workspace"
         raise InputError("id", f"or {choices} must be given: what shall be forgotten?")
-    views = _scope(view, wish)
-    filters = [one.where(state=None, **conditions) for one in views]
-    own = _own(view, wish)
-    things, thing_matches = _things(view, views, wish), _thing_matcher(view, wish)
-    talks = _conversations(view, views, things, thing_matches) if wish.whole_owner else set[Talk]()
+    views = _scope(view, request)
+    filters = [scoped.where(state=None, **conditions) for scoped in views]
+    own = _own(view, request)
+    items, thing_matches = _things(view, views, request), _thing_matcher(view, request)
+    talks = _conversations(view, views, items, thing_matches) if request.whole_owner else set[Talk]()
     choices = [(where, own) for where in filters]
     if talks:  # what was said in a person's own conversations is that person's, whoever wrote it down
-        said = {"state": None, "tiers": ("conversation",)}
-        is_said, thing_matches = _said_in(talks, wish), _or_of(talks, thing_matches)
-        choices += [(one.where(**said, conversation=talk), is_said) for one in views for talk, _ in talks]
-        things = _things(view, views, wish, thing_matches)
-    found = [record for where, chosen in choices for record in view.store.scan(where) if chosen(record)]
-    selected = _grouped(view, found, things)
+        turns = {"state": None, "tiers": ("conversation",)}
+        is_said, thing_matches = _said_in(talks, request), _or_of(talks, thing_matches)
+        choices += [(scoped.where(**turns, conversation=talk), is_said) for scoped in views for talk, _ in talks]
+        items = _things(view, views, request, thing_matches)
+    records = [record for where, chosen in choices for record in view.store.scan(where) if chosen(record)]
+    selected = _grouped(view, records, items)
     if selected.places and len(views) > 1:  # so that undo finds it from here, whatever workspaces it was in
         selected.records.setdefault(next(filter(view.store.written, view.places), view.places[1]), [])
-    if wish.erase:
-        places = {*open_places, *selected.things, *(place for one in views for place in one.places)}
+    if request.erase:
+        places = {*open_places, *selected.things, *(place for scoped in views for place in scoped.places)}
         matchers = _matching(choices), thing_matches
-        selected.erasure = plan_erasure(view, selected.every, (), places, *matchers, _may_take(view, wish))
+        selected.erasure = plan_erasure(view, selected.every, (), places, *matchers, _may_take(view, request))
     return selected
 
 
-def _own(view: View, wish: Forget) -> Callable[[Record], bool]:
+def _own(view: View, request: Forget) -> Callable[[Record], bool]:
     """By conditions, a view forgets what is its own. What it shares with others it forgets only where that is said."""
-    return lambda record: wish.shared or view.owns(record)
+    return lambda record: request.shared or view.owns(record)
 
 
-def _may_take(view: View, wish: Forget) -> Callable[[Record], bool]:
+def _may_take(view: View, request: Forget) -> Callable[[Record], bool]:
     """By conditions, a source goes along under the rule for the memories themselves; by id what a view sees does."""
-    own, is_owned = _own(view, wish), wish.account is not None or wish.agent is not None
-    return lambda record: own(record) and not (is_owned and _is_anothers(record.address, wish))
+    own, is_owned = _own(view, request), request.account is not None or request.agent is not None
+    return lambda record: own(record) and not (is_owned and _is_anothers(record.address, request))
 
 
-def _is_anothers(address: Address, wish: Forget) -> bool:
+def _is_anothers(address: Address, request: Forget) -> bool:
     """Whether it belongs to an account or agent that is not the one which is forgotten.
 
     What a person says in an agent's conversation is the person's; what an agent answers in a person's is too.
     """
-    return address.account not in (None, wish.account) or wish.agent not in (None, address.agent or wish.agent)
+    return address.account not in (None, request.account) or request.agent not in (None, address.agent or request.agent)
 
 
 def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Callable[[Record], bool]:
@@ -288,15 +278,15 @@ def _matching(choices: Sequence[tuple[Filter, Callable[[Record], bool]]]) -> Cal
     return lambda record: any(chosen(record) and ask(record) for ask, chosen in asks)
 
 
-def _grouped(view: View, records: Sequence[Record], things: dict[Place, list[Thing]]) -> Selection:
+def _grouped(view: View, records: Sequence[Record], items: dict[Place, list[ShelfItem]]) -> Selection:
     """With the earlier versions of each."""
     every = {(Place.of(record), record.id): record for record in [*records, *ancestors(view, records, damaged=True)]}
-    return Selection(by_place(list(every.values())), things)
+    return Selection(by_place(list(every.values())), items)
 
 
-def _scope(view: View, wish: Forget) -> list[View]:
+def _scope(view: View, request: Forget) -> list[View]:
     """This view; for all that belongs to an agent or account one of every workspace, unless it is bound inside one."""
-    if not wish.whole_owner or view.bound & {"workspace", *_ROOMS}:
+    if not request.whole_owner or view.bound & {"workspace", *_ROOMS}:
         return [view]
     others = [name for name in view.workspaces() if name != view.address.workspace]
     return [view, *(replace(view, address=replace(view.address, workspace=name)) for name in others)]
@@ -305,28 +295,28 @@ def _scope(view: View, wish: Forget) -> list[View]:
 def _conversations(
     view: View,
     views: Sequence[View],
-    things: dict[Place, list[Thing]],
-    thing_matches: Callable[[Thing], bool],
+    items: dict[Place, list[ShelfItem]],
+    thing_matches: Callable[[ShelfItem], bool],
 ) -> set[Talk]:
     """Those that belong to whom everything is forgotten of, also where they were forgotten before."""
-    undone = (thing for one in views for _, undo in view.store.undos(one.place) for thing in undo.things)
-    every = [*(thing for group in things.values() for thing in group), *filter(thing_matches, undone)]
-    talks = {_talk(thing) for thing in every if thing.shelf == CONVERSATIONS and thing.parent is not None}
-    stored = (thing for one in views for thing in view.store.shelf(one.place, CONVERSATIONS))
+    undone = (item for scoped in views for _, undo in view.store.undos(scoped.place) for item in undo.things)
+    every = [*(item for group in items.values() for item in group), *filter(thing_matches, undone)]
+    talks = {_talk(item) for item in every if item.shelf == CONVERSATIONS and item.parent is not None}
+    stored = (item for scoped in views for item in view.store.shelf(scoped.place, CONVERSATIONS))
     # Two people may call theirs the same: what belongs to nobody there is then nobody's.
-    return talks - {_talk(thing) for thing in stored if not thing_matches(thing)}
+    return talks - {_talk(item) for item in stored if not thing_matches(item)}
 
 
-def _talk(thing: Thing) -> Talk:
-    return thing.parent or "", thing.body["channel"]
+def _talk(item: ShelfItem) -> Talk:
+    return item.parent or "", item.body["channel"]
 
 
-def _said_in(talks: set[Talk], wish: Forget) -> Callable[[Record], bool]:
+def _said_in(talks: set[Talk], request: Forget) -> Callable[[Record], bool]:
     """Whether something was said in one of these conversations, and belongs to nobody else."""
 
     def is_said(record: Record) -> bool:
         address = record.address
-        if record.tier != "conversation" or _is_anothers(address, wish):
+        if record.tier != "conversation" or _is_anothers(address, request):
             return False
         rooms = {room for talk, room in talks if talk == address.conversation}
         return bool(rooms) and address.channel in (None, *rooms)
@@ -334,101 +324,101 @@ def _said_in(talks: set[Talk], wish: Forget) -> Callable[[Record], bool]:
     return is_said
 
 
-def _or_of(talks: set[Talk], matches: Callable[[Thing], bool]) -> Callable[[Thing], bool]:
-    def is_note(thing: Thing) -> bool:
-        rooms = {room for talk, room in talks if talk == thing.parent}
-        return bool(rooms) and thing.body.get("channel") in (None, *rooms) and not (thing.account or thing.agent)
+def _or_of(talks: set[Talk], matches: Callable[[ShelfItem], bool]) -> Callable[[ShelfItem], bool]:
+    def is_note(item: ShelfItem) -> bool:
+        rooms = {room for talk, room in talks if talk == item.parent}
+        return bool(rooms) and item.body.get("channel") in (None, *rooms) and not (item.account or item.agent)
 
-    return lambda thing: matches(thing) or is_note(thing)
+    return lambda item: matches(item) or is_note(item)
 
 
 def _things(
-    view: View, views: Sequence[View], wish: Forget, matches: Callable[[Thing], bool] | None = None
-) -> dict[Place, list[Thing]]:
+    view: View, views: Sequence[View], request: Forget, matches: Callable[[ShelfItem], bool] | None = None
+) -> dict[Place, list[ShelfItem]]:
     """What is on the shelves and goes with it: all of a conversation, or all of an agent or account."""
-    if wish.conversation is not None and not any((wish.tag, wish.since, wish.until)):
-        seen = view.sees_conversation(wish.conversation)
-        things = list(view.store.shelf(view.place, parent=wish.conversation)) if seen else []
-        matches = _thing_matcher(view, wish)
-        things = [thing for thing in things if matches(thing)]
-        return {view.place: things} if things else {}
-    if not wish.whole_owner:
+    if request.conversation is not None and not any((request.tag, request.since, request.until)):
+        seen = view.sees_conversation(request.conversation)
+        items = list(view.store.shelf(view.place, parent=request.conversation)) if seen else []
+        matches = _thing_matcher(view, request)
+        items = [item for item in items if matches(item)]
+        return {view.place: items} if items else {}
+    if not request.whole_owner:
         return {}
-    matches = matches or _thing_matcher(view, wish)
-    places = dict.fromkeys(place for one in views for place in one.places)
+    matches = matches or _thing_matcher(view, request)
+    places = dict.fromkeys(place for scoped in views for place in scoped.places)
     if view.whole and "workspace" not in view.bound:
         places |= dict.fromkeys(place for place in view.store.places(view.address.tenant) if not place.hidden)
-    owned = {place: [thing for thing in view.store.shelf(place) if matches(thing)] for place in places}
-    return {place: things for place, things in owned.items() if things}
+    owned = {place: [item for item in view.store.shelf(place) if matches(item)] for place in places}
+    return {place: items for place, items in owned.items() if items}
 
 
-def _thing_matcher(view: View, wish: Forget) -> Callable[[Thing], bool]:
+def _thing_matcher(view: View, request: Forget) -> Callable[[ShelfItem], bool]:
     """Whether something on a shelf belongs to what is forgotten."""
 
-    def matches(thing: Thing) -> bool:
-        if wish.conversation is not None:
-            own = view.sees(thing) and belongs_to(view.address, thing.account, thing.agent)
-            return own and thing.parent == wish.conversation
-        if not wish.whole_owner or not belongs_to(view.address, thing.account, thing.agent):
+    def matches(item: ShelfItem) -> bool:
+        if request.conversation is not None:
+            own = view.sees(item) and belongs_to(view.address, item.account, item.agent)
+            return own and item.parent == request.conversation
+        if not request.whole_owner or not belongs_to(view.address, item.account, item.agent):
             return False
-        if view.bound & _ROOMS and not _in_room(view, thing):
+        if view.bound & _ROOMS and not _in_room(view, item):
             return False
-        about = thing.key if (thing.account, thing.agent) == (None, None) else thing.agent  # such as what it may search
-        return wish.account in (None, thing.account) and wish.agent in (None, thing.agent, about)
+        about = item.key if (item.account, item.agent) == (None, None) else item.agent  # such as what it may search
+        return request.account in (None, item.account) and request.agent in (None, item.agent, about)
 
     return matches
 
 
-def _in_room(view: View, thing: Thing) -> bool:
+def _in_room(view: View, item: ShelfItem) -> bool:
     """Whether something on a shelf is inside the channel or conversation that a view is bound to."""
     address = view.address
-    channel, inside = thing.body.get("channel"), view.sees(thing)
-    if thing.shelf == CHANNELS or (channel is None and thing.parent is None):
+    channel, inside = item.body.get("channel"), view.sees(item)
+    if item.shelf == CHANNELS or (channel is None and item.parent is None):
         return False  # it is the workspace's, or of no channel
-    return inside and address.channel in (None, channel) and address.conversation in (None, thing.parent)
+    return inside and address.channel in (None, channel) and address.conversation in (None, item.parent)
 
 
-def _delete(view: View, selected: Selection, wish: Forget, reason: str | None) -> list[Entry]:
+def _delete(view: View, selected: Selection, request: Forget, reason: str | None) -> list[Entry]:
     """In a transaction over all places of the selection."""
     groups = {place: selected.records.get(place, []) for place in sorted(selected.places, key=repr)}
     if len(groups) > 1:
         view = replace(view, change=view.change or new_id())
     parts = len(groups) if len(groups) > 1 else None
-    if wish.account is not None and wish.erase:  # the reason must not name whose data is gone
+    if request.account is not None and request.erase:  # the reason must not name whose data is gone
         view = replace(view, address=replace(view.address, account=None), acting=view)
     entries: list[Entry] = []
     going = selected.erasure.going if selected.erasure else {}
     everything = {ident for ids in going.values() for ident in ids}
     for place, group in groups.items():
-        things, erasure = selected.things.get(place, []), selected.erasure
+        items, erasure = selected.things.get(place, []), selected.erasure
         more = erasure.rows.get(place, []) if erasure else []
         records = reread(view, place, list({record.id: record for record in [*group, *more]}.values()))
         ids = [record.id for record in records]
         message = f"forgot {memories_text(len(ids))}"
         if ids:
             view.store.delete(place, ids, reason or "")
-        for thing in things:
-            _remove(view, place, thing)
+        for item in items:
+            _remove(view, place, item)
         if erasure is None:
-            changes: dict[str, Any] = {"deleted": ids, "things_changed": names(things), "parts": parts}
-            entries.append(view.log(place, "forget", message, records, things, reason, **changes))
+            changes: dict[str, Any] = {"deleted": ids, "things_changed": names(items), "parts": parts}
+            entries.append(view.log(place, "forget", message, records, items, reason, **changes))
             continue
         documents = erasure.documents.get(place, ())
         view.store.purge(place, seqs=view.expired_undo(place), ids=going.get(place, ()), documents=documents)
         view.forget_texts(place, everything)
         # The log names what is gone from undo data or damaged files, too: nobody shall take that for lost.
         ids += sorted(going.get(place, set()) - erasure.sources - set(ids))
-        changes = {"deleted": ids, "things_changed": names(things), "parts": parts}
+        changes = {"deleted": ids, "things_changed": names(items), "parts": parts}
         entries.append(view.log(place, "erase", message, reason=reason, concerning=records, final=True, **changes))
     return entries
 
 
-def _remove(view: View, place: Place, thing: Thing) -> None:
-    if thing.shelf in _EMPTIED:  # others go on using it
-        emptied = replace(thing, body=thing.body | _EMPTIED[thing.shelf], account=None, agent=None)
+def _remove(view: View, place: Place, item: ShelfItem) -> None:
+    if item.shelf in _EMPTIED:  # others go on using it
+        emptied = replace(item, body=item.body | _EMPTIED[item.shelf], account=None, agent=None)
         view.store.keep(place, emptied)
     else:
-        view.store.remove(place, thing.shelf, [thing.key])
+        view.store.remove(place, item.shelf, [item.key])
 
 
 def scrub(view: View, places: Iterable[Place], erased: Mapping[Place, Collection[str]] = _NOTHING) -> Scrubbed:
@@ -450,16 +440,24 @@ def scrub(view: View, places: Iterable[Place], erased: Mapping[Place, Collection
         raise
 
 
-def _forget_workspace(view: View, wish: Forget, reason: str | None) -> Receipt:
+def _forget_workspace(view: View, request: Forget, reason: str | None) -> Receipt:
     """The folder goes as a whole. What stays is one line in the tenant's audit log."""
     workspace = view.address.workspace or ""
-    if wish.workspace != workspace:
+    if request.workspace != workspace:
         raise AccessError(f"workspace: this view is at {workspace}; a workspace is forgotten from a view of it")
     if not view.whole:
         raise AccessError("workspace: only a view of the whole workspace can forget it, not one bound inside it")
     if not view.sees_private:
         raise AccessError("workspace: needs the role admin, because agents' journals go with it")
-    if wish.id or wish.tag or wish.since or wish.until or wish.conversation or wish.agent or wish.account:
+    if (
+        request.id
+        or request.tag
+        or request.since
+        or request.until
+        or request.conversation
+        or request.agent
+        or request.account
+    ):
         raise InputError("workspace", "cannot be combined with other conditions")
     where = view.where(state=None, tiers=("workspace", "channel", "conversation"))
     memories = view.store.count(where).get((), 0)

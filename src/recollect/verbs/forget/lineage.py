@@ -10,7 +10,7 @@ import msgspec
 
 from recollect.stores.audit import TEXTS
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.undo import Undo
 from recollect.values.errors import NotFoundError
 from recollect.values.filters import Filter
@@ -32,7 +32,7 @@ _Undos = Sequence[tuple[int, Undo]]
 
 
 def drop_undos(
-    view: View, place: Place, ids: Collection[str], thing_matches: Callable[[Thing], bool] | None = None
+    view: View, place: Place, ids: Collection[str], thing_matches: Callable[[ShelfItem], bool] | None = None
 ) -> None:
     """Purge these memories and documents from the undo data. Called in a transaction."""
     documents = (
@@ -41,11 +41,11 @@ def drop_undos(
     view.store.purge(place, ids=ids, documents=documents)
 
 
-def _old_documents(undos: _Undos, thing_matches: Callable[[Thing], bool] | None) -> set[Key]:
+def _old_documents(undos: _Undos, thing_matches: Callable[[ShelfItem], bool] | None) -> set[Key]:
     """Documents that match, in the undo data."""
     if thing_matches is None:
         return set()
-    return {(thing.shelf, thing.key) for _, undo in undos for thing in undo.things if thing_matches(thing)}
+    return {(item.shelf, item.key) for _, undo in undos for item in undo.things if thing_matches(item)}
 
 
 class Erasure(msgspec.Struct):
@@ -81,7 +81,7 @@ def plan_erasure(
     missing: Collection[str],
     places: Iterable[Place],
     matches: Callable[[Record], bool] | None = None,
-    thing_matches: Callable[[Thing], bool] | None = None,
+    thing_matches: Callable[[ShelfItem], bool] | None = None,
     may_take: Callable[[Record], bool] = lambda record: True,
 ) -> Erasure:
     """What goes with these records.
@@ -90,7 +90,7 @@ def plan_erasure(
     could not see. `matches` says of a memory that was forgotten before whether it is meant, too,
     and `may_take` of one that this view sees whether it may go because another one does.
     """
-    return _Plan(view, places, records, may_take).run(missing, matches, thing_matches)
+    return _ErasurePlan(view, places, records, may_take).run(missing, matches, thing_matches)
 
 
 class _Relative(NamedTuple):
@@ -109,7 +109,7 @@ class _Relative(NamedTuple):
         return self.place, self.id
 
 
-class _Plan:
+class _ErasurePlan:
     def __init__(
         self, view: View, places: Iterable[Place], records: Sequence[Record], may_take: Callable[[Record], bool]
     ) -> None:
@@ -128,7 +128,7 @@ class _Plan:
         self,
         missing: Collection[str],
         matches: Callable[[Record], bool] | None,
-        thing_matches: Callable[[Thing], bool] | None,
+        thing_matches: Callable[[ShelfItem], bool] | None,
     ) -> Erasure:
         self._find_deleted(missing, matches)
         self._follow()
@@ -284,7 +284,7 @@ class _Plan:
             if (Place.of(record), record.id) not in self._going and ids.intersection(record.derived_from):
                 self._erasure.remaining.add(record.id)
 
-    def _choose_undos(self, thing_matches: Callable[[Thing], bool] | None) -> None:
+    def _choose_undos(self, thing_matches: Callable[[ShelfItem], bool] | None) -> None:
         """Also the places where words beside the audit log are about something that goes."""
         every = {ident for _, ident in self._going}
         for place, undos in self._undos.items():
@@ -293,7 +293,7 @@ class _Plan:
             if documents or any(not undo.ids.isdisjoint(here) for _, undo in undos):
                 self._erasure.documents[place] = documents
                 self._erasure.undos.add(place)
-            if any(not every.isdisjoint(thing.body["ids"]) for thing in self._view.store.shelf(place, TEXTS)):
+            if any(not every.isdisjoint(item.body["ids"]) for item in self._view.store.shelf(place, TEXTS)):
                 self._erasure.compacted.add(place)
 
 

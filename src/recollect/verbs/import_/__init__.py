@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from recollect.policies.secrets import screen, screen_name
 from recollect.stores.integrity import is_intact
 from recollect.stores.port import Place, by_place
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import ShelfItem, names
 from recollect.values import validation
 from recollect.values.errors import AccessError, ConflictError, InputError
 from recollect.values.filters import private_owner
@@ -29,7 +29,7 @@ from recollect.view import View
 T = TypeVar("T")
 _BATCH = 1000
 _record = msgspec.json.Decoder(Record).decode
-_thing = msgspec.json.Decoder(Thing).decode
+_thing = msgspec.json.Decoder(ShelfItem).decode
 _names = msgspec.json.Decoder(list[str]).decode
 _DAMAGED = b'],"damaged":'
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -62,7 +62,7 @@ def import_(view: View, source: Target, progress: Progress | None = None) -> Imp
     with view.logging_refusals("import"), read_from(source) as stream:
         view.screen_address()
         places, ids, successors, damaged = {view.place}, set[str](), dict[str, int](), list[str]()
-        memories, things = count(1), ThingCheck(view)
+        memories, items = count(1), ThingCheck(view)
         for item in _items(stream):
             if isinstance(item, _LeftOut):
                 damaged = validation.memory_ids(item.ids)
@@ -74,8 +74,8 @@ def import_(view: View, source: Target, progress: Progress | None = None) -> Imp
                 if item.superseded_by is not None:
                     successors[item.superseded_by] = number
             else:
-                things.check(item)
-        things.check_links()
+                items.check(item)
+        items.check_links()
         lost = set(damaged) - {record.id for record in view.get(damaged, damaged=True)} if damaged else set[str]()
         for ident in successors.keys() - ids - lost:  # else an import could rewrite the history of existing memories
             raise InputError("source", f"memory {successors[ident]}: superseded_by {ident} is not in the export")
@@ -93,7 +93,7 @@ def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported
     created: dict[Place, list[str]] = {}
     private: dict[Place, dict[str | None, Record]] = {}
     """By place and agent one memory that is private to the agent, and under None one that is not private."""
-    stored: dict[Place, list[Thing]] = {}
+    stored: dict[Place, list[ShelfItem]] = {}
     total = added = 0
     items = _items(stream)
     while batch := list(islice(items, _BATCH)):
@@ -102,21 +102,21 @@ def _store(view: View, stream: IO[bytes], progress: Progress | None) -> Imported
             created.setdefault(place, []).extend(record.id for record in view.store.put(place, group))
             private.setdefault(place, {}).update((private_owner(record), record) for record in group)
             added += len(group)
-        for thing in (item for item in batch if isinstance(item, Thing)):
-            if not view.store.find(view.place, thing.shelf, [thing.key]):
-                view.store.keep(view.place, thing_here(view, thing))
-                stored.setdefault(view.place, []).append(replace(thing, version=0))
+        for item in (item for item in batch if isinstance(item, ShelfItem)):
+            if not view.store.find(view.place, item.shelf, [item.key]):
+                view.store.keep(view.place, thing_here(view, item))
+                stored.setdefault(view.place, []).append(replace(item, version=0))
         total += len(records)
         if progress:
             progress(total)
     changed = list(dict.fromkeys([*created, *stored]))
     whole = new_id() if len(changed) > 1 else None
     for place in changed:
-        ids, things = created.get(place, []), stored.get(place, [])
+        ids, shelf_items = created.get(place, []), stored.get(place, [])
         message = f"imported {memories_text(len(ids))}"
         some = private.get(place, {}).values()
-        changes: dict[str, Any] = {"created": ids, "things_changed": names(things)}
-        view.log(place, "import", message, (), things, concerning=some, part_of=whole, **changes)
+        changes: dict[str, Any] = {"created": ids, "things_changed": names(shelf_items)}
+        view.log(place, "import", message, (), shelf_items, concerning=some, part_of=whole, **changes)
     return Imported(added, total - added)
 
 
@@ -142,12 +142,12 @@ def read_from(source: Target) -> Generator[IO[bytes]]:
         yield stream  # pyright: ignore[reportReturnType]
 
 
-def _items(stream: IO[bytes]) -> Iterator[Record | Thing | _LeftOut]:
+def _items(stream: IO[bytes]) -> Iterator[Record | ShelfItem | _LeftOut]:
     """Line by line as exported; a document that was laid out otherwise is read as a whole."""
     head = stream.readline()
     if head.rstrip().endswith(b'"memories":['):
         _check_header(head.rstrip() + b"]}")
-        decode: Callable[[bytes], Record | Thing] = _record
+        decode: Callable[[bytes], Record | ShelfItem] = _record
         for number, line in enumerate(stream, 2):
             line = line.strip()
             if line == b"]}":

@@ -34,7 +34,7 @@ def remember(
     try:
         view.screen_address()
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
-        all_fields = [_fields(item) for item in items]
+        all_fields = [_in_conversation(view, _fields(item)) for item in items]
         agent = view.address.agent
         records = [signed(draft_record(fields, address, preset, now, is_final=False), agent) for fields in all_fields]
         for kind, owner in {(record.kind, record.address.agent) for record in records}:
@@ -62,6 +62,14 @@ def remember(
     view.new_in(*groups)
     relieve(view, groups)
     return view.mark_unsaved([stored[record.id] for record in records])
+
+
+def _in_conversation(view: View, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields with the id of their conversation, where they name it by its ref code."""
+    name = fields.get("conversation")
+    if not isinstance(name, str) or (ident := view.conversation_id(name)) == name:
+        return fields
+    return {**fields, "conversation": ident}
 
 
 def remember_many(view: View, items: Any) -> list[Record]:

@@ -125,7 +125,7 @@ _LABELS = ("source", "embedding_model", "tags", "references", "derived_from")
 
 
 def _screen_names(fields: Mapping[str, Any], preset: Preset) -> None:
-    """HasIntegrityCheck first, because the errors of other checks quote the value."""
+    """Checked first, because the errors of other checks quote the value."""
     if len(fields) == 1:
         return
     for field in _NAMES:
