@@ -14,7 +14,7 @@ from recollect.conformance.keeping import FULL
 from recollect.conformance.samples import NOW, PLACE, SECOND, SHARED, TICK, failing, keep, sample, update
 from recollect.stores.audit import Entry, check
 from recollect.stores.port import Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.undo import NO_UNDO, OldValues, Undo
 from recollect.values.record import new_id, pack
 
@@ -86,19 +86,19 @@ class AuditClaims:
         assert len(having()) == len(having("")) == 4
 
     def test_entries_about_a_memory_are_those_that_name_its_id(self, store: Store) -> None:
-        one, two = new_id(), new_id()
-        store.append(PLACE, entry("made both", created=[one, two]))
-        store.append(PLACE, entry("changed one", changed=[one]))
-        store.append(PLACE, entry(f"only mentions {two}"))
+        first, second = new_id(), new_id()
+        store.append(PLACE, entry("made both", created=[first, second]))
+        store.append(PLACE, entry("changed one", changed=[first]))
+        store.append(PLACE, entry(f"only mentions {second}"))
 
-        def about(ident: str, **wish: Any) -> list[str]:
-            return [line.message for line in store.entries(PLACE, about=ident, **wish)]
+        def about(ident: str, **options: Any) -> list[str]:
+            return [line.message for line in store.entries(PLACE, about=ident, **options)]
 
-        assert about(one) == ["made both", "changed one"]
-        assert about(two) == ["made both"]
-        assert about(one[:-1]) == about(one[1:]) == []
-        assert about(one, contains=("CHANGED", "nothing")) == ["changed one"]
-        assert about(one, newest_first=True, limit=1) == ["changed one"]
+        assert about(first) == ["made both", "changed one"]
+        assert about(second) == ["made both"]
+        assert about(first[:-1]) == about(first[1:]) == []
+        assert about(first, contains=("CHANGED", "nothing")) == ["changed one"]
+        assert about(first, newest_first=True, limit=1) == ["changed one"]
 
     def test_written_counts_every_entry_of_the_place(self, store: Store) -> None:
         assert store.written(PLACE) == 0
@@ -145,25 +145,25 @@ class AuditClaims:
             assert other.get(PLACE, [records[2].id])[0].embedding == vector["embedding"]
 
     def test_undo_data_holds_documents_as_they_were(self, store: Store, reopen: Callable[[], Store]) -> None:
-        thing = store.keep(PLACE, Thing("steps", "s-1", {"done": False}, parent="w-1"))
-        absent = Thing("steps", "s-2", {})
+        item = store.keep(PLACE, ShelfItem("steps", "s-1", {"done": False}, parent="w-1"))
+        absent = ShelfItem("steps", "s-2", {})
         records = keep(store, sample("beside them"))
-        things = store.append(PLACE, entry("about to change"), Undo(things=[thing, absent]))
-        both = store.append(PLACE, entry("about to change more"), Undo.of(records, (), [thing]))
-        store.keep(PLACE, replace(thing, body={"done": True}))
+        items = store.append(PLACE, entry("about to change"), Undo(things=[item, absent]))
+        both = store.append(PLACE, entry("about to change more"), Undo.of(records, (), [item]))
+        store.keep(PLACE, replace(item, body={"done": True}))
         store.close()
         with closing(reopen()) as other:
-            assert other.undo_of(PLACE, things.seq) == Undo([], [], [thing, absent])
-            assert other.undo_of(PLACE, both.seq) == Undo.of(records, (), [thing])
+            assert other.undo_of(PLACE, items.seq) == Undo([], [], [item, absent])
+            assert other.undo_of(PLACE, both.seq) == Undo.of(records, (), [item])
             assert other.purge(PLACE, seqs=None) == 2
-            assert other.undo_of(PLACE, things.seq) is None
+            assert other.undo_of(PLACE, items.seq) is None
 
     def test_many_deleted_at_once_come_back_in_their_order(self, store: Store) -> None:
         records = keep(store, *(sample(f"number {n}") for n in range(130)))
-        things = [store.keep(PLACE, Thing("steps", f"s-{n}", {"n": n})) for n in range(3)]
-        sealed = store.append(PLACE, entry(), Undo(records, [], things))
-        assert store.undo_of(PLACE, sealed.seq) == Undo(records, [], things)
-        assert list(store.undos(PLACE)) == [(sealed.seq, Undo(records, [], things))]
+        items = [store.keep(PLACE, ShelfItem("steps", f"s-{n}", {"n": n})) for n in range(3)]
+        sealed = store.append(PLACE, entry(), Undo(records, [], items))
+        assert store.undo_of(PLACE, sealed.seq) == Undo(records, [], items)
+        assert list(store.undos(PLACE)) == [(sealed.seq, Undo(records, [], items))]
 
     def test_there_is_no_undo_data_where_nothing_was_replaced(self, store: Store) -> None:
         sealed = store.append(PLACE, entry())
@@ -183,7 +183,7 @@ class AuditClaims:
         long = sample("heron " * 1000)
         old = store.append(PLACE, entry(at=NOW - TICK), Undo([sample()]))
         store.append(PLACE, entry(at=NOW))
-        new = store.append(PLACE, entry(at=NOW), Undo([long], [], [Thing("steps", "s-1", {"done": False})]))
+        new = store.append(PLACE, entry(at=NOW), Undo([long], [], [ShelfItem("steps", "s-1", {"done": False})]))
         sizes = store.undo_sizes(PLACE)
         assert [(size.seq, size.at) for size in sizes] == [(old.seq, NOW - TICK), (new.seq, NOW)]
         assert 0 < sizes[0].bytes < 6000 < sizes[1].bytes
@@ -203,7 +203,10 @@ class AuditClaims:
 
     def test_purge_by_ids_and_documents_leaves_what_else_an_entry_has(self, store: Store) -> None:
         erased, other = sample("erased"), sample("other")
-        named, note = Thing("steps", erased.id, {"id": erased.id}, version=1), Thing("notes", "a", {}, version=2)
+        named, note = (
+            ShelfItem("steps", erased.id, {"id": erased.id}, version=1),
+            ShelfItem("notes", "a", {}, version=2),
+        )
         kinds = [
             Undo([erased]),
             Undo([other, erased], [], [named]),
@@ -228,21 +231,21 @@ class AuditClaims:
 
     def test_purge_is_of_one_place_only(self, store: Store) -> None:
         record = sample()
-        here, there = (store.append(place, entry(), Undo([record])).seq for place in (PLACE, SHARED))
+        here, elsewhere = (store.append(place, entry(), Undo([record])).seq for place in (PLACE, SHARED))
         assert store.purge(PLACE, seqs=None) == 1
         assert store.purge(PLACE, ids=[record.id]) == 0
         assert store.undo_of(PLACE, here) is None
-        assert store.undo_of(SHARED, there) is not None
+        assert store.undo_of(SHARED, elsewhere) is not None
 
     def test_the_log_joins_the_open_transaction(self, store: Store) -> None:
-        kept = store.append(PLACE, entry("kept"), Undo([sample()]))
+        sealed = store.append(PLACE, entry("kept"), Undo([sample()]))
         with failing(store, PLACE):
             lost = store.append(PLACE, entry("lost"), Undo([sample()]))
             assert [line.message for line in store.entries(PLACE)] == ["kept", "lost"]
             assert store.undo_of(PLACE, lost.seq) is not None
             store.purge(PLACE, seqs=None)
-        assert list(store.entries(PLACE)) == [kept]
+        assert list(store.entries(PLACE)) == [sealed]
         assert store.written(PLACE) == 1
-        assert store.undo_of(PLACE, kept.seq) is not None
+        assert store.undo_of(PLACE, sealed.seq) is not None
         store.append(PLACE, entry("next"))
         assert check(store.entries(PLACE), store.written(PLACE)) == []

@@ -45,39 +45,39 @@ class ContentClaims:
 
     @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
     def test_text_survives(self, store: Store, text: str) -> None:
-        (kept,) = keep(store, sample(text))
-        assert _intact(stored(store, kept.id), text)
+        (record,) = keep(store, sample(text))
+        assert _intact(stored(store, record.id), text)
 
     def test_all_of_it_is_there_for_another_process(self, store: Store, reopen: Callable[[], Store]) -> None:
-        kept = keep(store, *map(sample, [*TEXTS.values(), *JSONS.values()]))
+        records = keep(store, *map(sample, [*TEXTS.values(), *JSONS.values()]))
         with closing(reopen()) as other:
-            assert all(_intact(stored(other, record.id), record.content) for record in kept)
+            assert all(_intact(stored(other, record.id), record.content) for record in records)
 
     @pytest.mark.parametrize("value", JSONS.values(), ids=JSONS)
     def test_json_survives_with_its_types(self, store: Store, value: Any) -> None:
-        (kept,) = keep(store, sample(value, metadata={"same": value}))
-        back = stored(store, kept.id)
+        (record,) = keep(store, sample(value, metadata={"same": value}))
+        back = stored(store, record.id)
         assert back is not None
         # repr tells 1, 1.0 and True apart, which == does not.
         assert repr(back.content) == repr(value)
         assert repr(back.metadata) == repr({"same": value})
-        assert back.digest() == kept.checksum
+        assert back.digest() == record.checksum
 
     @pytest.mark.parametrize("dimensions", [1, 768, 1536, 4096])
     def test_embeddings_are_little_endian_float32(self, store: Store, dimensions: int) -> None:
         vector = [(-1) ** n * (n + 0.5) / dimensions for n in range(dimensions)]
-        (kept,) = keep(store, sample("embedded", embedding=pack(vector), embedding_model="test"))
-        back = stored(store, kept.id)
+        (record,) = keep(store, sample("embedded", embedding=pack(vector), embedding_model="test"))
+        back = stored(store, record.id)
         assert back is not None
         assert back.embedding is not None
         assert len(back.embedding) == 4 * dimensions
         assert back.embedding == pack(vector)
-        assert back.floats == kept.floats
+        assert back.floats == record.floats
 
     def test_a_megabyte_can_be_deleted_again(self, store: Store) -> None:
-        (kept,) = keep(store, sample(TEXTS["a megabyte"]))
-        delete(store, kept)
-        assert stored(store, kept.id) is None
+        (record,) = keep(store, sample(TEXTS["a megabyte"]))
+        delete(store, record)
+        assert stored(store, record.id) is None
 
 
 def _intact(back: Record | None, content: Any) -> bool:

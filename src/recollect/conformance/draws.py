@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recollect.conformance.samples import NOW, TICK, sample
 from recollect.stores.port import By, Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.filters import Filter
 from recollect.values.record import LIFETIMES, ROLES, STATES, TIERS, Address, Record, pack
 
@@ -159,9 +159,9 @@ def filters(draw: st.DrawFn) -> Filter:
 
 
 @st.composite
-def things(draw: st.DrawFn) -> Thing:
+def things(draw: st.DrawFn) -> ShelfItem:
     """Few keys, so that they meet."""
-    return Thing(
+    return ShelfItem(
         draw(st.sampled_from(SHELVES)),
         draw(st.sampled_from("abcd")),
         draw(st.dictionaries(st.sampled_from(("x", "Größe")), st.sampled_from((1, "heron", "HERON", None)))),

@@ -238,11 +238,11 @@ class FilterClaims:
         keep(store, sample("heron", agent="argus", tags=("a",), superseded_by=_F))
         view = Address(agent="atlas")
         for conditions in ({"agent": "argus"}, {"tags": ("a",)}, {"any_tags": ("a", "b")}, {"superseded_by": (_F,)}):
-            wish = where(view, **conditions)
-            assert list(store.scan(wish)) == []
-            assert search(store, words("heron"), wish) == []
-            assert seen(store, wish) == []
-            assert total(store, wish) == 0
+            narrowed = where(view, **conditions)
+            assert list(store.scan(narrowed)) == []
+            assert search(store, words("heron"), narrowed) == []
+            assert seen(store, narrowed) == []
+            assert total(store, narrowed) == 0
 
     def test_conditions_must_all_hold(self, store: Store) -> None:
         both, *_ = keep(
@@ -252,14 +252,14 @@ class FilterClaims:
         assert seen(store, where(kinds=("task",), tags=("a",))) == [both.id]
 
     def test_what_changes_or_expires_is_seen_as_it_is_now(self, store: Store) -> None:
-        (kept,) = keep(store, sample("heron", expires_at=NOW + TICK))
-        for moment, visible in ((NOW, [kept.id]), (NOW + TICK, []), (NOW, [kept.id])):
+        (record,) = keep(store, sample("heron", expires_at=NOW + TICK))
+        for moment, visible in ((NOW, [record.id]), (NOW + TICK, []), (NOW, [record.id])):
             assert seen(store, where(state="live", now=moment)) == visible
         for changes in ({"archived_at": NOW}, {"superseded_by": _F}, {"expires_at": NOW}):
-            store.update(Place.of(kept), [replace(kept, **changes)])
+            store.update(Place.of(record), [replace(record, **changes)])
             assert seen(store, where(state="live")) == []
-        store.update(Place.of(kept), [kept])
-        assert seen(store, where(state="live")) == [kept.id]
+        store.update(Place.of(record), [record])
+        assert seen(store, where(state="live")) == [record.id]
 
     def test_names_that_try_to_leave_the_query_are_just_names(self, store: Store) -> None:
         keep(store, sample("heron", agent="atlas", source="x", conversation="c-1"))
@@ -272,22 +272,22 @@ class FilterClaims:
         assert list(store.scan(where(Address(agent=hostile)))) == []
 
 
-def _tells_apart(store: Store, wish: Filter, inside: list[Fields], outside: list[Fields]) -> None:
+def _tells_apart(store: Store, filter: Filter, inside: list[Fields], outside: list[Fields]) -> None:
     """Each way of asking finds those inside and none of the others."""
-    view = {part: getattr(wish.seen_from, part) for part in ("tenant", "workspace")}
+    view = {part: getattr(filter.seen_from, part) for part in ("tenant", "workspace")}
     address = {part: value for part, value in view.items() if value is not None}
     # A memory stands at the tenant and workspace that ask, unless the case is about just these.
     wanted = keep(store, *(sample("a heron", **_at(address, fields)) for fields in inside))
     others = keep(store, *(sample("a heron", **_at(address, fields, outside=True)) for fields in outside))
-    assert all(wish.matches(record) for record in wanted), "the case itself is wrong"
-    assert not any(wish.matches(record) for record in others), "the case itself is wrong"
+    assert all(filter.matches(record) for record in wanted), "the case itself is wrong"
+    assert not any(filter.matches(record) for record in others), "the case itself is wrong"
     keys = sorted(_key(record) for record in wanted)
-    assert sorted(_key(record) for record in store.scan(wish)) == keys
-    assert sorted(seen(store, wish)) == sorted(ids(wanted))
-    assert sorted(_key(record) for record in search(store, words("heron"), wish)) == keys
-    assert total(store, wish) == len(wanted)
+    assert sorted(_key(record) for record in store.scan(filter)) == keys
+    assert sorted(seen(store, filter)) == sorted(ids(wanted))
+    assert sorted(_key(record) for record in search(store, words("heron"), filter)) == keys
+    assert total(store, filter) == len(wanted)
     for by in ("state", "kind", "tier", "agent", "embedded", "speaker"):
-        assert sum(store.count(wish, [by]).values()) == len(wanted)
+        assert sum(store.count(filter, [by]).values()) == len(wanted)
 
 
 def _key(record: Record) -> tuple[str, str, str]:

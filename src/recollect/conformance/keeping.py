@@ -83,24 +83,24 @@ class KeepingClaims:
         records = [sample("plain"), sample("full", **FULL), sample({"z": [1, 2.5], "a": None})]
         short = store.shortfalls(PLACE, iter(records)) if isinstance(store, HasLimits) else []
         assert store.places(PLACE.tenant) == []
-        assert all(one.fields for one in short), "three memories are not too much for any store"
-        changed = {field for one in short for field in one.fields}
+        assert all(shortfall.fields for shortfall in short), "three memories are not too much for any store"
+        changed = {field for shortfall in short for field in shortfall.fields}
         with store.transaction(PLACE):
             stored = store.put(PLACE, records)
-        kept = {record.id: record for record in store.get(PLACE, [record.id for record in stored])}
-        for given, ident in zip(records, (record.id for record in stored), strict=True):
-            assert replace(given, **{field: getattr(kept[ident], field) for field in changed}) == kept[ident]
+        read_back = {record.id: record for record in store.get(PLACE, [record.id for record in stored])}
+        for record, ident in zip(records, (record.id for record in stored), strict=True):
+            assert replace(record, **{field: getattr(read_back[ident], field) for field in changed}) == read_back[ident]
         if isinstance(store, HasLimits):
-            assert store.shortfalls(PLACE, iter(kept.values())) == []
+            assert store.shortfalls(PLACE, iter(read_back.values())) == []
 
     def test_every_field_comes_back_as_it_was_put(self, store: Store) -> None:
-        (kept,) = keep(store, sample("ship it", **FULL))
-        assert stored(store, kept.id) == kept
-        assert list(store.scan(where())) == [kept]
+        (record,) = keep(store, sample("ship it", **FULL))
+        assert stored(store, record.id) == record
+        assert list(store.scan(where())) == [record]
 
     def test_fields_left_empty_come_back_empty(self, store: Store) -> None:
-        (kept,) = keep(store, sample("plain"))
-        assert stored(store, kept.id) == kept
+        (record,) = keep(store, sample("plain"))
+        assert stored(store, record.id) == record
 
     def test_what_was_put_is_there_for_another_process(self, store: Store, reopen: Callable[[], Store]) -> None:
         here, shared = keep(store, sample("ship it", **FULL), sample("shared", tier="account"))
@@ -110,8 +110,8 @@ class KeepingClaims:
 
     def test_put_returns_the_records_in_the_order_given(self, store: Store) -> None:
         texts = [f"number {n}" for n in (3, 1, 2)]
-        kept = store.put(PLACE, [sample(text, created_at=NOW - n * SECOND) for n, text in enumerate(texts)])
-        assert [record.content for record in kept] == texts
+        records = store.put(PLACE, [sample(text, created_at=NOW - n * SECOND) for n, text in enumerate(texts)])
+        assert [record.content for record in records] == texts
 
     def test_each_place_keeps_its_own(self, store: Store) -> None:
         keep(store, sample("here"), sample("there", workspace="other"), sample("everywhere", tier="account"))
@@ -138,17 +138,17 @@ class KeepingClaims:
 
     def test_texts_are_found_to_the_letter_unless_they_are_of_a_conversation_or_out_of_use(self, store: Store) -> None:
         same = ["tea at four", "Tea at four", "tea at four ", "tea", "a\x00b", "größe", {"tea": [1, 2]}]
-        kept = keep(store, *map(sample, same), sample("tea at four"), sample("tea at four", workspace="other"))
+        records = keep(store, *map(sample, same), sample("tea at four"), sample("tea at four", workspace="other"))
         keep(store, sample("tea at four", conversation="c"), sample("tea at four", archived_at=NOW))
         keep(store, sample("tea at four", superseded_by="f" * 32))
         (expired,) = keep(store, sample("tea at four", expires_at=NOW - SECOND))
-        assert store.with_texts(PLACE, ["tea at four"]) == [kept[0], kept[7], expired]
-        for record in kept[1:7]:
+        assert store.with_texts(PLACE, ["tea at four"]) == [records[0], records[7], expired]
+        for record in records[1:7]:
             assert store.with_texts(PLACE, ["nothing", record.text]) == [record]
         assert store.with_texts(PLACE, []) == []
-        assert store.with_texts(OTHER, ["tea at four"]) == [kept[8]]
-        delete(store, kept[0])
-        update(store, replace(kept[7], archived_at=NOW))
+        assert store.with_texts(OTHER, ["tea at four"]) == [records[8]]
+        delete(store, records[0])
+        update(store, replace(records[7], archived_at=NOW))
         assert store.with_texts(PLACE, ["tea at four"]) == [expired]
 
     def test_a_transaction_finds_its_own_texts_until_it_is_taken_back(self, store: Store) -> None:
@@ -162,21 +162,21 @@ class KeepingClaims:
 
     def test_get_gives_those_that_exist_in_whatever_state(self, store: Store) -> None:
         states = [{}, {"expires_at": NOW - SECOND}, {"archived_at": NOW}, {"superseded_by": "f" * 32}]
-        kept = keep(store, *(sample("a", **state) for state in states), sample("not asked for"))[:-1]
-        assert sorted(ids(store.get(PLACE, ["no-such-id", *ids(kept)]))) == sorted(ids(kept))
+        records = keep(store, *(sample("a", **state) for state in states), sample("not asked for"))[:-1]
+        assert sorted(ids(store.get(PLACE, ["no-such-id", *ids(records)]))) == sorted(ids(records))
         assert store.get(PLACE, []) == []
 
     def test_get_looks_in_one_place(self, store: Store) -> None:
-        (kept,) = keep(store, sample("here"))
-        assert [store.get(place, [kept.id]) for place in (SHARED, OTHER, Place("acme", "default"))] == [[], [], []]
+        (record,) = keep(store, sample("here"))
+        assert [store.get(place, [record.id]) for place in (SHARED, OTHER, Place("acme", "default"))] == [[], [], []]
 
     def test_get_gives_each_once_however_often_it_is_asked_for(self, store: Store) -> None:
-        (kept,) = keep(store, sample("once"))
-        assert store.get(PLACE, [kept.id, kept.id]) == [kept]
+        (record,) = keep(store, sample("once"))
+        assert store.get(PLACE, [record.id, record.id]) == [record]
 
     def test_get_takes_thousands_of_ids(self, store: Store) -> None:
-        kept = keep(store, *(sample(f"number {n}") for n in range(1200)))
-        assert set(ids(store.get(PLACE, ids(kept)))) == set(ids(kept))
+        records = keep(store, *(sample(f"number {n}") for n in range(1200)))
+        assert set(ids(store.get(PLACE, ids(records)))) == set(ids(records))
 
     def test_update_replaces_what_may_change(self, store: Store) -> None:
         (old,) = keep(store, sample("ship it", **FULL))
@@ -231,17 +231,19 @@ class KeepingClaims:
             assert list(other.scan(where())) == both
 
     def test_embed_joins_the_open_transaction(self, store: Store) -> None:
-        (kept,) = keep(store, sample("bare"))
+        (record,) = keep(store, sample("bare"))
         with failing(store, PLACE):
-            store.embed(PLACE, "test", {kept.id: pack([1.0])})
-            assert stored(store, kept.id) == replace(kept, embedding=pack([1.0]), embedding_model="test")
-        assert stored(store, kept.id) == kept
+            store.embed(PLACE, "test", {record.id: pack([1.0])})
+            assert stored(store, record.id) == replace(record, embedding=pack([1.0]), embedding_model="test")
+        assert stored(store, record.id) == record
         with store.transaction(PLACE):
             (new,) = keep(store, sample("new"))
-            store.embed(PLACE, "test", {new.id: pack([2.0]), kept.id: pack([1.0])})
-            update(store, replace(kept, importance=1.0))
+            store.embed(PLACE, "test", {new.id: pack([2.0]), record.id: pack([1.0])})
+            update(store, replace(record, importance=1.0))
         assert stored(store, new.id) == replace(new, embedding=pack([2.0]), embedding_model="test")
-        assert stored(store, kept.id) == replace(kept, importance=1.0, embedding=pack([1.0]), embedding_model="test")
+        assert stored(store, record.id) == replace(
+            record, importance=1.0, embedding=pack([1.0]), embedding_model="test"
+        )
 
     def test_lacking_names_those_without_a_vector_of_the_model_the_newest_first(self, store: Store) -> None:
         fields: list[dict[str, Any]] = [
@@ -252,22 +254,22 @@ class KeepingClaims:
             {"superseded_by": "f" * 32},
             {"archived_at": NOW, "expires_at": NOW},
         ]
-        kept = keep(store, *(sample(f"{n}", created_at=NOW + n * SECOND, **more) for n, more in enumerate(fields)))
-        wanted = [kept[n].id for n in (5, 3, 2, 0)]
+        records = keep(store, *(sample(f"{n}", created_at=NOW + n * SECOND, **more) for n, more in enumerate(fields)))
+        wanted = [records[n].id for n in (5, 3, 2, 0)]
         assert store.lacking(PLACE, "test", 2, 10) == wanted
         assert store.lacking(PLACE, "test", 2, 3) == wanted[:3]
-        assert store.lacking(PLACE, "nobody's", 2, 10) == [kept[n].id for n in (5, 3, 2, 1, 0)]
+        assert store.lacking(PLACE, "nobody's", 2, 10) == [records[n].id for n in (5, 3, 2, 1, 0)]
         store.embed(PLACE, "test", {ident: pack([1.0, 2.0]) for ident in wanted[:2]})
         assert store.lacking(PLACE, "test", 2, 10) == wanted[2:]
         assert store.lacking(OTHER, "test", 2, 10) == []
 
     def test_delete_removes_it_from_reading_and_from_search(self, store: Store) -> None:
-        gone, kept = keep(store, sample("the heron flew"), sample("the heron stayed"))
+        gone, remaining = keep(store, sample("the heron flew"), sample("the heron stayed"))
         delete(store, gone)
         assert stored(store, gone.id) is None
-        assert list(store.scan(where())) == [kept]
-        assert search(store, words("heron")) == [kept]
-        assert seen(store, where()) == [kept.id]
+        assert list(store.scan(where())) == [remaining]
+        assert search(store, words("heron")) == [remaining]
+        assert seen(store, where()) == [remaining.id]
 
     def test_the_words_of_the_deleted_do_not_find_what_comes_after(self, store: Store) -> None:
         (gone,) = keep(store, sample("the heron flew"))
@@ -276,37 +278,37 @@ class KeepingClaims:
         assert search(store, words("heron", "flew")) == []
 
     def test_delete_of_one_that_is_not_there_deletes_none(self, store: Store) -> None:
-        (kept,) = keep(store, sample("here"))
+        (record,) = keep(store, sample("here"))
         with pytest.raises(NotFoundError):
-            store.delete(PLACE, [kept.id, "never put"])
-        assert list(store.scan(where())) == [kept]
+            store.delete(PLACE, [record.id, "never put"])
+        assert list(store.scan(where())) == [record]
 
     def test_a_deleted_id_may_be_put_again(self, store: Store) -> None:
-        (kept,) = keep(store, sample("back again", **FULL))
-        delete(store, kept)
-        store.put(PLACE, [kept])
-        assert stored(store, kept.id) == kept
+        (record,) = keep(store, sample("back again", **FULL))
+        delete(store, record)
+        store.put(PLACE, [record])
+        assert stored(store, record.id) == record
 
     def test_touch_counts_retrievals_and_is_seen_at_once(self, store: Store) -> None:
-        one, two = keep(store, sample("one"), sample("two"))
-        touch(store, NOW + SECOND, one, two)
-        touch(store, NOW + 2 * SECOND, one)
-        assert stored(store, one.id) == replace(one, access_count=2, accessed_at=NOW + 2 * SECOND)
-        assert stored(store, two.id) == replace(two, access_count=1, accessed_at=NOW + SECOND)
+        first, second = keep(store, sample("one"), sample("two"))
+        touch(store, NOW + SECOND, first, second)
+        touch(store, NOW + 2 * SECOND, first)
+        assert stored(store, first.id) == replace(first, access_count=2, accessed_at=NOW + 2 * SECOND)
+        assert stored(store, second.id) == replace(second, access_count=1, accessed_at=NOW + SECOND)
         assert [record.access_count for record in store.scan(where())] == [2, 1]
 
     def test_touch_never_moves_the_last_retrieval_back(self, store: Store) -> None:
-        (one,) = keep(store, sample("one"))
+        (record,) = keep(store, sample("one"))
         for offset in (2 * SECOND, SECOND, -SECOND):
-            touch(store, NOW + offset, one)
-        assert stored(store, one.id) == replace(one, access_count=3, accessed_at=NOW + 2 * SECOND)
+            touch(store, NOW + offset, record)
+        assert stored(store, record.id) == replace(record, access_count=3, accessed_at=NOW + 2 * SECOND)
 
     def test_touch_of_one_that_is_gone_is_no_error(self, store: Store) -> None:
-        one, other = keep(store, sample("one"), sample("other"))
-        delete(store, one)
-        touch(store, NOW, one, other)
+        gone, other = keep(store, sample("one"), sample("other"))
+        delete(store, gone)
+        touch(store, NOW, gone, other)
         update(store, replace(other, importance=1.0))
-        assert stored(store, one.id) is None
+        assert stored(store, gone.id) is None
 
     def test_retrievals_of_the_deleted_are_not_counted_for_whoever_gets_the_id(self, store: Store) -> None:
         (old,) = keep(store, sample("old"))
@@ -317,45 +319,45 @@ class KeepingClaims:
         assert stored(store, old.id) == old
 
     def test_touch_is_durable_with_the_next_write(self, store: Store, reopen: Callable[[], Store]) -> None:
-        (one,) = keep(store, sample("one"))
-        touch(store, NOW + SECOND, one)
+        (record,) = keep(store, sample("one"))
+        touch(store, NOW + SECOND, record)
         keep(store, sample("the next write"))
         with closing(reopen()) as other:
-            assert stored(other, one.id) == replace(one, access_count=1, accessed_at=NOW + SECOND)
+            assert stored(other, record.id) == replace(record, access_count=1, accessed_at=NOW + SECOND)
 
     def test_touch_survives_a_write_that_fails(self, store: Store, reopen: Callable[[], Store]) -> None:
-        (one,) = keep(store, sample("one"))
-        touch(store, NOW + SECOND, one)
+        (record,) = keep(store, sample("one"))
+        touch(store, NOW + SECOND, record)
         with pytest.raises(ConflictError):
-            store.put(PLACE, [one])
-        touched = replace(one, access_count=1, accessed_at=NOW + SECOND)
-        assert stored(store, one.id) == touched
+            store.put(PLACE, [record])
+        touched = replace(record, access_count=1, accessed_at=NOW + SECOND)
+        assert stored(store, record.id) == touched
         store.close()
         with closing(reopen()) as other:
-            assert stored(other, one.id) == touched
+            assert stored(other, record.id) == touched
 
     def test_touch_is_durable_after_close(self, store: Store, reopen: Callable[[], Store]) -> None:
-        (one,) = keep(store, sample("one"))
+        (record,) = keep(store, sample("one"))
         with closing(reopen()) as other:
-            touch(other, NOW + SECOND, one)
-        assert stored(store, one.id) == replace(one, access_count=1, accessed_at=NOW + SECOND)
+            touch(other, NOW + SECOND, record)
+        assert stored(store, record.id) == replace(record, access_count=1, accessed_at=NOW + SECOND)
 
     def test_retrievals_counted_by_two_processes_add_up(self, store: Store, reopen: Callable[[], Store]) -> None:
-        (one,) = keep(store, sample("one"))
+        (record,) = keep(store, sample("one"))
         with closing(reopen()) as other:
-            touch(other, NOW + SECOND, one)
-            touch(store, NOW + 2 * SECOND, one)
+            touch(other, NOW + SECOND, record)
+            touch(store, NOW + 2 * SECOND, record)
         keep(store, sample("the next write"))
-        assert stored(store, one.id) == replace(one, access_count=2, accessed_at=NOW + 2 * SECOND)
+        assert stored(store, record.id) == replace(record, access_count=2, accessed_at=NOW + 2 * SECOND)
 
     def test_a_closed_store_opens_what_it_needs_again(self, store: Store) -> None:
-        (kept,) = keep(store, sample("a heron"))
+        (record,) = keep(store, sample("a heron"))
         store.close()
-        assert stored(store, kept.id) == kept
+        assert stored(store, record.id) == record
         store.close()
         store.close()
         (new,) = keep(store, sample("a fox"))
-        assert list(store.scan(where())) == [kept, new]
+        assert list(store.scan(where())) == [record, new]
 
     def test_asking_an_empty_store_finds_nothing(self, store: Store) -> None:
         assert store.get(PLACE, ["f" * 32]) == []

@@ -41,7 +41,7 @@ from recollect.conformance.samples import (
 )
 from recollect.conformance.scanning import ORDERS, in_order
 from recollect.stores.port import After, By, OnDisk, Order, Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.text.query import TextQuery
 from recollect.text.segment import fold
 from recollect.values.errors import ConflictError
@@ -64,7 +64,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.model: dict[Key, Record] = {}
         """In the order of storing."""
-        self.things: dict[tuple[Place, str, str], Thing] = {}
+        self.things: dict[tuple[Place, str, str], ShelfItem] = {}
         """In the order in which they were first kept."""
 
     @initialize(seeds=st.lists(st.integers(0, 2**16), min_size=10, max_size=40, unique=True))
@@ -76,8 +76,8 @@ class StoreMachine(RuleBasedStateMachine):
         if hasattr(self, "store"):
             self.store.close()
 
-    def note(self, kept: Iterable[Record]) -> None:
-        self.model.update((key(record), record) for record in kept)
+    def note(self, records: Iterable[Record]) -> None:
+        self.model.update((key(record), record) for record in records)
 
     def pick(self, data: st.DataObject, most: int = 3) -> list[Record]:
         keys = data.draw(st.lists(st.sampled_from(sorted(self.model)), min_size=1, max_size=most, unique=True))
@@ -131,17 +131,17 @@ class StoreMachine(RuleBasedStateMachine):
             replace(r, access_count=r.access_count + count, accessed_at=max(r.accessed_at, latest)) for r in touched
         )
 
-    @rule(place=places, thing=things(), check=st.booleans())
-    def keep_thing(self, place: Place, thing: Thing, check: bool) -> None:
-        path = place, thing.shelf, thing.key
-        there = self.things.get(path)
-        version = there.version if there else 0
+    @rule(place=places, item=things(), check=st.booleans())
+    def keep_thing(self, place: Place, item: ShelfItem, check: bool) -> None:
+        path = place, item.shelf, item.key
+        before = self.things.get(path)
+        version = before.version if before else 0
         with pytest.raises(ConflictError):
-            self.store.keep(place, thing, expect=version + 1)
-        kept = self.store.keep(place, thing, expect=version if check else None)
-        created = there.created_at if there else thing.created_at
-        assert kept == replace(thing, version=version + 1, created_at=created)
-        self.things[path] = kept
+            self.store.keep(place, item, expect=version + 1)
+        stored = self.store.keep(place, item, expect=version if check else None)
+        created = before.created_at if before else item.created_at
+        assert stored == replace(item, version=version + 1, created_at=created)
+        self.things[path] = stored
 
     @rule(place=places, shelf=st.sampled_from(SHELVES), keys=st.lists(st.sampled_from("abcd"), max_size=3))
     def remove_things(self, place: Place, shelf: str, keys: list[str]) -> None:
@@ -151,35 +151,35 @@ class StoreMachine(RuleBasedStateMachine):
             del self.things[path]
 
     @precondition(lambda self: self.model)
-    @rule(data=st.data(), new=records(), thing=things(), inner=st.booleans())
-    def change_and_take_back(self, data: st.DataObject, new: Record, thing: Thing, inner: bool) -> None:
+    @rule(data=st.data(), new=records(), item=things(), inner=st.booleans())
+    def change_and_take_back(self, data: st.DataObject, new: Record, item: ShelfItem, inner: bool) -> None:
         gone = self.pick(data, most=2)
         around = dict.fromkeys((Place.of(new), *map(Place.of, gone)))
         with failing(self.store, *around):
             if inner:
                 with self.store.transaction(*reversed(around)):
-                    self.change_all(gone, new, thing)
+                    self.change_all(gone, new, item)
             else:
-                self.change_all(gone, new, thing)
+                self.change_all(gone, new, item)
 
     @precondition(lambda self: self.model)
-    @rule(data=st.data(), new=records(), thing=things())
-    def change_several_places(self, data: st.DataObject, new: Record, thing: Thing) -> None:
+    @rule(data=st.data(), new=records(), item=things())
+    def change_several_places(self, data: st.DataObject, new: Record, item: ShelfItem) -> None:
         gone = self.pick(data, most=2)
         around = dict.fromkeys((*map(Place.of, gone), Place.of(new)))
         with self.store.transaction(*around):
             with failing(self.store, Place.of(new)):
                 keep(self.store, new)
-            stored, kept = self.change_all(gone, new, thing)
+            stored, shelved = self.change_all(gone, new, item)
             self.get(Place.of(new), [*(r for r in self.of(Place.of(new)) if r not in gone), *stored])
         for record in gone:
             del self.model[key(record)]
         self.note(stored)
-        self.things[Place.of(new), kept.shelf, kept.key] = kept
+        self.things[Place.of(new), shelved.shelf, shelved.key] = shelved
 
-    def change_all(self, gone: list[Record], new: Record, thing: Thing) -> tuple[list[Record], Thing]:
+    def change_all(self, gone: list[Record], new: Record, item: ShelfItem) -> tuple[list[Record], ShelfItem]:
         delete(self.store, *gone)
-        return keep(self.store, new), self.store.keep(Place.of(new), thing)
+        return keep(self.store, new), self.store.keep(Place.of(new), item)
 
     @rule(place=places)
     def drop(self, place: Place) -> None:
@@ -187,7 +187,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         self.store.drop(place)
         self.model = {path: record for path, record in self.model.items() if Place.of(record) != place}
-        self.things = {path: thing for path, thing in self.things.items() if path[0] != place}
+        self.things = {path: item for path, item in self.things.items() if path[0] != place}
 
     @rule(place=places)
     def compact(self, place: Place) -> None:
@@ -210,13 +210,13 @@ class StoreMachine(RuleBasedStateMachine):
         data=st.data(),
     )
     def ask(self, wishes: list[Filter], order: Order, limit: int | None, by: list[By], data: st.DataObject) -> None:
-        for wish in wishes:
-            wanted = [record for record in self.model.values() if wish.matches(record)]
-            place = Place(wish.seen_from.tenant, wish.seen_from.workspace)
+        for filter in wishes:
+            wanted = [record for record in self.model.values() if filter.matches(record)]
+            place = Place(filter.seen_from.tenant, filter.seen_from.workspace)
             self.get(place, self.of(place))
-            self.scan(wish, wanted, order, limit, data)
-            self.count(wish, wanted, by)
-            self.search(wish, wanted)
+            self.scan(filter, wanted, order, limit, data)
+            self.count(filter, wanted, by)
+            self.search(filter, wanted)
 
     def of(self, place: Place) -> list[Record]:
         return [record for record in self.model.values() if Place.of(record) == place]
@@ -225,34 +225,34 @@ class StoreMachine(RuleBasedStateMachine):
         idents = [record.id for record in self.model.values()] + [record.id for record in wanted]
         assert by_key(self.store.get(place, [*idents, "no-such-id", *idents])) == by_key(wanted)
 
-    def scan(self, wish: Filter, wanted: list[Record], order: Order, limit: int | None, data: st.DataObject) -> None:
+    def scan(self, filter: Filter, wanted: list[Record], order: Order, limit: int | None, data: st.DataObject) -> None:
         """In its order in each place, all of it or behind some memory."""
-        every = list(self.store.scan(wish, order=order))
-        for place in Place.seen_by(wish):
+        every = list(self.store.scan(filter, order=order))
+        for place in Place.seen_by(filter):
             here = [record for record in wanted if Place.of(record) == place]
             assert [record for record in every if Place.of(record) == place] == in_order(here, order)
         assert sorted(map(key, every)) == sorted(map(key, wanted))
         assert every == _sorted(every, order)
-        assert list(self.store.scan(wish, order=order, limit=limit)) == every[:limit]
+        assert list(self.store.scan(filter, order=order, limit=limit)) == every[:limit]
         if every:
             at = data.draw(st.integers(0, len(every) - 1))
-            rest = list(self.store.scan(wish, order=order, after=After.of(every[at]), limit=limit))
+            rest = list(self.store.scan(filter, order=order, after=After.of(every[at]), limit=limit))
             if sum(record.id == every[at].id for record in every) == 1:
                 assert rest == every[at + 1 :][:limit]
             elif limit is None:  # two places have the same id: some may come again, but none is left out
                 assert rest[len(rest) - len(every[at + 1 :]) :] == every[at + 1 :]
 
-    def count(self, wish: Filter, wanted: list[Record], by: list[By]) -> None:
-        values = [tuple(_value(record, wish, name) for name in by) for record in wanted]
-        counts = self.store.count(wish, by)
+    def count(self, filter: Filter, wanted: list[Record], by: list[By]) -> None:
+        values = [tuple(_value(record, filter, name) for name in by) for record in wanted]
+        counts = self.store.count(filter, by)
         assert {value: count for value, count in counts.items() if by or count} == Counter(values)
-        assert sum(self.store.count(wish, ["speaker"]).values()) == len(wanted)
+        assert sum(self.store.count(filter, ["speaker"]).values()) == len(wanted)
 
-    def search(self, wish: Filter, wanted: list[Record]) -> None:
+    def search(self, filter: Filter, wanted: list[Record]) -> None:
         """A word of letters is found wherever it stands alone between spaces, and each vector of the model is there."""
         for dimensions in (1, 2):
-            question = ask(words("heron"), wish, vector=pack([1.0] + [0.0] * (dimensions - 1)), model="m")
-            for place in Place.seen_by(wish):
+            question = ask(words("heron"), filter, vector=pack([1.0] + [0.0] * (dimensions - 1)), model="m")
+            for place in Place.seen_by(filter):
                 here = {record.id: record for record in wanted if Place.of(record) == place}
                 shortlists = [shortlist for shortlist in self.store.search(question) if shortlist.place == place]
                 assert len(shortlists) == 1 or (not here and not shortlists)
@@ -269,13 +269,15 @@ class StoreMachine(RuleBasedStateMachine):
                     }
                     assert has == {ident for ident, r in here.items() if _size(r) == dimensions}
 
-    @rule(wish=filters(), texts=st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=2), loose=st.booleans())
-    def search_for_anything(self, wish: Filter, texts: list[str], loose: bool) -> None:
+    @rule(
+        filter=filters(), texts=st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=2), loose=st.booleans()
+    )
+    def search_for_anything(self, filter: Filter, texts: list[str], loose: bool) -> None:
         for query in (TextQuery(words=tuple(texts), loose=loose), TextQuery(phrases=tuple(texts), patterns=("?*",))):
-            for shortlist in self.store.search(ask(query, wish)):
+            for shortlist in self.store.search(ask(query, filter)):
                 for ident in matching_ids(shortlist, query):
                     (record,) = (r for r in self.of(shortlist.place) if r.id == ident)
-                    assert wish.matches(record)
+                    assert filter.matches(record)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), inside=st.booleans())
@@ -320,25 +322,25 @@ class StoreMachine(RuleBasedStateMachine):
         limit: int | None,
     ) -> None:
         wanted = [
-            thing
-            for (at, *_), thing in self.things.items()
+            item
+            for (at, *_), item in self.things.items()
             if at == place
-            and shelf in (None, thing.shelf)
-            and parent in (None, thing.parent)
-            and (not contains or contains.casefold() in repr(thing.body).casefold())
+            and shelf in (None, item.shelf)
+            and parent in (None, item.parent)
+            and (not contains or contains.casefold() in repr(item.body).casefold())
         ][:: -1 if newest_first else 1]
-        wish: dict[str, Any] = {"parent": parent, "contains": contains, "newest_first": newest_first}
-        assert list(self.store.shelf(place, shelf, **wish, limit=limit)) == wanted[:limit]
+        options: dict[str, Any] = {"parent": parent, "contains": contains, "newest_first": newest_first}
+        assert list(self.store.shelf(place, shelf, **options, limit=limit)) == wanted[:limit]
         if shelf is not None:
-            assert self.store.find(place, shelf, [thing.key for thing in wanted]) == wanted
-            for at, thing in enumerate(wanted):
-                assert list(self.store.shelf(place, shelf, **wish, after=thing.key)) == wanted[at + 1 :]
+            assert self.store.find(place, shelf, [item.key for item in wanted]) == wanted
+            for at, item in enumerate(wanted):
+                assert list(self.store.shelf(place, shelf, **options, after=item.key)) == wanted[at + 1 :]
 
 
-def _value(record: Record, wish: Filter, by: By) -> str:
+def _value(record: Record, filter: Filter, by: By) -> str:
     match by:
         case "state":
-            return record.state(wish.now)
+            return record.state(filter.now)
         case "agent":
             return record.address.agent or ""
         case "embedded":

@@ -32,7 +32,7 @@ from recollect.conformance.samples import (
     words,
 )
 from recollect.stores.port import Administered, OnDisk, Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.undo import Undo
 from recollect.values.record import Address, pack
 
@@ -89,7 +89,7 @@ class PlaceClaims:
     def test_a_place_is_copied_to_where_a_store_like_this_one_finds_it(self, store: Store) -> None:
         if not isinstance(store, OnDisk):
             pytest.skip("the store is not one of files")
-        kept = keep(store, sample("here"), sample("there", workspace="shop"), sample("all", tier="account"))
+        records = keep(store, sample("here"), sample("there", workspace="shop"), sample("all", tier="account"))
         with tempfile.TemporaryDirectory() as folder:
             store.check_apart(folder)
             for place in store.places("default"):
@@ -98,7 +98,7 @@ class PlaceClaims:
             copy = store.elsewhere(folder)
             try:
                 assert copy.places("default") == store.places("default")
-                for record in kept:
+                for record in records:
                     assert copy.get(Place.of(record), [record.id]) == [record]
                 assert sorted(contents(copy.scan(where()))) == ["all", "here"]
             finally:
@@ -127,13 +127,13 @@ class PlaceClaims:
 
     def test_the_same_id_may_live_in_two_places(self, store: Store) -> None:
         (here,) = keep(store, sample("here"))
-        (there,) = keep(store, replace(here, address=Address(workspace="other")))
-        assert here.id == there.id
-        update(store, replace(there, importance=1.0))
-        store.touch(Place("default", "other"), [there.id], NOW + SECOND)
+        (elsewhere,) = keep(store, replace(here, address=Address(workspace="other")))
+        assert here.id == elsewhere.id
+        update(store, replace(elsewhere, importance=1.0))
+        store.touch(Place("default", "other"), [elsewhere.id], NOW + SECOND)
         assert stored(store, here.id) == here
         (back,) = store.get(Place("default", "other"), [here.id])
-        assert back == replace(there, importance=1.0, access_count=1, accessed_at=NOW + SECOND)
+        assert back == replace(elsewhere, importance=1.0, access_count=1, accessed_at=NOW + SECOND)
 
     def test_drop_removes_a_workspace_with_everything_in_it(self, store: Store) -> None:
         view = Address(workspace="shop")
@@ -165,7 +165,7 @@ class PlaceClaims:
 
     def test_others_lose_sight_of_a_dropped_workspace_at_once(self, store: Store, reopen: Callable[[], Store]) -> None:
         (old,) = keep(store, sample("a heron"))
-        store.keep(PLACE, Thing("steps", "s-1", {}))
+        store.keep(PLACE, ShelfItem("steps", "s-1", {}))
         with closing(reopen()) as other:
             assert list(other.scan(where())) == [old]
             assert seen(other, where()) == [old.id]
@@ -203,24 +203,24 @@ class DiskClaims:
         return store
 
     def test_scrub_and_compact_keep_all_that_is_not_deleted(self, store: Store, disk: OnDisk) -> None:
-        kept, gone = keep(store, sample("a heron", embedding=pack([1.0])), sample("a fox " * 1000))
-        sealed = store.append(PLACE, entry(), Undo([kept]))
-        touch(store, NOW + SECOND, kept)
+        remaining, gone = keep(store, sample("a heron", embedding=pack([1.0])), sample("a fox " * 1000))
+        sealed = store.append(PLACE, entry(), Undo([remaining]))
+        touch(store, NOW + SECOND, remaining)
         delete(store, gone)
-        touched = replace(kept, access_count=1, accessed_at=NOW + SECOND)
+        touched = replace(remaining, access_count=1, accessed_at=NOW + SECOND)
         for clean in (disk.scrub, disk.compact, disk.scrub):
             clean(PLACE)
             assert list(store.scan(where())) == [touched]
             assert search(store, words("heron", "fox")) == [touched]
             assert list(store.entries(PLACE)) == [sealed]
-            assert store.undo_of(PLACE, sealed.seq) == Undo([kept], [], [])
+            assert store.undo_of(PLACE, sealed.seq) == Undo([remaining], [], [])
 
     def test_compaction_keeps_the_order_of_storing(self, store: Store, disk: OnDisk) -> None:
-        kept = keep(store, *(sample(f"number {n}") for n in range(6)))
-        update(store, replace(kept[1], tags=("changed",)))
-        delete(store, kept[3])
+        records = keep(store, *(sample(f"number {n}") for n in range(6)))
+        update(store, replace(records[1], tags=("changed",)))
+        delete(store, records[3])
         disk.compact(PLACE)
-        assert ids(store.scan(where())) == [record.id for record in kept if record is not kept[3]]
+        assert ids(store.scan(where())) == [record.id for record in records if record is not records[3]]
 
     def test_compact_gives_space_back(self, store: Store, disk: OnDisk) -> None:
         many = keep(store, *(sample(f"number {n} " * 200) for n in range(200)))
@@ -239,9 +239,9 @@ class DiskClaims:
         assert disk.size(SHARED) == 0
 
     def test_a_healthy_store_has_no_damage(self, store: Store, disk: OnDisk) -> None:
-        kept, gone = keep(store, sample("a heron"), sample({"json": "北京"}, tags=("x",)))
-        update(store, replace(kept, tags=("y",), access_count=3))
-        store.keep(PLACE, Thing("steps", "s-1", {}))
+        remaining, gone = keep(store, sample("a heron"), sample({"json": "北京"}, tags=("x",)))
+        update(store, replace(remaining, tags=("y",), access_count=3))
+        store.keep(PLACE, ShelfItem("steps", "s-1", {}))
         store.remove(PLACE, "steps", ["s-1"])
         delete(store, gone)
         assert disk.damage(PLACE) == []
@@ -250,7 +250,7 @@ class DiskClaims:
         self, store: Store, disk: OnDisk, folder: Path
     ) -> None:
         for clean, word in ((disk.scrub, "zugunruhe"), (disk.compact, "quetzalcoatl")):
-            kept, *gone = keep(
+            remaining, *gone = keep(
                 store,
                 sample("stays"),
                 sample(f"the {word} of herons"),
@@ -258,28 +258,28 @@ class DiskClaims:
                 *(sample(f"number {n} has {word}{n} in it") for n in range(50)),
             )
             update(store, *(replace(record, tags=(word, "more")) for record in gone))
-            store.keep(PLACE, Thing("steps", word, {"title": word}))
-            store.keep(PLACE, Thing("steps", "stays", {"title": word}))
-            store.keep(PLACE, Thing("steps", "stays", {"title": "changed"}))
+            store.keep(PLACE, ShelfItem("steps", word, {"title": word}))
+            store.keep(PLACE, ShelfItem("steps", "stays", {"title": word}))
+            store.keep(PLACE, ShelfItem("steps", "stays", {"title": "changed"}))
             assert word.encode() in _bytes(folder)
             delete(store, *gone)
             store.remove(PLACE, "steps", [word])
             clean(PLACE)
             assert word.encode() not in _bytes(folder)
-            assert stored(store, kept.id) == kept
+            assert stored(store, remaining.id) == remaining
 
     def test_purged_undo_data_leaves_no_trace_and_other_undo_data_stays(
         self, store: Store, disk: OnDisk, folder: Path
     ) -> None:
         for clean, word in ((disk.scrub, "zugunruhe"), (disk.compact, "quetzalcoatl")):
             gone, other = keep(store, sample(f"the {word} of herons", tags=(word,)), sample(f"undo me {word[:4]}"))
-            thing = Thing("steps", word, {"title": word}, version=1)
+            item = ShelfItem("steps", word, {"title": word}, version=1)
             for record in (gone, other):
                 with store.transaction(PLACE):
                     delete(store, record)
                     sealed = store.append(PLACE, entry(deleted=[record.id]), Undo([record]))
             store.append(PLACE, entry(), Undo.of([gone], ()))
-            documents = store.append(PLACE, entry(), Undo(things=[thing]))
+            documents = store.append(PLACE, entry(), Undo(things=[item]))
             assert word.encode() in _bytes(folder)
             assert store.purge(PLACE, ids=[gone.id], seqs=[documents.seq]) == 3
             clean(PLACE)

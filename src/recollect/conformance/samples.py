@@ -106,8 +106,8 @@ def ids(records: Iterable[Record]) -> list[str]:
     return [record.id for record in records]
 
 
-def total(store: Store, wish: Filter) -> int:
-    return sum(store.count(wish).values())
+def total(store: Store, filter: Filter) -> int:
+    return sum(store.count(filter).values())
 
 
 def words(*words: str) -> TextQuery:
@@ -117,11 +117,11 @@ def words(*words: str) -> TextQuery:
 NO_WORDS = TextQuery()
 
 
-def ask(query: TextQuery = NO_WORDS, wish: Filter | None = None, **fields: Any) -> Ask:
+def ask(query: TextQuery = NO_WORDS, filter: Filter | None = None, **fields: Any) -> Ask:
     """A question. A loose query becomes one that also looks inside longer words."""
     if query.loose:
         query, fields = replace(query, loose=False), {"enough": PLENTY, **fields}
-    return Ask(where=wish or where(), words=query, **fields)
+    return Ask(where=filter or where(), words=query, **fields)
 
 
 def seen_ids(shortlist: Shortlist) -> list[str]:
@@ -139,17 +139,17 @@ def matching_ids(shortlist: Shortlist, query: TextQuery) -> set[str]:
     return {shortlist.block.ids[at] for at in positions}
 
 
-def search(store: Store, query: TextQuery, wish: Filter | None = None) -> list[Record]:
+def search(store: Store, query: TextQuery, filter: Filter | None = None) -> list[Record]:
     """The memories that a search finds, in no particular order."""
     records: list[Record] = []
-    for shortlist in store.search(ask(query, wish)):
+    for shortlist in store.search(ask(query, filter)):
         records += store.get(shortlist.place, sorted(matching_ids(shortlist, query)))
     return records
 
 
-def seen(store: Store, wish: Filter) -> list[str]:
+def seen(store: Store, filter: Filter) -> list[str]:
     """Ids of all that a question without words sees."""
-    return [ident for shortlist in store.search(ask(wish=wish)) for ident in seen_ids(shortlist)]
+    return [ident for shortlist in store.search(ask(filter=filter)) for ident in seen_ids(shortlist)]
 
 
 def contents(records: Iterable[Record]) -> list[Any]:

@@ -36,34 +36,37 @@ class ScanClaims:
 
     def test_ids_are_found_by_their_beginning_or_end_the_whole_one_first(self, store: Store) -> None:
         names = [f"{'0' * 8}{letter * 20}{end}" for letter, end in (("a", "beef"), ("b", "beef"), ("c", "cafe"))]
-        kept = keep(store, *(replace(sample("x"), id=name) for name in (*names, "beef")))
+        records = keep(store, *(replace(sample("x"), id=name) for name in (*names, "beef")))
         assert store.ids_like(PLACE, "beef", 10) == ["beef", *names[:2]]
         assert store.ids_like(PLACE, "beef", 2) == ["beef", names[0]]
         assert store.ids_like(PLACE, "00000000", 10) == names
         assert store.ids_like(PLACE, "cafe", 10) == [names[2]]
         assert store.ids_like(PLACE, "aaaa", 10) == store.ids_like(PLACE, "%", 10) == []
         assert store.ids_like(Place("nobody", "nowhere"), "beef", 10) == []
-        delete(store, kept[-1])
+        delete(store, records[-1])
         assert store.ids_like(PLACE, "beef", 10) == names[:2]
 
     def test_scan_goes_by_creation_time_whatever_the_order_of_writing(self, store: Store) -> None:
         offsets = (5, 1, 4, 2, 3, 0)
-        kept = keep(store, *(sample(f"{n}", created_at=NOW + n * TICK, tier=_tier(n)) for n in offsets))
-        oldest_first = sorted(kept, key=lambda record: record.created_at)
+        records = keep(store, *(sample(f"{n}", created_at=NOW + n * TICK, tier=_tier(n)) for n in offsets))
+        oldest_first = sorted(records, key=lambda record: record.created_at)
         assert list(store.scan(where())) == oldest_first
         assert list(store.scan(where(), order="newest")) == oldest_first[::-1]
 
     def test_scan_by_importance_gives_the_least_important_first_and_of_those_the_oldest(self, store: Store) -> None:
-        kept = keep(store, *_varied())
-        assert list(store.scan(where(), order="importance")) == in_order(kept, "importance")
+        records = keep(store, *_varied())
+        assert list(store.scan(where(), order="importance")) == in_order(records, "importance")
 
     @pytest.mark.parametrize("order", ORDERS)
     def test_ties_are_in_the_order_of_storing(self, store: Store, reopen: Callable[[], Store], order: Order) -> None:
-        kept = [*keep(store, *(sample(f"{n}") for n in range(4))), *keep(store, *(sample(f"{n}") for n in range(4, 8)))]
-        update(store, replace(kept[2], tags=("changed",)))
-        touch(store, NOW, kept[1])
-        store.embed(PLACE, "test", {kept[3].id: pack([1.0])})
-        wanted = ids(in_order(kept, order))
+        records = [
+            *keep(store, *(sample(f"{n}") for n in range(4))),
+            *keep(store, *(sample(f"{n}") for n in range(4, 8))),
+        ]
+        update(store, replace(records[2], tags=("changed",)))
+        touch(store, NOW, records[1])
+        store.embed(PLACE, "test", {records[3].id: pack([1.0])})
+        wanted = ids(in_order(records, order))
         assert ids(store.scan(where(), order=order)) == wanted
         store.close()
         with closing(reopen()) as other:
@@ -71,15 +74,15 @@ class ScanClaims:
 
     @pytest.mark.parametrize("order", ORDERS)
     def test_scan_keeps_to_its_limit(self, store: Store, order: Order) -> None:
-        kept = keep(store, *(sample(f"{n}", created_at=NOW + n * SECOND, tier=_tier(n)) for n in range(6)))
-        wanted = in_order(kept, order)
+        records = keep(store, *(sample(f"{n}", created_at=NOW + n * SECOND, tier=_tier(n)) for n in range(6)))
+        wanted = in_order(records, order)
         for limit in (0, 1, 4, 6, 7, None):
             assert list(store.scan(where(), order=order, limit=limit)) == wanted[:limit]
 
     @pytest.mark.parametrize("order", ORDERS)
     def test_a_scan_goes_on_behind_any_memory(self, store: Store, order: Order) -> None:
-        kept = keep(store, *_varied())
-        wanted = in_order(kept, order)
+        records = keep(store, *_varied())
+        wanted = in_order(records, order)
         for at, record in enumerate(wanted):
             for limit in (None, 2):
                 rest = list(store.scan(where(), order=order, after=After.of(record), limit=limit))
@@ -87,36 +90,36 @@ class ScanClaims:
 
     @pytest.mark.parametrize("order", ORDERS)
     def test_pages_of_two_places_give_each_memory_once(self, store: Store, order: Order) -> None:
-        kept = keep(store, *_varied(shared=True))
+        records = keep(store, *_varied(shared=True))
         every = list(store.scan(where(), order=order))
-        assert sorted(ids(every)) == sorted(ids(kept))
+        assert sorted(ids(every)) == sorted(ids(records))
         for size in (1, 3):
             assert ids(_pages(store, order, size)) == ids(every)
 
     @pytest.mark.parametrize("order", ORDERS)
     def test_nothing_is_skipped_where_the_last_memory_of_a_page_is_gone(self, store: Store, order: Order) -> None:
-        kept = keep(store, *_varied())
-        wanted = in_order(kept, order)
+        records = keep(store, *_varied())
+        wanted = in_order(records, order)
         for at, record in enumerate(wanted[:-1]):
             delete(store, record)
             rest = list(store.scan(where(), order=order, after=After.of(record)))
             assert rest[-len(wanted[at + 1 :]) :] == wanted[at + 1 :]
 
     def test_nothing_is_skipped_where_the_last_memory_of_a_page_has_changed(self, store: Store) -> None:
-        kept = in_order(keep(store, *_varied()), "importance")
-        update(store, replace(kept[2], importance=1.0))
-        rest = ids(store.scan(where(), order="importance", after=After.of(kept[2])))
-        assert [ident for ident in rest if ident in ids(kept[3:])] == ids(kept[3:])
+        records = in_order(keep(store, *_varied()), "importance")
+        update(store, replace(records[2], importance=1.0))
+        rest = ids(store.scan(where(), order="importance", after=After.of(records[2])))
+        assert [ident for ident in rest if ident in ids(records[3:])] == ids(records[3:])
 
     def test_scan_gives_thousands_once_each(self, store: Store) -> None:
-        kept = keep(store, *(sample(f"number {n}", created_at=NOW + n // 7 * SECOND) for n in range(1500)))
+        records = keep(store, *(sample(f"number {n}", created_at=NOW + n // 7 * SECOND) for n in range(1500)))
         for limit in (None, 1000, 1001):
-            assert ids(store.scan(where(), limit=limit)) == ids(kept)[:limit]
-            assert ids(store.scan(where(), order="newest", limit=limit)) == ids(kept)[::-1][:limit]
-            assert ids(store.scan(where(), order="importance", limit=limit)) == ids(kept)[:limit]
+            assert ids(store.scan(where(), limit=limit)) == ids(records)[:limit]
+            assert ids(store.scan(where(), order="newest", limit=limit)) == ids(records)[::-1][:limit]
+            assert ids(store.scan(where(), order="importance", limit=limit)) == ids(records)[:limit]
 
     def test_others_may_write_while_a_scan_goes_on(self, store: Store, reopen: Callable[[], Store]) -> None:
-        kept = keep(store, *(sample(f"number {n}", created_at=NOW + n * SECOND) for n in range(1200)))
+        records = keep(store, *(sample(f"number {n}", created_at=NOW + n * SECOND) for n in range(1200)))
         passed: list[str] = []
         with closing(reopen()) as other:
             for record in store.scan(where()):
@@ -125,14 +128,14 @@ class ScanClaims:
                     update(store, replace(record, importance=1.0))
                     keep(other, sample("written meanwhile", created_at=NOW - SECOND))
                     delete(other, record)
-        assert passed == ids(kept)
+        assert passed == ids(records)
 
     def test_a_scan_that_is_not_whole_may_leave_out_content_and_vector_only(self, store: Store) -> None:
-        (kept,) = keep(store, sample("a heron", tags=("a",), embedding=pack([1.0]), embedding_model="test"))
+        (record,) = keep(store, sample("a heron", tags=("a",), embedding=pack([1.0]), embedding_model="test"))
         (bare,) = store.scan(where(), whole=False)
         assert bare.content in (None, "a heron")
         left_out: dict[str, Any] = dict.fromkeys(("content", "embedding", "embedding_model"))
-        assert replace(bare, **left_out, checksum="") == replace(kept, **left_out, checksum="")
+        assert replace(bare, **left_out, checksum="") == replace(record, **left_out, checksum="")
 
     def test_count_is_of_what_the_filter_sees(self, store: Store) -> None:
         keep(
@@ -173,12 +176,12 @@ class ScanClaims:
 
     def test_a_name_is_a_speakers_only_as_long_as_two_turns_begin_with_it(self, store: Store) -> None:
         turns = [sample(f"Ann: turn {n}", role="user", conversation="c-1") for n in range(3)]
-        kept = keep(store, *turns, sample("Ben: hello", conversation="c-1"), sample("Ben: bye", conversation="c-1"))
-        place = Place.of(kept[0])
+        records = keep(store, *turns, sample("Ben: hello", conversation="c-1"), sample("Ben: bye", conversation="c-1"))
+        place = Place.of(records[0])
         assert store.count(where(), ["speaker"]) == {("ann",): 3, ("ben",): 2}
-        store.delete(place, [kept[0].id], "")
+        store.delete(place, [records[0].id], "")
         assert store.count(where(), ["speaker"]) == {("ann",): 2, ("ben",): 2}
-        store.delete(place, [kept[1].id, kept[3].id], "")
+        store.delete(place, [records[1].id, records[3].id], "")
         assert store.count(where(), ["speaker"]) == {("user",): 1, ("",): 1}
         keep(store, sample("Ann: again", role="user", conversation="c-1"))
         assert store.count(where(), ["speaker"]) == {("ann",): 2, ("",): 1}

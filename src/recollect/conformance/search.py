@@ -184,9 +184,9 @@ class SearchClaims:
         assert contents(search(store, words("heron", *(f"word{n}" for n in range(1000))))) == ["the heron flew"]
 
     def test_a_question_without_words_sees_all_and_finds_no_words(self, store: Store) -> None:
-        kept = keep(store, sample("a heron"), sample("a fox"))
+        records = keep(store, sample("a heron"), sample("a fox"))
         (shortlist,) = store.search(ask())
-        assert sorted(seen_ids(shortlist)) == sorted(ids(kept))
+        assert sorted(seen_ids(shortlist)) == sorted(ids(records))
         assert (dict(shortlist.words), dict(shortlist.loose), shortlist.cosine) == ({}, {}, None)
 
     def test_loose_finds_all_that_the_exact_search_finds(self, store: Store) -> None:
@@ -204,9 +204,9 @@ class SearchClaims:
         assert _having(shortlist, shortlist.loose) == {"eine Versicherung", "die Krankenversicherungskarte"}
 
     def test_json_is_found_by_its_keys_and_values(self, store: Store) -> None:
-        (kept,) = keep(store, sample({"animal": {"name": "heron", "legs": [2, "grey"]}}))
+        (record,) = keep(store, sample({"animal": {"name": "heron", "legs": [2, "grey"]}}))
         for word in ("animal", "name", "heron", "legs", "grey"):
-            assert search(store, words(word)) == [kept]
+            assert search(store, words(word)) == [record]
 
     def test_workspace_and_account_are_searched_together(self, store: Store) -> None:
         keep(store, sample("a heron here"), sample("a heron for all", tier="account"))
@@ -221,7 +221,7 @@ class SearchClaims:
         assert dict(shortlist.whole.frequency) == {"heron": 2, "fox": 1}
 
     def test_a_shortlist_tells_of_each_memory(self, store: Store) -> None:
-        kept = keep(
+        records = keep(
             store,
             sample("Ann: a heron", conversation="c-1", role="user", metadata={"speaker": "Ann"}),
             sample("elsewhere", conversation="c-2", created_at=NOW + SECOND),
@@ -230,9 +230,9 @@ class SearchClaims:
         (shortlist,) = store.search(ask(words("heron", "elsewhere", "fox")))
         block = shortlist.block
         at = {block.ids[position]: position for position in shortlist.seen.mask.nonzero()[0].tolist()}
-        first, apart, second = (at[record.id] for record in kept)
-        assert [int(block.created[at[r.id]]) for r in kept] == [to_micros(r.created_at) for r in kept]
-        assert [int(block.length[at[r.id]]) for r in kept] == [len(r.text) for r in kept]
+        first, apart, second = (at[record.id] for record in records)
+        assert [int(block.created[at[r.id]]) for r in records] == [to_micros(r.created_at) for r in records]
+        assert [int(block.length[at[r.id]]) for r in records] == [len(r.text) for r in records]
         assert block.conversation[first] == block.conversation[second] != block.conversation[apart]
         assert (int(block.after[first]), int(block.before[second])) == (second, first)
         assert (int(block.before[first]), int(block.after[second])) == (-1, -1)
@@ -281,28 +281,28 @@ class SearchClaims:
             {"embedding": pack([1.0, 0.0, 0.0]), "embedding_model": "test"},
             {},
         ]
-        kept = keep(store, *(sample(f"number {n}", **vector) for n, vector in enumerate(vectors)))
+        records = keep(store, *(sample(f"number {n}", **vector) for n, vector in enumerate(vectors)))
         cosines = _cosines(store, [1.0, 0.0], "test")
         half = math.sqrt(0.5)
         # A store may compare in half precision.
-        assert cosines == {kept[0].id: pytest.approx(1.0), kept[1].id: pytest.approx(half, abs=1e-3)}
+        assert cosines == {records[0].id: pytest.approx(1.0), records[1].id: pytest.approx(half, abs=1e-3)}
         (shortlist,) = store.search(ask(vector=pack([1.0, 0.0]), model="test"))
         assert shortlist.whole.compared == 2
         assert shortlist.whole.cosine == pytest.approx((1.0 + half) / 2, abs=1e-3)
         assert shortlist.whole.spread == pytest.approx((1.0 - half) / 2, abs=1e-3)
-        assert _cosines(store, [1.0, 0.0], "other").keys() == {kept[2].id}
-        assert _cosines(store, [0.0, 1.0, 0.0], "test") == {kept[3].id: pytest.approx(0.0)}
+        assert _cosines(store, [1.0, 0.0], "other").keys() == {records[2].id}
+        assert _cosines(store, [0.0, 1.0, 0.0], "test") == {records[3].id: pytest.approx(0.0)}
         assert _cosines(store, [1.0, 0.0], "nobody's") == {}
 
     def test_vectors_that_come_and_go_are_compared_as_they_are_now(self, store: Store) -> None:
-        one, two = keep(store, sample("one"), sample("two"))
+        first, second = keep(store, sample("one"), sample("two"))
         assert _cosines(store, [1.0, 0.0], "test") == {}
-        store.embed(PLACE, "test", {one.id: pack([1.0, 0.0])})
-        assert _cosines(store, [1.0, 0.0], "test") == {one.id: pytest.approx(1.0)}
-        store.embed(PLACE, "test", {one.id: pack([0.0, 1.0]), two.id: pack([1.0, 0.0])})
-        assert _cosines(store, [1.0, 0.0], "test") == {one.id: pytest.approx(0.0), two.id: pytest.approx(1.0)}
-        delete(store, one)
-        assert _cosines(store, [1.0, 0.0], "test") == {two.id: pytest.approx(1.0)}
+        store.embed(PLACE, "test", {first.id: pack([1.0, 0.0])})
+        assert _cosines(store, [1.0, 0.0], "test") == {first.id: pytest.approx(1.0)}
+        store.embed(PLACE, "test", {first.id: pack([0.0, 1.0]), second.id: pack([1.0, 0.0])})
+        assert _cosines(store, [1.0, 0.0], "test") == {first.id: pytest.approx(0.0), second.id: pytest.approx(1.0)}
+        delete(store, first)
+        assert _cosines(store, [1.0, 0.0], "test") == {second.id: pytest.approx(1.0)}
 
     def test_a_search_inside_a_transaction_sees_its_writes(self, store: Store) -> None:
         old, changed = keep(store, sample("an old heron"), sample("a heron of the past"))
@@ -316,20 +316,20 @@ class SearchClaims:
         assert contents(search(store, words("heron"))) == ["a heron of the past", "a new heron"]
 
     def test_a_shortlist_stays_as_it_was(self, store: Store) -> None:
-        kept = keep(store, *(sample(f"heron number {n}", conversation="c", **_vector(n)) for n in range(20)))
+        records = keep(store, *(sample(f"heron number {n}", conversation="c", **_vector(n)) for n in range(20)))
         question = ask(words("heron", "number"), vector=pack([1.0, 2.0]), model="test")
         (shortlist,) = store.search(question)
         before = _shown(shortlist)
         for n in range(100):
-            if n < len(kept):
-                delete(store, kept[-1 - n])
+            if n < len(records):
+                delete(store, records[-1 - n])
             (new,) = keep(store, sample(f"another heron {n}", conversation="c", **_vector(n)))
             update(store, replace(new, superseded_by="f" * 32))
             store.embed(PLACE, "test", {new.id: pack([3.0, 4.0])})
             if n % 10 == 0:
                 store.search(question)
         assert _shown(shortlist) == before
-        assert before["seen"] == ids(kept)
+        assert before["seen"] == ids(records)
 
 
 def _having(shortlist: Shortlist, rows: Any) -> set[str]:

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from recollect.conformance.samples import NOW, OTHER, PLACE, SECOND, SHARED, TICK, failing, keep, sample, where
 from recollect.stores.port import OnDisk, Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.errors import ConflictError
 
-FULL = Thing(
+FULL = ShelfItem(
     "steps",
     "s-1",
     {"title": "Größe \x00 👩‍👧", "nested": {"list": [1, 2.5, None, True, ""], "": {}}, "large": 10**40},
@@ -27,40 +27,42 @@ FULL = Thing(
 """A value other than the default for every field that a thing has."""
 
 
-def thing(key: str, shelf: str = "steps", **fields: Any) -> Thing:
-    return Thing(shelf, key, fields.pop("body", {"key": key}), **fields)
+def thing(key: str, shelf: str = "steps", **fields: Any) -> ShelfItem:
+    return ShelfItem(shelf, key, fields.pop("body", {"key": key}), **fields)
 
 
-def keys(store: Store, shelf: str | None = "steps", place: Place = PLACE, **wish: Any) -> list[str]:
-    return [kept.key for kept in store.shelf(place, shelf, **wish)]
+def keys(store: Store, shelf: str | None = "steps", place: Place = PLACE, **options: Any) -> list[str]:
+    return [item.key for item in store.shelf(place, shelf, **options)]
 
 
 class ShelfClaims:
     """What is kept under a key is there, as it was kept last, until it is removed."""
 
     def test_every_field_comes_back_as_it_was_kept(self, store: Store, reopen: Callable[[], Store]) -> None:
-        kept = store.keep(PLACE, FULL)
-        assert kept == replace(FULL, version=1)
-        assert store.find(PLACE, "steps", ["s-1"]) == [kept]
+        stored = store.keep(PLACE, FULL)
+        assert stored == replace(FULL, version=1)
+        assert store.find(PLACE, "steps", ["s-1"]) == [stored]
         store.close()
         with closing(reopen()) as other:
             (back,) = other.shelf(PLACE)
-            assert back == kept
+            assert back == stored
             assert repr(back.body) == repr(FULL.body)
 
     def test_fields_left_empty_come_back_empty(self, store: Store) -> None:
-        kept = store.keep(PLACE, Thing("steps", "s-1", {}))
-        assert kept == Thing("steps", "s-1", {}, version=1)
-        assert store.find(PLACE, "steps", ["s-1"]) == [kept]
+        stored = store.keep(PLACE, ShelfItem("steps", "s-1", {}))
+        assert stored == ShelfItem("steps", "s-1", {}, version=1)
+        assert store.find(PLACE, "steps", ["s-1"]) == [stored]
 
     def test_the_last_one_kept_under_a_key_is_there(self, store: Store, reopen: Callable[[], Store]) -> None:
         store.keep(PLACE, FULL)
-        new = Thing("steps", "s-1", {"other": 1}, parent="w-2", created_at=NOW + SECOND, changed_at=NOW + 2 * SECOND)
-        kept = store.keep(PLACE, new)
-        assert kept == replace(new, version=2, created_at=FULL.created_at)
-        assert store.find(PLACE, "steps", ["s-1"]) == [kept]
+        new = ShelfItem(
+            "steps", "s-1", {"other": 1}, parent="w-2", created_at=NOW + SECOND, changed_at=NOW + 2 * SECOND
+        )
+        stored = store.keep(PLACE, new)
+        assert stored == replace(new, version=2, created_at=FULL.created_at)
+        assert store.find(PLACE, "steps", ["s-1"]) == [stored]
         with closing(reopen()) as other:
-            assert list(other.shelf(PLACE)) == [kept]
+            assert list(other.shelf(PLACE)) == [stored]
 
     def test_versions_count_from_one_and_anew_after_a_removal(self, store: Store) -> None:
         assert [store.keep(PLACE, thing("s-1", version=40)).version for _ in range(3)] == [1, 2, 3]
@@ -107,12 +109,12 @@ class ShelfClaims:
             with pytest.raises(ConflictError):
                 store.keep(PLACE, thing("s-1"), expect=1)
             store.keep(PLACE, thing("s-1"), expect=2)
-            assert [kept.version for kept in other.shelf(PLACE)] == [3]
+            assert [item.version for item in other.shelf(PLACE)] == [3]
 
     def test_find_gives_those_that_are_there_in_the_order_of_the_keys(self, store: Store) -> None:
         for key in ("a", "b", "c"):
             store.keep(PLACE, thing(key))
-        assert [kept.key for kept in store.find(PLACE, "steps", ["c", "nowhere", "a", "c"])] == ["c", "a"]
+        assert [item.key for item in store.find(PLACE, "steps", ["c", "nowhere", "a", "c"])] == ["c", "a"]
         assert store.find(PLACE, "steps", []) == store.find(PLACE, "pages", ["a"]) == []
 
     def test_the_same_key_may_be_on_two_shelves(self, store: Store) -> None:
@@ -182,21 +184,21 @@ class ShelfClaims:
         for place in places:
             store.keep(place, thing("a", body={"place": list(place)}))
         for place in places:
-            assert [kept.body for kept in store.shelf(place)] == [{"place": list(place)}]
+            assert [item.body for item in store.shelf(place)] == [{"place": list(place)}]
         assert store.places("default") == [PLACE, OTHER, SHARED]
 
     def test_things_go_with_the_transaction(self, store: Store) -> None:
-        kept, gone = store.keep(PLACE, thing("kept")), store.keep(PLACE, thing("gone"))
+        remaining, gone = store.keep(PLACE, thing("kept")), store.keep(PLACE, thing("gone"))
         with failing(store, PLACE):
-            changed = store.keep(PLACE, replace(kept, body={"changed": True}), expect=1)
+            changed = store.keep(PLACE, replace(remaining, body={"changed": True}), expect=1)
             store.remove(PLACE, "steps", ["gone"])
             keep(store, sample("a heron"))
             new = store.keep(PLACE, thing("new"))
             assert list(store.shelf(PLACE)) == [changed, new]
             assert store.find(PLACE, "steps", ["gone", "new"]) == [new]
             with pytest.raises(ConflictError):
-                store.keep(PLACE, kept, expect=1)
-        assert list(store.shelf(PLACE)) == [kept, gone]
+                store.keep(PLACE, remaining, expect=1)
+        assert list(store.shelf(PLACE)) == [remaining, gone]
         assert list(store.scan(where())) == []
         with store.transaction(PLACE):
             store.keep(PLACE, thing("first"))
@@ -205,7 +207,7 @@ class ShelfClaims:
                 store.remove(PLACE, "steps", ["first", "kept"])
             assert keys(store) == ["kept", "gone", "first"]
         assert keys(store) == ["kept", "gone", "first"]
-        assert store.keep(PLACE, kept, expect=1).version == 2
+        assert store.keep(PLACE, remaining, expect=1).version == 2
 
     def test_things_go_with_their_place(self, store: Store) -> None:
         store.keep(OTHER, thing("a"))

@@ -35,7 +35,7 @@ from recollect.conformance.samples import (
     words,
 )
 from recollect.stores.port import OnDisk, Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.undo import Undo
 from recollect.values.errors import ConflictError, StoreError
 from recollect.values.record import Record, pack
@@ -66,34 +66,34 @@ class TransactionClaims:
         assert contents(search(store, words("heron", "fox", "lynx"))) == ["a fox", "a heron"]
 
     def test_what_was_taken_back_does_not_come_again_after_compaction(self, store: Store) -> None:
-        kept = keep(store, *(sample(f"heron number {n}") for n in range(5)))
-        delete(store, kept[0])
+        records = keep(store, *(sample(f"heron number {n}") for n in range(5)))
+        delete(store, records[0])
         with failing(store, PLACE):
-            update(store, *(replace(record, importance=1.0) for record in kept[1:]))
+            update(store, *(replace(record, importance=1.0) for record in records[1:]))
             keep(store, sample("never kept"))
         if isinstance(store, OnDisk):
             store.compact(PLACE)
-        assert list(store.scan(where())) == kept[1:]
+        assert list(store.scan(where())) == records[1:]
 
     def test_a_store_works_on_after_a_transaction_failed(self, store: Store) -> None:
         with failing(store, PLACE):
             pass
-        (kept,) = keep(store, sample("afterwards"))
-        assert list(store.scan(where())) == [kept]
+        (record,) = keep(store, sample("afterwards"))
+        assert list(store.scan(where())) == [record]
 
     def test_a_transaction_sees_its_own_writes(self, store: Store) -> None:
         with store.transaction(PLACE):
-            (kept,) = keep(store, sample("new"))
-            assert stored(store, kept.id) == kept
-            assert list(store.scan(where())) == [kept]
-            assert [record.id for record in store.scan(where(), whole=False)] == [kept.id]
+            (record,) = keep(store, sample("new"))
+            assert stored(store, record.id) == record
+            assert list(store.scan(where())) == [record]
+            assert [record.id for record in store.scan(where(), whole=False)] == [record.id]
             assert total(store, where()) == 1
-            assert seen(store, where()) == [kept.id]
-            assert store.lacking(PLACE, "test", 2, 10) == [kept.id]
-            changed = replace(kept, importance=1.0)
+            assert seen(store, where()) == [record.id]
+            assert store.lacking(PLACE, "test", 2, 10) == [record.id]
+            changed = replace(record, importance=1.0)
             update(store, changed)
             assert list(store.scan(where(), order="newest")) == [changed]
-            delete(store, kept)
+            delete(store, record)
             assert list(store.scan(where())) == []
 
     def test_an_inner_transaction_ends_with_the_outer_one(self, store: Store) -> None:
@@ -127,12 +127,12 @@ class TransactionClaims:
         self, store: Store, reopen: Callable[[], Store], places: tuple[Place, ...]
     ) -> None:
         with store.transaction(*places):
-            kept = [*store.put(PLACE, [sample("here")]), *store.put(SHARED, [sample("everywhere", tier="account")])]
+            records = [*store.put(PLACE, [sample("here")]), *store.put(SHARED, [sample("everywhere", tier="account")])]
         with failing(store, *places):
             keep(store, sample("not here"), sample("nowhere", tier="account"))
-            delete(store, *kept)
+            delete(store, *records)
             store.append(PLACE, entry("lost"))
-            store.keep(SHARED, Thing("steps", "lost", {}))
+            store.keep(SHARED, ShelfItem("steps", "lost", {}))
         with closing(reopen()) as other:
             for opened in (store, other):
                 assert contents(opened.scan(where())) == ["everywhere", "here"]
@@ -186,15 +186,15 @@ class TransactionClaims:
         _reads_meanwhile(store, store)
 
     def test_touch_waits_for_nobody(self, store: Store, reopen: Callable[[], Store]) -> None:
-        (kept,) = keep(store, sample("old"))
+        (record,) = keep(store, sample("old"))
         with closing(reopen()) as other:
             with store.transaction(PLACE):
                 keep(store, sample("new", created_at=NOW + SECOND))
-                _together(*(partial(touch, opened, NOW + SECOND, kept) for opened in (store, other)))
+                _together(*(partial(touch, opened, NOW + SECOND, record) for opened in (store, other)))
             for opened in (store, other):  # either may have been written by now, for the other to see
-                assert [r.access_count for r in opened.get(PLACE, [kept.id])] in ([1], [2])
+                assert [r.access_count for r in opened.get(PLACE, [record.id])] in ([1], [2])
         keep(store, sample("and again", created_at=NOW + SECOND))
-        assert stored(store, kept.id) == replace(kept, access_count=2, accessed_at=NOW + SECOND)
+        assert stored(store, record.id) == replace(record, access_count=2, accessed_at=NOW + SECOND)
 
     def test_nobody_else_writes_during_a_transaction(self, store: Store, reopen: Callable[[], Store]) -> None:
         keep(store, sample("before"))
@@ -208,16 +208,16 @@ class TransactionClaims:
     def test_threads_share_a_store(self, store: Store) -> None:
         def work(name: str) -> None:
             for n in range(5):
-                kept, _ = keep(store, sample(f"{name} {n}"), sample(f"{name} elsewhere", workspace=name))
-                assert stored(store, kept.id) == kept
-                touch(store, NOW + SECOND, kept)
+                record, _ = keep(store, sample(f"{name} {n}"), sample(f"{name} elsewhere", workspace=name))
+                assert stored(store, record.id) == record
+                touch(store, NOW + SECOND, record)
                 assert search(store, words(name))
-                store.keep(PLACE, Thing("counts", name, {"n": n}), expect=n)
+                store.keep(PLACE, ShelfItem("counts", name, {"n": n}), expect=n)
 
         _together(*(partial(work, f"w{n}") for n in range(4)))
         assert total(store, where()) == 20
         assert sorted(record.access_count for record in store.scan(where())) == [1] * 20
-        assert [thing.version for thing in store.shelf(PLACE, "counts")] == [5] * 4
+        assert [item.version for item in store.shelf(PLACE, "counts")] == [5] * 4
 
     def test_a_transaction_on_an_empty_place_may_do_nothing(self, store: Store) -> None:
         with store.transaction(Place("default", "empty")):
@@ -231,52 +231,54 @@ def _at(place: Place, text: str) -> Record:
 
 def _reads_meanwhile(store: Store, reader: Store) -> None:
     """Every way of reading, from another thread, in the middle of a transaction of this one."""
-    kept, gone = keep(store, sample("a heron", embedding=pack([1.0, 0.0]), embedding_model="test"), sample("a fox"))
-    thing = store.keep(PLACE, Thing("steps", "s-1", {"n": 1}))
-    sealed = store.append(PLACE, entry("first"), Undo([kept]))
-    found: dict[str, Any] = {}
+    remaining, gone = keep(
+        store, sample("a heron", embedding=pack([1.0, 0.0]), embedding_model="test"), sample("a fox")
+    )
+    item = store.keep(PLACE, ShelfItem("steps", "s-1", {"n": 1}))
+    sealed = store.append(PLACE, entry("first"), Undo([remaining]))
+    answers: dict[str, Any] = {}
 
     def read() -> None:
-        found["get"] = reader.get(PLACE, [kept.id])
-        found["scan"] = list(reader.scan(where()))
-        found["count"] = total(reader, where())
-        found["search"] = {
+        answers["get"] = reader.get(PLACE, [remaining.id])
+        answers["scan"] = list(reader.scan(where()))
+        answers["count"] = total(reader, where())
+        answers["search"] = {
             ident for shortlist in reader.search(ask(words("heron", "fox", "lynx"))) for ident in shortlist.block.ids
         }
-        found["lacking"] = reader.lacking(PLACE, "test", 2, 10)
-        found["entries"] = list(reader.entries(PLACE))
-        found["written"] = reader.written(PLACE)
-        found["undo"] = reader.undo_of(PLACE, sealed.seq)
-        found["find"] = reader.find(PLACE, "steps", ["s-1", "s-2"])
-        found["shelf"] = list(reader.shelf(PLACE))
-        found["places"] = reader.places("default")
+        answers["lacking"] = reader.lacking(PLACE, "test", 2, 10)
+        answers["entries"] = list(reader.entries(PLACE))
+        answers["written"] = reader.written(PLACE)
+        answers["undo"] = reader.undo_of(PLACE, sealed.seq)
+        answers["find"] = reader.find(PLACE, "steps", ["s-1", "s-2"])
+        answers["shelf"] = list(reader.shelf(PLACE))
+        answers["places"] = reader.places("default")
         if isinstance(reader, OnDisk):
             reader.settings(PLACE)
             reader.size(PLACE)
             reader.crowded(PLACE)
-            found["damage"] = reader.damage(PLACE)
+            answers["damage"] = reader.damage(PLACE)
 
     with store.transaction(PLACE):
         keep(store, sample("a lynx"))
-        update(store, replace(kept, importance=1.0))
+        update(store, replace(remaining, importance=1.0))
         delete(store, gone)
         store.append(PLACE, entry("second"))
-        store.keep(PLACE, replace(thing, body={"n": 2}))
-        store.keep(PLACE, Thing("steps", "s-2", {}))
+        store.keep(PLACE, replace(item, body={"n": 2}))
+        store.keep(PLACE, ShelfItem("steps", "s-2", {}))
         store.purge(PLACE, seqs=None)
         _together(read)
-    assert found.pop("undo").deleted == [kept]
-    assert found.pop("search") == {kept.id, gone.id}
-    assert found.pop("damage", []) == []
-    assert found == {
-        "get": [kept],
-        "scan": [kept, gone],
+    assert answers.pop("undo").deleted == [remaining]
+    assert answers.pop("search") == {remaining.id, gone.id}
+    assert answers.pop("damage", []) == []
+    assert answers == {
+        "get": [remaining],
+        "scan": [remaining, gone],
         "count": 2,
         "lacking": [gone.id],
         "entries": [sealed],
         "written": 1,
-        "find": [thing],
-        "shelf": [thing],
+        "find": [item],
+        "shelf": [item],
         "places": [PLACE],
     }
     assert ids(reader.get(PLACE, [gone.id])) == []

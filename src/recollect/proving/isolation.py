@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from recollect.memory import Memory
 from recollect.proving.postgres.attacks import attacks
-from recollect.proving.postgres.isolation import Attack, AttackResult, Names, Siege
+from recollect.proving.postgres.isolation import Attack, AttackResult, Siege, TenantNames
 from recollect.proving.verbs import VERBS, Prey, Verb, furnish, leak
 from recollect.stores import open_store, split
 from recollect.stores.postgres.admin.status import bypasses
@@ -79,12 +79,12 @@ def besieged(location: str) -> Generator[Proof]:
             _remove(siege)
 
 
-def _nothing(tenant: str) -> Names:
-    """Names of what a tenant does not have."""
-    return Names(tenant, "default", new_id(), 1, new_id(), "conversation", new_id(), new_id())
+def _nothing(tenant: str) -> TenantNames:
+    """TenantNames of what a tenant does not have."""
+    return TenantNames(tenant, "default", new_id(), 1, new_id(), "conversation", new_id(), new_id())
 
 
-def _names(siege: Siege, prey: Prey) -> Names:
+def _names(siege: Siege, prey: Prey) -> TenantNames:
     names = siege.victim._replace(id=prey.memory, audit=prey.change, conversation=prey.conversation)
     output = siege.answer(
         [
@@ -110,5 +110,5 @@ def _remove(siege: Siege) -> None:
         left = ", ".join(names.tenant for names in tenants)
         raise StoreError(
             f"the tenants made for the proof could not be removed ({error}): {left}. "
-            "Remove them with `recollect workspaces forget default --tenant NAME`"
+            "Remove them with `recollect workspaces remove default --tenant NAME`"
         ) from error

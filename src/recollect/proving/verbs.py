@@ -7,12 +7,16 @@ of things that do not exist.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sized
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Iterator, Sized
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 from recollect.memory import Memory
+from recollect.operations import Operation, Parameter, all_operations, bound_method, signature, union_members
+from recollect.recall.hits import Hits
 from recollect.values.errors import RecollectError
-from recollect.values.record import new_id
+from recollect.values.record import Record, new_id
 
 
 class Prey(NamedTuple):
@@ -83,8 +87,8 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     view.audit.record("note", f"the owl is {secret}")
     change = view.audit.search(action="forget")[0].id
     ids = (owl.id, fox.id, dodo.id, bee.id)
-    things = (entry.id, board.id, document.id, flow.id, step.id)
-    return Prey(tenant, workspace, talk.id, talk.ref_code, f"bird.{secret}", *ids, change, *things)
+    items = (entry.id, board.id, document.id, flow.id, step.id)
+    return Prey(tenant, workspace, talk.id, talk.ref_code, f"bird.{secret}", *ids, change, *items)
 
 
 Verb = Callable[[Memory, Prey], Any]
@@ -102,47 +106,86 @@ def _memory(prey: Prey) -> tuple[str, ...]:
 
 def _each(call: Callable[[Memory, str], Any]) -> Verb:
     """For every memory in every state; what each is answered, as one text."""
-    return lambda memory, prey: "\n".join(_describe_result(lambda one=one: call(memory, one)) for one in _memory(prey))
+    return lambda memory, prey: "\n".join(
+        _describe_result(lambda ident=ident: call(memory, ident)) for ident in _memory(prey)
+    )
 
 
 def _describe_result(call: Callable[[], Any]) -> str:
     try:
-        return repr(call())
+        return _described(call())
     except RecollectError as error:
         return f"{type(error).__name__}: {error}"
 
 
-VERBS: dict[str, Verb] = {
-    "get": _each(lambda m, one: m.get(one)),
-    "history": _each(lambda m, one: m.history(one)),
-    "revise": _each(lambda m, one: m.revise(one, content="mine")),
-    "archive": _each(lambda m, one: m.archive([one])),
-    "restore": _each(lambda m, one: m.restore(one)),
-    "diagnose": _each(lambda m, one: m.diagnose(one).status),
-    "ids like": _each(lambda m, one: m.ids_like(one)),
-    "forget by id": _each(lambda m, one: m.forget(one)),
-    "forget for good": _each(lambda m, one: m.forget([one], erase=True)),
+def _described(result: Any) -> str:
+    """A result without the scores and counters that differ from call to call."""
+    if isinstance(result, Record):
+        return result.text
+    if isinstance(result, Hits):
+        return f"{[hit.memory.text for hit in result]} {result.absence}"
+    if isinstance(result, list):
+        return str([_described(part) for part in cast("list[Any]", result)])
+    return repr(result)
+
+
+_NAMED: dict[str, Callable[[Prey], tuple[str, ...]]] = {
+    "memory": lambda prey: (prey.memory, prey.revised, prey.archived, prey.forgotten),
+    "conversation": lambda prey: (prey.conversation, prey.code),
+    "change": lambda prey: (prey.change,),
+    "journal": lambda prey: (prey.journal,),
+    "board": lambda prey: (prey.board,),
+    "document": lambda prey: (prey.document,),
+    "workflow": lambda prey: (prey.workflow,),
+    "step": lambda prey: (prey.step,),
+}
+"""The victim's names, by the kind of what they name."""
+
+
+def _by_names() -> Iterator[tuple[str, Verb]]:
+    """Every operation with every argument that names something of the victim's. Sessions are of ledgers only."""
+    for operation in all_operations().values():
+        for parameter in signature(operation.name).takes:
+            if parameter.names in _NAMED and operation.owner != "sessions":
+                yield f"{operation.name} by {parameter.name}", partial(_call_by_name, operation, parameter)
+
+
+def _call_by_name(operation: Operation, parameter: Parameter, memory: Memory, prey: Prey) -> str:
+    """What each of the victim's names is answered, as one text."""
+    view = memory.at(agent="scribe") if operation.owner.startswith("journal") else memory
+    rest = {p.name: _filler(p) for p in signature(operation.name).takes if p.is_required and p is not parameter}
+    several = parameter.is_list and str not in union_members(parameter.type)
+    return "\n".join(
+        _describe_result(
+            partial(bound_method(view, operation.name), **rest, **{parameter.name: [name] if several else name})
+        )
+        for name in _NAMED[parameter.names](prey)
+    )
+
+
+def _filler(parameter: Parameter) -> Any:
+    """A value for an argument that has to be given: a word that is in what the victim stores."""
+    if parameter.choices:
+        return parameter.choices[0]
+    return ["owl"] if parameter.is_list else "owl"
+
+
+_SPECIAL: dict[str, Verb] = {
+    "forget for good": _each(lambda m, ident: m.forget([ident], erase=True)),
     "forget by tag": lambda m, p: m.forget(tag=p.tag).count,
-    "forget by conversation": lambda m, p: m.forget(conversation=p.conversation).count,
     "forget by workspace": lambda m, p: m.forget(workspace=p.tenant).count,
-    "undo": lambda m, p: m.undo(p.change),
     "list": lambda m, p: m.list(state=None, limit=1000),
-    "list by conversation": lambda m, p: m.list(conversation=p.conversation),
     "list by tag": lambda m, p: m.list(tags=[p.tag]),
     "list by text": lambda m, p: m.list(contains="newer fox"),
     "recall": lambda m, p: m.recall("owl called", limit=50),
     "recall a phrase": lambda m, p: m.recall('"newer fox called"'),
     "recall a beginning": lambda m, p: m.recall("newe* OR cal*"),
     "recall by SQL": lambda m, p: m.recall(f"') OR tenant = '{p.tenant}' -- & | ! <-> :* \\"),
-    "recall and why not": lambda m, p: m.recall("owl", why_not=p.memory),
-    "recall in a conversation": lambda m, p: m.recall("owl", conversation=p.conversation),
     "query": lambda m, p: m.query({"tags": [p.tag]}),
     "query by reference": lambda m, p: m.query({"references": [p.memory]}),
     "consult": lambda m, p: m.consult("owl called feed hunts"),
     "context": lambda m, p: m.context([{"role": "user", "content": "what is the owl called?"}]),
     "orient": lambda m, p: [str(m.orient("owl"))],
-    "remember with a reference": lambda m, p: m.remember("mine", references=[p.memory], again=True),
-    "remember in a conversation": lambda m, p: m.remember("mine", conversation=p.conversation).text,
     "remember_many": lambda m, p: len(m.remember_many([{"content": "mine", "conversation": p.tenant}])),
     "at": lambda m, p: m.at(tenant=p.tenant),
     "at a workspace": lambda m, p: m.at(workspace=f"../{p.tenant}/{p.workspace}"),
@@ -160,39 +203,25 @@ VERBS: dict[str, Verb] = {
     "export": lambda m, p: _exported(m),
     "import_": lambda m, p: m.import_(io.BytesIO(_exported(m).replace(m.address.tenant.encode(), p.tenant.encode()))),
     "audit.search": lambda m, p: m.audit.search(limit=1000),
-    "audit.search about": lambda m, p: m.audit.search(about=p.memory),
     "audit.verify": lambda m, p: m.audit.verify(),
-    "journal.edit": lambda m, p: m.at(agent="scribe").journal.edit(p.journal, "mine"),
     "journal.for_prompt": lambda m, p: m.at(agent="scribe").journal.for_prompt(),
     "journal.whiteboard": lambda m, p: m.at(agent="scribe").journal.whiteboard.entries(),
-    "journal.whiteboard.erase": lambda m, p: m.at(agent="scribe").journal.whiteboard.erase(p.board),
     "scratchpad": lambda m, p: m.at(conversation=p.conversation).scratchpad.list(),
     "scratchpad.read": lambda m, p: m.at(conversation=p.conversation).scratchpad.read("owl"),
     "scratchpad.clear": lambda m, p: m.at(conversation=p.conversation).scratchpad.clear(),
     "knowledge.list": lambda m, p: m.knowledge.list(),
-    "knowledge.get": lambda m, p: m.knowledge.get(p.document),
     "knowledge.search": lambda m, p: m.knowledge.search("owl hunts"),
-    "knowledge.withdraw": lambda m, p: m.knowledge.withdraw(p.document),
-    "knowledge.remove": lambda m, p: m.knowledge.remove(p.document),
     "workflows.list": lambda m, p: m.workflows.list(),
-    "workflows.get": lambda m, p: m.workflows.get(p.workflow),
-    "workflows.steps": lambda m, p: m.workflows.steps(p.workflow),
-    "workflows.step": lambda m, p: m.workflows.step(p.workflow, "mine"),
-    "workflows.complete": lambda m, p: m.workflows.complete(p.step, output="mine"),
-    "workflows.fail": lambda m, p: m.workflows.fail(p.step, error="mine"),
-    "workflows.remove": lambda m, p: m.workflows.remove(p.workflow),
     "workflows.search": lambda m, p: m.workflows.search("owl"),
     "cases.list": lambda m, p: m.cases.list(),
     "moments.task": lambda m, p: [str(m.moments.task("feed the owl"))],
     "conversations.list": lambda m, p: m.conversations.list(),
-    "conversations.get": lambda m, p: m.conversations.get(p.conversation),
-    "conversations.get by code": lambda m, p: m.conversations.get(p.code),
-    "conversations.say": lambda m, p: m.conversations.say(p.conversation, "user", "mine"),
-    "conversations.archive": lambda m, p: m.conversations.archive(p.code),
     "channels.list": lambda m, p: m.channels.list(),
     "channels.get": lambda m, p: m.channels.get(p.conversation),
 }
-"""By name, of which the first word is that of the verb. `p` is the victim's; nothing of its secret is given away."""
+"""What names alone do not try: conditions, words, and whole workspaces. `p` is the victim's."""
+VERBS: dict[str, Verb] = {**dict(_by_names()), **_SPECIAL}
+"""By name, of which the first word is that of the operation. Nothing of the victim's secret is given away."""
 
 
 class VerbReply(NamedTuple):
@@ -213,12 +242,20 @@ def reply(verb: Verb, memory: Memory, prey: Prey) -> VerbReply:
     return VerbReply(repr(result), exact, len(result) if isinstance(result, Sized) and not exact else None)
 
 
+_CHANGING = re.compile(r"\b[0-9a-f]{32,64}\b|datetime\.datetime\([^()]*(?:\([^()]*\)[^()]*)*\)|'[0-9A-Za-z]{11}'")
+"""Ids, hashes, times and ref codes: new in every answer about what the attacker has just stored itself."""
+
+
+def _steady(text: str) -> str:
+    return _CHANGING.sub("…", text)
+
+
 def leak(verb: Verb, attacker: Memory, prey: Prey, phantom: Prey, secret: str) -> str:
     """What the attacker learns of the victim by a verb; nothing if all is well."""
     real, none = reply(verb, attacker, prey), reply(verb, attacker, phantom)
     if secret in prey.hidden(real.text):
         return "it showed what the victim keeps secret"
-    same = not real.exact or prey.hidden(real.text) == phantom.hidden(none.text)
+    same = not real.exact or _steady(prey.hidden(real.text)) == _steady(phantom.hidden(none.text))
     if real.exact != none.exact or real.size != none.size or not same:
         return "it was answered otherwise than for what does not exist"
     return ""

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import msgspec
 
+from recollect.facets.scratchpad import NO_CONVERSATION
 from recollect.memory import Memory
 from recollect.policies.secrets import find
 from recollect.presets import Preset
-from recollect.tools.base import Arguments, Fault, read, schema
-from recollect.tools.changes import ForgetTool, RememberTool, ReviseTool, UndoTool
-from recollect.tools.conversations import (
-    ArchiveConversation,
-    GetConversation,
-    IdleConversation,
-    ListConversations,
-    Observe,
-    StartConversation,
-)
-from recollect.tools.journal import SaveToCore, SaveToJournal
-from recollect.tools.knowledge import SearchAtlasuxKnowledge
-from recollect.tools.notebook import MemoryDelete, MemorySearch, MemoryStore
-from recollect.tools.scratchpad import ClearScratchpad, ListScratchpad, ReadScratchpad, WriteScratchpad
-from recollect.tools.verbs import ListTool, RecallTool, SearchMyMemories
+from recollect.tools.base import SPECS, Fault, ToolSpec, refused, schema
 from recollect.values.errors import AccessError, InputError, NotFoundError, PresetError, RecollectError, SecretError
 
 __all__ = ["Tool", "all", "anthropic", "call", "mcp", "of", "openai"]
@@ -48,60 +36,37 @@ class Tool(msgspec.Struct, frozen=True):
     """Whether it may take away or replace something, rather than only add to it."""
 
 
-_KINDS: dict[str, type[Arguments]] = {
-    kind.name: kind
-    for kind in (
-        RecallTool,
-        RememberTool,
-        ReviseTool,
-        ListTool,
-        ForgetTool,
-        UndoTool,
-        SearchMyMemories,
-        SearchAtlasuxKnowledge,
-        MemoryStore,
-        MemorySearch,
-        MemoryDelete,
-        SaveToJournal,
-        SaveToCore,
-        WriteScratchpad,
-        ReadScratchpad,
-        ListScratchpad,
-        ClearScratchpad,
-        StartConversation,
-        ListConversations,
-        GetConversation,
-        IdleConversation,
-        ArchiveConversation,
-        Observe,
-    )
-}
+for _module in ("memories", "knowledge", "notebook", "journal", "scratchpad", "conversations"):
+    import_module(f"recollect.tools.{_module}")  # each registers its tools, which are listed in this order
 
-_FIELDS = frozenset(name for kind in _KINDS.values() for name in kind.__struct_fields__)
+_FIELDS = frozenset(name for spec in SPECS.values() for name in spec.offer.__struct_fields__)
 
 _UNSAVED = (
     "the disk refuses it: it is in memory only, and lost if the program ends before there is room. Tell the user."
 )
 
 
+_NO_NOTES = "you are not in a conversation, so there is no scratchpad: go on without notes"
+"""To a model, which can choose no conversation itself, in place of the message for people."""
+
+
 def all() -> list[Tool]:
     """Every tool, whatever the preset."""
-    return [_tool(kind) for kind in _KINDS.values()]
+    return [_tool(spec) for spec in SPECS.values()]
 
 
 def of(owner: Memory | Preset) -> list[Tool]:
     """Those that the preset offers, in its order. PresetError for one that does not exist."""
     preset = owner if isinstance(owner, Preset) else owner.preset
     for name in preset.tools:
-        if name not in _KINDS:
-            raise PresetError(
-                "tools", f"in preset {preset.name}: there is no tool `{name}`; known: {', '.join(_KINDS)}"
-            )
-    return [_tool(_KINDS[name]) for name in preset.tools]
+        if name not in SPECS:
+            raise PresetError("tools", f"in preset {preset.name}: there is no tool `{name}`; known: {', '.join(SPECS)}")
+    return [_tool(SPECS[name]) for name in preset.tools]
 
 
-def _tool(kind: type[Arguments]) -> Tool:
-    return Tool(kind.name, kind.title, kind.description, schema(kind), kind.output, kind.writes, kind.destructive)
+def _tool(spec: ToolSpec) -> Tool:
+    writes, destructive = spec.facts.writes, spec.destructive
+    return Tool(spec.name, spec.title, spec.words, schema(spec.offer), spec.output, writes, destructive)
 
 
 def openai(owner: Memory | Preset) -> list[dict[str, Any]]:
@@ -145,17 +110,22 @@ def call(memory: Memory, name: str, arguments: Mapping[str, Any] | str | bytes |
     The arguments are a dict or, as OpenAI gives them, JSON text. Nothing that a model says and nothing that a disk does
     raises: an error is a result, and then nothing was stored. What the disk has refused so far has `not_saved_yet`.
     """
-    kind = _KINDS.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    spec = SPECS.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
     try:
-        if kind is None:
-            raise NotFoundError(f"there is no such tool; known: {', '.join(_KINDS)}")
-        result = msgspec.json.decode(msgspec.json.encode(read(kind, arguments).run(memory)))
-        return result | {"not_saved_yet": _UNSAVED} if kind.writes and memory.unsaved else result
+        if spec is None:
+            raise NotFoundError(f"there is no such tool; known: {', '.join(SPECS)}")
+        result = msgspec.json.decode(msgspec.json.encode(spec.run(memory, arguments)))
+        return result | {"not_saved_yet": _UNSAVED} if spec.facts.writes and memory.unsaved else result
     except RecollectError as error:
         fault = _fault(error, arguments, memory.preset)
     except OSError as error:
         fault = Fault("StoreError", None, error.strerror or "the store could not be reached")
-    return (kind or Arguments).refused(fault)
+    return refused(fault) if spec is None else spec.refused(fault)
+
+
+def counts_as_recall(name: str) -> bool:
+    """Whether a call of this tool is a question to the memory."""
+    return name in SPECS and (SPECS[name].is_search or SPECS[name].facts.counts_as_recall)
 
 
 def _fault(error: RecollectError, arguments: Any, preset: Preset) -> Fault:
@@ -164,7 +134,8 @@ def _fault(error: RecollectError, arguments: Any, preset: Preset) -> Fault:
         return Fault("SecretError", secret[0], "text appears to contain a secret — not stored", secret[1])
     if isinstance(error, InputError):
         rule = error.rule if isinstance(error, SecretError) else None
-        return Fault(type(error).__name__, error.field, error.problem, rule)
+        problem = _NO_NOTES if error.problem == NO_CONVERSATION else error.problem
+        return Fault(type(error).__name__, error.field, problem, rule)
     return Fault(type(error).__name__, None, str(error))
 
 

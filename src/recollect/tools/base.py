@@ -1,15 +1,19 @@
-"""What a tool is: its arguments as a class, from which the schema is made that a model sees."""
+"""What a tool is: an operation, the arguments of it that a model may give, and the shape of the result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, NamedTuple, cast, get_args, get_origin
 
 import msgspec
 
 from recollect.memory import Memory
+from recollect.operations import Operation, bound_method, find_operation, signature, union_members
+from recollect.text import short_ids
 from recollect.values import validation
 from recollect.values.errors import InputError
+from recollect.values.schemas import without_null
 
 Result = dict[str, Any]
 Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
@@ -34,27 +38,117 @@ class Fault(NamedTuple):
         return f"{self.field}: {self.message}" if self.field and self.type != "SecretError" else self.message
 
 
-class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model gives to one tool. Each tool is such a class."""
+class ToolCall(NamedTuple):
+    """One call of a tool: the view that it is for, and the arguments that the model gave."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    description: ClassVar[str]
-    output: ClassVar[dict[str, Any]]
+    memory: Memory
+    arguments: dict[str, Any]
+
+
+Shape = Callable[[Any, ToolCall], Result]
+Prepare = Callable[[dict[str, Any], Memory], dict[str, Any]]
+
+
+def refused(fault: Fault) -> Result:
+    """How a tool tells a model that it did nothing, unless its document has other words for it."""
+    error = {"type": fault.type, "field": fault.field, "message": fault.message}
+    return {"error": error if fault.rule is None else {**error, "rule": fault.rule}}
+
+
+class ToolSpec(NamedTuple):
+    """A tool: the operation behind it, the arguments that it offers to a model, and how it shows the result."""
+
+    name: str
+    operation: str
+    title: str
+    words: str
+    offer: type[msgspec.Struct]
+    output: dict[str, Any]
     """JSON Schema of what it returns, an error included."""
-    writes: ClassVar[bool] = False
-    destructive: ClassVar[bool] = False
-    """Whether it may take away or replace something, rather than only add to it."""
+    shape: Shape
+    """Makes what the model sees from the operation's result."""
+    prepare: Prepare | None = None
+    """Makes the operation's arguments from the model's, where they differ."""
+    refused: Callable[[Fault], Result] = refused
+    takes_short_ids: bool = True
+    is_search: bool = False
+    """Whether it counts as a question to the memory, although its operation does not."""
 
-    def run(self, memory: Memory) -> Result:
-        """What the tool does. Each has its own."""
-        raise NotImplementedError(f"the tool {self.name} has no `run`")
+    @property
+    def facts(self) -> Operation:
+        return find_operation(self.operation)
 
-    @staticmethod
-    def refused(fault: Fault) -> Result:
-        """How this tool tells a model that it did nothing."""
-        error = {"type": fault.type, "field": fault.field, "message": fault.message}
-        return {"error": error if fault.rule is None else {**error, "rule": fault.rule}}
+    @property
+    def destructive(self) -> bool:
+        """Whether it may take away or replace something, rather than only add to it."""
+        return self.facts.does in ("changes", "removes")
+
+    def run(self, memory: Memory, sent: Any) -> Result:
+        values = msgspec.structs.asdict(read(self, sent))
+        chosen = {name: value for name, value in values.items() if value is not None}
+        arguments = chosen if self.prepare is None else self.prepare(chosen, memory)
+        for parameter in signature(self.operation).takes:
+            if self.takes_short_ids and parameter.name in arguments and parameter.names in _RESOLVED:
+                arguments[parameter.name] = _RESOLVED[parameter.names](memory, arguments[parameter.name])
+        with _listing_kinds(memory):
+            result = bound_method(memory, self.operation)(**arguments)
+        return self.shape(result, ToolCall(memory, arguments))
+
+
+_RESOLVED = {"memory": short_ids.resolve, "change": short_ids.resolve_change}
+"""Ids that a model may shorten, by the kind of what they name."""
+SPECS: dict[str, ToolSpec] = {}
+"""Every tool by its name, in the order in which they are listed."""
+
+
+def tool(
+    name: str,
+    operation: str,
+    title: str,
+    words: str,
+    *,
+    offer: Mapping[str, Any],
+    output: dict[str, Any],
+    prepare: Prepare | None = None,
+    refused: Callable[[Fault], Result] = refused,
+    takes_short_ids: bool = True,
+    is_search: bool = False,
+) -> Callable[[Shape], Shape]:
+    """Makes a tool of a function that shapes the result of an operation.
+
+    `offer` has the arguments by name: a type, or a type and a default. One that may be None may be left out.
+    """
+
+    def register(shape: Shape) -> Shape:
+        fields: list[Any] = [_field(field, kind) for field, kind in offer.items()]
+        struct = msgspec.defstruct(name, fields, frozen=True, kw_only=True, forbid_unknown_fields=True, module=__name__)
+        how = prepare, refused, takes_short_ids, is_search
+        SPECS[name] = ToolSpec(name, operation, title, words, struct, output, shape, *how)
+        return shape
+
+    return register
+
+
+def _field(name: str, kind: Any) -> Any:
+    if isinstance(kind, tuple):
+        return (name, *cast("tuple[Any, Any]", kind))
+    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return (name, kind, None) if type(None) in union_members(plain) else (name, kind)
+
+
+@contextmanager
+def _listing_kinds(memory: Memory) -> Generator[None]:
+    """Adds the kinds in use to the error of an invalid kind."""
+    try:
+        yield
+    except InputError as error:
+        if error.field == "kind" and type(error) is InputError and (kinds := used_kinds(memory)):
+            raise InputError("kind", f"{error.problem}; in use: {', '.join(kinds)}") from None
+        raise
+
+
+def used_kinds(memory: Memory) -> list[str]:
+    return sorted(kind for kind, number in memory.stats().kinds.items() if number)
 
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -65,7 +159,7 @@ TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
 ANY: dict[str, Any] = {}
 
 
-def perhaps(part: dict[str, Any]) -> dict[str, Any]:
+def nullable(part: dict[str, Any]) -> dict[str, Any]:
     return {**part, "type": [part["type"], "null"]}
 
 
@@ -81,7 +175,7 @@ def fields(optional: Sequence[str] = (), **properties: dict[str, Any]) -> dict[s
 def returns(optional: Sequence[str] = (), error: dict[str, Any] | None = None, **properties: dict[str, Any]) -> Result:
     """What a tool returns, or its error in place of that."""
     made = fields(optional, **properties)
-    refused = error or fields(("rule",), type=TEXT, field=perhaps(TEXT), message=TEXT, rule=TEXT)
+    refused = error or fields(("rule",), type=TEXT, field=nullable(TEXT), message=TEXT, rule=TEXT)
     return {
         "type": "object",
         "properties": {**properties, "error": refused, "not_saved_yet": TEXT},
@@ -89,35 +183,34 @@ def returns(optional: Sequence[str] = (), error: dict[str, Any] | None = None, *
     }
 
 
-def schema(kind: type[Arguments]) -> dict[str, Any]:
+def schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
     """JSON Schema of the arguments, flat. What may be left out may also be null, but a model need not know that."""
     _, components = msgspec.json.schema_components([kind])
     made = components[kind.__name__]
     return {
         "type": "object",
-        "properties": {name: _without_null(part) for name, part in made["properties"].items()},
+        "properties": {name: _shown(part) for name, part in made["properties"].items()},
         "required": made["required"],
         "additionalProperties": False,
     }
 
 
-def _without_null(part: dict[str, Any]) -> dict[str, Any]:
-    rest = {key: value for key, value in part.items() if key != "anyOf" and (key, value) != ("default", None)}
-    (value,) = [option for option in part.get("anyOf", [{}]) if option != {"type": "null"}]
-    return {**({"type": "string"} if "enum" in value else {}), **value, **rest}
+def _shown(part: dict[str, Any]) -> dict[str, Any]:
+    shown = without_null(part)
+    return {**({"type": "string"} if "enum" in shown else {}), **shown}
 
 
-def read(kind: type[Arguments], sent: Any) -> Arguments:
+def read(spec: ToolSpec, sent: Any) -> msgspec.Struct:
     """InputError that names the argument, and never quotes it."""
     arguments = _object(sent)
-    names = kind.__struct_fields__
+    names = spec.offer.__struct_fields__
     if any(name not in names for name in arguments):
         takes = f"takes {', '.join(names)}" if names else "takes none"
-        raise InputError("arguments", f"there is one that this tool does not have; {kind.name} {takes}")
+        raise InputError("arguments", f"there is one that this tool does not have; {spec.name} {takes}")
     try:
-        return msgspec.convert(arguments, kind)
+        return msgspec.convert(arguments, spec.offer)
     except msgspec.ValidationError as error:
-        raise _explained(str(error), kind) from None
+        raise _explained(str(error), spec.offer) from None
 
 
 def _object(arguments: Any) -> dict[str, Any]:
@@ -128,14 +221,16 @@ def _object(arguments: Any) -> dict[str, Any]:
             return {}
         try:
             arguments = msgspec.json.decode(arguments)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except RecursionError:
+            raise InputError("arguments", "is nested too deeply") from None
+        except (msgspec.DecodeError, UnicodeError):
             raise InputError("arguments", "is not JSON") from None
     if arguments is not None and not isinstance(arguments, Mapping):
         raise InputError("arguments", "must be a JSON object")
     return validation.metadata(arguments, "arguments", validation.MAX_CONTENT_BYTES)
 
 
-def _explained(message: str, kind: type[Arguments]) -> InputError:
+def _explained(message: str, kind: type[msgspec.Struct]) -> InputError:
     """msgspec's message by the name of the argument, without the value that some of them quote."""
     problem, _, place = message.partition(" - at `$")
     field = place.strip("`.") or "arguments"

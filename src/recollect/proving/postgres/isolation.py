@@ -32,7 +32,7 @@ _COLUMNS = {"search": "tenant, workspace, seq, part"}
 """What the application may read of a table, where that is not all."""
 
 
-class Names(NamedTuple):
+class TenantNames(NamedTuple):
     """What an attacker may know or guess of a tenant."""
 
     tenant: str
@@ -60,7 +60,7 @@ class ScriptOutput(NamedTuple):
     """Everything that a script brings to light."""
 
     rows: tuple[Any, ...]
-    said: tuple[str, ...]
+    notices: tuple[str, ...]
     """Notices, what kind of statement it was, and how many rows it was about."""
     error: str = ""
     state: str = ""
@@ -68,12 +68,16 @@ class ScriptOutput(NamedTuple):
     @property
     def changed(self) -> bool:
         """Whether the last statement was a change of at least one row."""
-        return bool(self.said) and re.fullmatch(r"(UPDATE|DELETE|INSERT 0) [1-9]\d*", self.said[-1]) is not None
+        return bool(self.notices) and re.fullmatch(r"(UPDATE|DELETE|INSERT 0) [1-9]\d*", self.notices[-1]) is not None
 
     @property
     def summary(self) -> str:
         """Without what was found, which may be anybody's."""
-        return f"error {self.state}" if self.error else f"{len(self.rows)} rows, {self.said[-1] if self.said else ''}"
+        return (
+            f"error {self.state}"
+            if self.error
+            else f"{len(self.rows)} rows, {self.notices[-1] if self.notices else ''}"
+        )
 
     @property
     def text(self) -> str:
@@ -81,7 +85,7 @@ class ScriptOutput(NamedTuple):
 
         No script has an ORDER BY, so a parallel plan may return the same rows and notices in another order each time.
         """
-        return "\n".join([*sorted(map(repr, self.rows)), *sorted(self.said), self.error])
+        return "\n".join([*sorted(map(repr, self.rows)), *sorted(self.notices), self.error])
 
 
 class AttackResult(NamedTuple):
@@ -114,7 +118,9 @@ class Attack(NamedTuple):
 class Siege:
     """One deployment, with the three tenants on it."""
 
-    def __init__(self, server: Server, run: str, victim: Names, attacker: Names, phantom: Names, secret: str) -> None:
+    def __init__(
+        self, server: Server, run: str, victim: TenantNames, attacker: TenantNames, phantom: TenantNames, secret: str
+    ) -> None:
         """`run` is what the names of the three begin with, and nobody else's."""
         self.server = server
         self.run = run
@@ -174,12 +180,12 @@ class Siege:
         own = self.answer(script, self.victim, self.victim.tenant)
         return self._plain(self.victim, own) == self._plain(self.phantom, none)
 
-    def _plain(self, names: Names, output: ScriptOutput) -> str:
+    def _plain(self, names: TenantNames, output: ScriptOutput) -> str:
         """An answer without names. On Citus a name is also enough to work out which shard and worker a tenant is on."""
         text = names.of_tenant(output.text)
         return _WORKER.sub("<worker>", _SHARD.sub("", text)) if self.server.facts.citus else text
 
-    def answer(self, script: Script, about: Names, tenant: str | None) -> ScriptOutput:
+    def answer(self, script: Script, about: TenantNames, tenant: str | None) -> ScriptOutput:
         """What a transaction is told that says it is a tenant's, and is rolled back."""
         with self._cleared() as connection, _listened(connection) as notices:
             for statement in (*self.beginning(tenant), "SET LOCAL lock_timeout = '1s'"):  # nobody is to wait for this
@@ -228,7 +234,7 @@ class Siege:
             except driver().Error:
                 connection.close()  # it cannot be cleared
 
-    def filled(self, statement: str, about: Names) -> str:
+    def filled(self, statement: str, about: TenantNames) -> str:
         """With the names in a statement, as texts of SQL."""
         values = {name: literal(value) for name, value in about._asdict().items() if isinstance(value, str)}
         values |= {"seq": str(about.seq), "word": literal(f"'{about.word}{self.secret}'"), "s": self.location.schema}
@@ -242,7 +248,7 @@ class Siege:
     def columns(self, table: str) -> str:
         return _COLUMNS.get(table, "*")
 
-    def holdings(self, of: Names) -> list[tuple[Any, ...]]:
+    def holdings(self, of: TenantNames) -> list[tuple[Any, ...]]:
         """How much of a tenant's is in each table, and a hash of it, as the tenant sees it."""
         parts = [
             f"SELECT {literal(table)}, count(*), sum(hashtext(r::text)::bigint) FROM "
@@ -255,7 +261,7 @@ class Siege:
             # Sorted, because a parallel plan gives the parts in any order.
             return sorted(connection.execute(self.filled(" UNION ALL ".join(parts), of)).fetchall())
 
-    def remove(self, of: Names) -> None:
+    def remove(self, of: TenantNames) -> None:
         """Everything of a tenant's, for good."""
         with self.connected() as connection:
             for statement in self.beginning(of.tenant):
