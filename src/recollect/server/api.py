@@ -6,39 +6,41 @@ import base64
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from pathlib import Path
-from types import UnionType
-from typing import Any, NamedTuple, Union, cast, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 
 from recollect import __version__, tools
 from recollect.facets.knowledge.documents import place_of as knowledge_place
 from recollect.memory import Memory, view_of
+from recollect.operations import (
+    Operation,
+    Parameter,
+    Signature,
+    bound_method,
+    served_operations,
+    signature,
+    union_members,
+)
 from recollect.remote import wire
 from recollect.remote.calls import About
-from recollect.remote.operations import OPERATIONS, Operation, Parameter, Signature, signature
-from recollect.server import recalls
 from recollect.server.access.caller import Caller
+from recollect.server.bodies import check_no_query, decoded_body, explained
 from recollect.server.problems import StaleError
-from recollect.server.replays import replayed, without_vectors
-from recollect.server.requests import Answer, HttpRequest, as_json, matching, tag_of
+from recollect.server.replays import replayed, wants_vectors, without_vectors
 from recollect.server.serving import Serving
+from recollect.server.web import Answer, HttpRequest, as_json, matching, tag_of
 from recollect.stores.port import Place
 from recollect.values.errors import InputError
 from recollect.values.record import Record
 from recollect.view import View
 
 _LONGEST_NAME = 200
-UPLOAD = "knowledge.add"
-"""The one call that may bring a file along."""
-_IN_PLACE: dict[str, Callable[[View], Place]] = {
-    "knowledge.allow": knowledge_place,
-    "scratchpad.write": lambda view: view.place,
-}
-"""Calls that put something in place of what is there, and where. Others leave a version, or end what there is."""
+_PLACES: dict[str, Callable[[View], Place]] = {"knowledge": knowledge_place, "workspace": lambda view: view.place}
+"""Where an operation overwrites a value in place."""
 
 
 class Form(NamedTuple):
@@ -51,34 +53,38 @@ class Form(NamedTuple):
     any: frozenset[str]
     """Those that may be None in place of a default."""
     required: frozenset[str]
+    names: frozenset[str]
+    """All that a call may have, besides the parameters in its path."""
+    kinds: Mapping[str, Any]
+    """The types of the arguments, by name."""
+    unlike_json: tuple[Parameter, ...]
+    """The arguments that Python has in another form than JSON: structs and time zones."""
 
 
 @cache
 def form(name: str) -> Form:
-    signed, path = signature(name, Memory), OPERATIONS[name].path
+    operation, signed = served_operations()[name], signature(name)
+    path = operation.path
     fields: list[Any] = []
     for parameter in signed.takes:
         if f"{{{parameter.name}}}" in path:
             continue
-        fields.append(
-            (parameter.name, parameter.type)
-            if parameter.default is msgspec.NODEFAULT
-            else (parameter.name, parameter.type, _default(parameter))
-        )
-    if name == UPLOAD:
+        kind = Annotated[parameter.type, msgspec.Meta(description=parameter.doc)] if parameter.doc else parameter.type
+        fields.append((parameter.name, kind) if parameter.is_required else (parameter.name, kind, _default(parameter)))
+    if operation.takes_file:
         fields += [("file", bytes | None, None), ("file_name", str | None, None)]
     title = "".join(part.title() for part in name.replace(".", "_").split("_"))
     body = msgspec.defstruct(title, fields, kw_only=True, forbid_unknown_fields=True, module=__name__)
-    lists = frozenset(parameter.name for parameter in signed.takes if parameter.listed)
+    lists = frozenset(parameter.name for parameter in signed.takes if parameter.is_list)
     nullable = frozenset(
-        parameter.name for parameter in signed.takes if parameter.default is not None and _takes_none(parameter.type)
+        parameter.name for parameter in signed.takes if parameter.default is not None and parameter.takes_none
     )
     required = frozenset(
-        parameter.name
-        for parameter in signed.takes
-        if parameter.default is msgspec.NODEFAULT and f"{{{parameter.name}}}" not in path
+        parameter.name for parameter in signed.takes if parameter.is_required and f"{{{parameter.name}}}" not in path
     )
-    return Form(signed, body, lists, nullable, required)
+    kinds = {parameter.name: parameter.type for parameter in signed.takes}
+    unlike = tuple(parameter for parameter in signed.takes if parameter.has_structs or parameter.is_zone)
+    return Form(signed, body, lists, nullable, required, frozenset(body.__struct_fields__), kinds, unlike)
 
 
 def _default(parameter: Any) -> Any:
@@ -86,24 +92,16 @@ def _default(parameter: Any) -> Any:
     return empty if isinstance(parameter.default, list | tuple) else parameter.default
 
 
-def _kinds(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
-def _takes_none(kind: Any) -> bool:
-    return type(None) in _kinds(kind)
-
-
 def answer(serving: Serving, caller: Caller, operation: Operation, request: HttpRequest) -> Answer:
     """Of one verb, to somebody who is known."""
-    caller.check(operation.rank, operation.name)
-    memory = caller.view(serving.memory, wire.address_of(request.headers))
-    with view_of(memory).logging_refusals(operation.name.rpartition(".")[2]):
-        arguments = read(operation, request)
+    memory = serving.view(caller, wire.address_of(request.headers))
     if not operation.writes:
+        arguments = read(operation, request)
         seen_tag = request.headers.get("if-none-match")
         result = _run(serving, memory, operation, arguments, request)
         return result.tagged(seen_tag) if operation.method == "GET" else result
+    with view_of(memory).logging_refusals(operation.verb):
+        arguments = read(operation, request)
     return serving.answers.once(
         caller,
         request,
@@ -119,7 +117,7 @@ def _written(
     if "if-match" not in request.headers:
         return _run(serving, memory, operation, arguments, request)
     view = view_of(memory)
-    place = _IN_PLACE.get(operation.name)
+    place = _PLACES.get(operation.replaces_in)
     alone = view.store.transaction(place(view)) if place else contextlib.nullcontext()
     with serving.one_at_a_time(request.path), alone:  # nobody else comes between looking and writing
         _check_match(serving, memory, operation, request)
@@ -132,31 +130,21 @@ def read(operation: Operation, request: HttpRequest) -> dict[str, Any]:
     if operation.method == "GET" or (operation.method == "DELETE" and not request.body):
         values = _from_query(expected, request)
     else:
-        values = _from_body(request)
-    for name in values.keys() - set(expected.body.__struct_fields__):
+        check_no_query(request)
+        values = decoded_body(request, dict[str, Any])
+    for name in values.keys() - expected.names:
         raise InputError(name[:48], "is not an argument of this call")
     for name in expected.required - values.keys():
         raise InputError(name, "is missing")
     arguments = values | dict(request.parts)
-    for parameter in expected.signature.takes:
+    for parameter in expected.unlike_json:
         if parameter.name in arguments:
             arguments[parameter.name] = _prepared(parameter, arguments[parameter.name])
     return arguments
 
 
-def _from_body(request: HttpRequest) -> dict[str, Any]:
-    try:
-        values: Any = msgspec.json.decode(request.body or b"{}")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InputError("body", "is not JSON") from None
-    if not isinstance(values, dict):
-        raise InputError("body", "must be a JSON object")
-    return values  # pyright: ignore[reportUnknownVariableType]
-
-
 def _from_query(expected: Form, request: HttpRequest) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    kinds = {parameter.name: parameter.type for parameter in expected.signature.takes}
     for name, value in request.query:
         if name in expected.lists:
             values.setdefault(name, []).append(value)
@@ -165,7 +153,7 @@ def _from_query(expected: Form, request: HttpRequest) -> dict[str, Any]:
         elif value == wire.ANY and name in expected.any:
             values[name] = None
         else:
-            values[name] = _from_text(name, value, kinds.get(name, str))
+            values[name] = _from_text(name, value, expected.kinds.get(name, str))
     return values
 
 
@@ -174,20 +162,20 @@ def _from_text(name: str, value: str, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError:
-        if bool in _kinds(kind):  # of which a verb only asks whether there is something
+        if bool in union_members(kind):  # of which a verb only asks whether there is something
             raise InputError(name, "must be true or false") from None
         return value  # which the verb refuses in its own words
 
 
 def _prepared(parameter: Parameter, value: Any) -> Any:
     """As Python has it, where JSON has something else."""
-    if value is None and parameter.structs and not _takes_none(parameter.type):
+    if value is None and parameter.has_structs and not parameter.takes_none:
         raise InputError(parameter.name, "must not be null; leave it out")
-    if parameter.zone:
+    if parameter.is_zone:
         if value is not None and not isinstance(value, str):
             raise InputError(parameter.name, "must be the name of a time zone, such as Europe/Vienna")
         return None if value is None else wire.zone_of(value)
-    if value is not None and parameter.structs:
+    if value is not None and parameter.has_structs:
         try:
             return msgspec.convert(value, parameter.type)
         except msgspec.ValidationError as error:
@@ -195,33 +183,17 @@ def _prepared(parameter: Parameter, value: Any) -> Any:
     return value
 
 
-def explained(message: str) -> InputError:
-    """msgspec's message by the name of the argument, without the value that some of them quote."""
-    problem, _, place = message.partition(" - at `$")
-    field = place.strip("`.").removeprefix(".") or "body"
-    if problem.startswith("Object contains unknown field"):
-        return InputError(problem.split("`")[1][:48], "is not an argument of this call")
-    if problem.startswith("Object missing required field"):
-        return InputError(problem.split("`")[1], "is missing")
-    return InputError(field, problem[:1].lower() + problem[1:].replace("`", ""))
-
-
 def _run(
     serving: Serving, memory: Memory, operation: Operation, arguments: Mapping[str, Any], request: HttpRequest
 ) -> Answer:
-    above, _, verb = operation.name.rpartition(".")
-    target: Any = memory
-    for part in filter(None, above.split(".")):
-        target = getattr(target, part)
+    method = bound_method(memory, operation.name)
     start = time.perf_counter()
-    with _files(operation, arguments) as ready:
-        result = getattr(target, verb)(**ready)
-    if operation.name in recalls.VERBS:
+    with _files(arguments) if operation.takes_file else contextlib.nullcontext(arguments) as ready:
+        result = method(**ready)
+    if operation.counts_as_recall:
         serving.recalled(memory)
-    serving.metrics.took(
-        "recollect_verb_seconds", "Time of the verb itself.", time.perf_counter() - start, {"verb": operation.name}
-    )
-    if isinstance(result, Record | list) and wire.VECTORS not in request.headers:
+    serving.metrics.time_verb(operation.name, time.perf_counter() - start)
+    if isinstance(result, Record | list) and not wants_vectors(request):
         result = without_vectors(result)
     headers = {wire.UNSAVED: "true"} if _unsaved(result) else {}
     if waiting := view_of(memory).unsaved:
@@ -233,7 +205,7 @@ def _tag(result: Any) -> str:
     """Of a memory itself: that it was retrieved is no change of it. Of anything else, its content says it."""
     if not isinstance(result, Record):
         return ""
-    same = msgspec.structs.replace(result, access_count=0, accessed_at=result.created_at, embedding=None)
+    same = msgspec.structs.replace(result, access_count=0, accessed_at=result.created_at)
     return tag_of(wire.encoded(same))
 
 
@@ -249,11 +221,8 @@ def _unsaved(result: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _files(operation: Operation, arguments: Mapping[str, Any]) -> Any:
+def _files(arguments: Mapping[str, Any]) -> Generator[Mapping[str, Any]]:
     """A file that came along is put where a verb can read it, under its own name."""
-    if operation.name != UPLOAD:
-        yield arguments
-        return
     rest = {name: value for name, value in arguments.items() if name not in ("file", "file_name")}
     if arguments.get("file") is None:
         yield rest
@@ -282,12 +251,16 @@ def _check_match(serving: Serving, memory: Memory, operation: Operation, request
     twin = _TWINS.get(operation.path)
     if twin is None:
         raise InputError("if-match", "there is nothing to read at this address that it could be the tag of")
-    current = _run(serving, memory, twin, read(twin, request._replace(query=(), body=b"")), request)
-    if matching(wanted, current.tag or tag_of(current.content)) is None:
-        raise StaleError("if-match: it has changed since it was read; read it again")
+    bare = {name: value for name, value in request.headers.items() if name != wire.VECTORS}
+    for headers in (bare, {**bare, wire.VECTORS: "1"}):  # it may have been read with its vectors, or without
+        reading = request._replace(query=(), body=b"", headers=headers)
+        current = _run(serving, memory, twin, read(twin, reading), reading)
+        if matching(wanted, current.tag or tag_of(current.content)) is not None:
+            return
+    raise StaleError("if-match: it has changed since it was read; read it again")
 
 
-_TWINS = {operation.path: operation for operation in OPERATIONS.values() if operation.method == "GET"}
+_TWINS = {operation.path: operation for operation in served_operations().values() if operation.method == "GET"}
 
 
 # Besides the verbs
@@ -297,7 +270,7 @@ def about(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     """What a client needs to know of the memory behind its key."""
     parts = wire.address_of(request.headers)
     # A key for all tenants has to name one in everything but this.
-    view = caller.view(serving.memory, parts) if parts or caller.bound else serving.memory
+    view = serving.view(caller, parts) if parts or caller.bound else serving.memory
     bound = tuple(sorted(view_of(view).bound))
     return as_json(About(__version__, caller.rank, view.preset, view.address, bound)).tagged(
         request.headers.get("if-none-match")
@@ -314,8 +287,8 @@ def call_tool(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     name = request.parts["name"]
     tool = next((tool for tool in tools.all() if tool.name == name), None)
     caller.check("member" if tool is None or tool.writes else "reader", f"tool {name}" if tool else "tool")
-    memory = caller.view(serving.memory, wire.address_of(request.headers))
-    if name in recalls.TOOLS:
+    memory = serving.view(caller, wire.address_of(request.headers))
+    if tools.counts_as_recall(name):
         serving.recalled(memory)
     return serving.answers.once(
         caller,

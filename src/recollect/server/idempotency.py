@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recollect.remote.wire import address_of
+from recollect.server.access.account_store import PLACE
 from recollect.server.access.caller import Caller
-from recollect.server.access.vault import PLACE
 from recollect.server.problems import DoneError, UnderWayError
-from recollect.server.requests import Answer, HttpRequest
+from recollect.server.web import Answer, HttpRequest
 from recollect.stores.audit import Entry, on_request
 from recollect.stores.port import Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.errors import (
     AccessError,
     ConcurrencyError,
@@ -69,7 +69,7 @@ class Answers:
     def __init__(self, store: Store, clock: Callable[[], datetime]) -> None:
         self._store, self._clock = store, clock
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._answers: OrderedDict[str, _Kept] = OrderedDict()
         self._size = 0
         self._here: set[str] = set()
         """Keys of the requests that this process is working on."""
@@ -112,22 +112,22 @@ class Answers:
         return answer
 
     def _keep(self, key: str, fingerprint: str, answer: Answer, ident: str, tenant: str, secret: bool) -> None:
-        body = {"request": fingerprint, "status": answer.status, "ids": list(answer.ids)}
-        self._store.keep(PLACE, Thing(_SHELF, key, body, created_at=self._clock(), changed_at=self._clock()))
+        body = {"request": fingerprint, "status": answer.status, "ids": list(answer.ids), "ident": ident}
+        self._store.keep(PLACE, ShelfItem(_SHELF, key, body, created_at=self._clock(), changed_at=self._clock()))
         if not answer.ids and not secret:
             written = tuple((place, self._store.written(place)) for place in self._store.places(tenant))
             with self._lock:
-                self._kept[key] = _Kept(answer, ident, written)
+                self._answers[key] = _Kept(answer, ident, written)
                 self._size += len(answer.content) + _LONGEST
                 while self._size > _ROOM:
-                    self._drop(next(iter(self._kept)))
+                    self._drop(next(iter(self._answers)))
         if self._clock() - self._cleaned > _CLEANING:
             self._cleaned = self._clock()
             self.clean()
 
     def _drop(self, key: str) -> None:
         """With the lock held."""
-        if (gone := self._kept.pop(key, None)) is not None:
+        if (gone := self._answers.pop(key, None)) is not None:
             self._size -= len(gone.answer.content) + _LONGEST
 
     def _replayed(self, key: str, fingerprint: str, again: Again, tenant: str) -> Answer | None:
@@ -145,13 +145,15 @@ class Answers:
             return _marked(self._interrupted(key, body, again, tenant))
         answer = again(body["ids"], ()) if body["ids"] else self._in_memory(key, tenant)
         if answer is None:
+            answer = self._from_log(body, again, tenant)
+        if answer is None:
             raise DoneError(f"{HEADER}: this request was done already, and what came of it is not kept")
         return _marked(answer._replace(status=body["status"]))
 
     def _in_memory(self, key: str, tenant: str) -> Answer | None:
         """Unless something was deleted since: the answer may hold its text."""
         with self._lock:
-            in_memory = self._kept.get(key)
+            in_memory = self._answers.get(key)
         if in_memory is None:
             return None
         entries = self._entries(in_memory.ident, tenant)
@@ -192,18 +194,27 @@ class Answers:
 
     def _interrupted(self, key: str, body: dict[str, Any], again: Again, tenant: str) -> Answer:
         """The answer to a request of which it was never noted that it was done."""
-        entries = [] if key in self._here else self._entries(body.get("ident", ""), tenant)
-        if entries:
-            if (answer := again(_ids(entries), entries)) is not None:
-                return answer
-            named = ", ".join(entry.id for entry in entries[:_NAMED])
-            raise DoneError(f"{HEADER}: this request was done already; in the audit log it is {named}")
+        if key not in self._here and (answer := self._from_log(body, again, tenant)) is not None:
+            return answer
         if key in self._here or self._clock() - parse_time(body["since"], "since") < _UNDER_WAY:
             raise UnderWayError(f"{HEADER}: the same request is being worked on; try again in a moment")
         raise DoneError(
             f"{HEADER}: the same request was interrupted, and the audit log holds no change of it; look before you "
             "send it under a new key"
         )
+
+    def _from_log(self, body: dict[str, Any], again: Again, tenant: str) -> Answer | None:
+        """The answer made anew, from what the audit log tells of the request. None if there is nothing of it.
+
+        DoneError names the entries if an answer cannot be made of them.
+        """
+        entries = self._entries(body.get("ident", ""), tenant)
+        if not entries:
+            return None
+        if (answer := again(_ids(entries), entries)) is not None:
+            return answer
+        named = ", ".join(entry.id for entry in entries[:_NAMED])
+        raise DoneError(f"{HEADER}: this request was done already; in the audit log it is {named}")
 
     def _entries(self, ident: str, tenant: str) -> list[Entry]:
         """The audit entries of a request, the first first."""
@@ -222,7 +233,7 @@ class Answers:
         ident = new_id()
         body = {"request": fingerprint, "since": self._clock().isoformat(), "ident": ident}
         try:
-            self._store.keep(PLACE, Thing(_SHELF, key, body, created_at=self._clock()), expect=0)
+            self._store.keep(PLACE, ShelfItem(_SHELF, key, body, created_at=self._clock()), expect=0)
         except ConflictError:
             raise UnderWayError(f"{HEADER}: the same request is being worked on; try again in a moment") from None
         return ident
@@ -231,10 +242,10 @@ class Answers:
         """Forget those that are older than a day. How many."""
         until = self._clock() - _KEPT
         old: list[str] = []
-        for thing in self._store.shelf(PLACE, _SHELF):
-            if thing.created_at >= until:
+        for item in self._store.shelf(PLACE, _SHELF):
+            if item.created_at >= until:
                 break
-            old.append(thing.key)
+            old.append(item.key)
         return self._store.remove(PLACE, _SHELF, old) if old else 0
 
 

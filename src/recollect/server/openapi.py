@@ -9,30 +9,32 @@ from typing import Any, cast
 import msgspec
 
 from recollect import __version__
+from recollect.operations import served_operations, signature
 from recollect.remote import wire
 from recollect.remote.calls import About
-from recollect.remote.operations import OPERATIONS
 from recollect.server import accounts
-from recollect.server.access.vault import Key, Made, Person
+from recollect.server.access.keys import IssuedKey, Key
+from recollect.server.access.people import Person
 from recollect.server.api import form
 from recollect.server.idempotency import HEADER
 from recollect.server.router import EXPORT, IMPORT, ROUTES, Route
 from recollect.tools import Tool
 from recollect.values.record import Address
+from recollect.values.schemas import without_null
 from recollect.verbs.import_ import Imported
 
 _NAME = {"type": "string", "minLength": 1, "maxLength": 192, "pattern": "^[A-Za-z0-9._~%-]+$"}
 """A name in a header: percent-encoded."""
 _REF = "#/components/schemas/{name}"
-_PUBLISHED = {"ConversationRules": "Conversations", "RecallResult": "Found"}
+_PUBLISHED = {"ConversationRules": "Conversations", "IssuedKey": "Made", "RecallResult": "Found"}
 """Components that keep the name they had before their class was renamed: clients are generated from the document."""
 _OTHERS: dict[str, tuple[Any, Any, str]] = {
     "about": (None, About, "What a client needs to know of the memory behind its key."),
     "tools": (None, list[Tool], "The tools that the preset offers to a model."),
     "tools.call": (dict[str, Any], dict[str, Any], "Call a tool as a model would. A refusal is a result."),
     "keys.list": (None, list[Key], "The keys of the tenant, newest first, without their secrets."),
-    "keys.create": (accounts.NewKey, Made, "A new key. Its secret is shown this once."),
-    "keys.rotate": (None, Made, "Another secret in place of a key's, which is worth nothing at once."),
+    "keys.create": (accounts.NewKey, IssuedKey, "A new key. Its secret is shown this once."),
+    "keys.rotate": (None, IssuedKey, "Another secret in place of a key's, which is worth nothing at once."),
     "keys.revoke": (None, Key, "A key that is worth nothing from now on."),
     "people.list": (None, list[Person], "The people of the tenant."),
     "people.add": (accounts.NewPerson, Person, "Somebody who can log in."),
@@ -41,6 +43,13 @@ _OTHERS: dict[str, tuple[Any, Any, str]] = {
     "export": (None, dict[str, Any], "All that the key sees, as one document, or line by line as NDJSON."),
     "import": (dict[str, Any], Imported, "An export, ids, times and states as they were."),
 }
+
+_PARTS = {
+    "keys": {"id": "The id of the key."},
+    "people": {"name": "The name with which the person logs in."},
+    "tools": {"name": "The name of the tool."},
+}
+"""The words about parts of paths that belong to no operation."""
 
 
 @cache
@@ -92,7 +101,7 @@ def _id(kind: Any) -> str:
 
 def _describe(route: Route) -> tuple[Any, Any, str]:
     """The types of a route's body and answer, and its description."""
-    if route.name in OPERATIONS:
+    if route.name in served_operations():
         call_form = form(route.name)
         return call_form.body, wire.given_as(call_form.signature.gives), call_form.signature.doc
     return _OTHERS[route.name]
@@ -100,10 +109,7 @@ def _describe(route: Route) -> tuple[Any, Any, str]:
 
 def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     body, gives, doc = _describe(route)
-    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
-    parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in names
-    ]
+    parameters = _path_parameters(route)
     parameters += [
         {
             "name": wire.header(part),
@@ -127,8 +133,10 @@ def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]
             "required": bool(components.get(getattr(body, "__name__", ""), {}).get("required")),
             "content": {"application/json": {"schema": by_kind[_id(body)]}},
         }
-    if route.method != "GET" and route is not IMPORT:  # which leaves alone what is there already
-        parameters.append({"name": HEADER, "in": "header", "schema": {"type": "string", "maxLength": 200}})
+    if _is_repeatable(route):
+        words = "A text of your own for this request: sent again with it, the request is done once."
+        schema = {"type": "string", "maxLength": 200}
+        parameters.append({"name": HEADER, "in": "header", "schema": schema, "description": words})
     gives_schema: dict[str, Any] = {} if gives in (None, type(None)) else by_kind[_id(gives)]
     answer: dict[str, Any] = {"description": "Done.", "content": {"application/json": {"schema": gives_schema}}}
     operation["parameters"] = parameters
@@ -136,16 +144,28 @@ def _operation(route: Route, by_kind: dict[str, Any], components: dict[str, Any]
     return operation
 
 
-def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    required = schema.get("required", ())
+def _is_repeatable(route: Route) -> bool:
+    """Whether a second request under the same key is not done again. An import leaves alone what is there already."""
+    operation = served_operations().get(route.name)
+    return route is not IMPORT and (route.method != "GET" if operation is None else operation.writes)
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    words = _PARTS.get(route.name.partition(".")[0], {})
+    if route.name in served_operations():
+        words = {parameter.name: parameter.doc for parameter in signature(route.name).takes}
+    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
+    text = {"type": "string", "minLength": 1}
     return [
-        {"name": name, "in": "query", "required": name in required, "schema": _without_null(part)}
-        for name, part in schema.get("properties", {}).items()
+        {"name": name, "in": "path", "required": True, "schema": text}
+        | ({"description": words[name]} if words.get(name) else {})
+        for name in names
     ]
 
 
-def _without_null(part: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a query parameter: a query has no null, an absent parameter is left out."""
-    kinds = [option for option in part.get("anyOf", []) if option != {"type": "null"}]
-    rest = {key: value for key, value in part.items() if key != "anyOf" and (key, value) != ("default", None)}
-    return {**kinds[0], **rest} if len(kinds) == 1 else ({**rest, "anyOf": kinds} if kinds else rest)
+def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    required = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": without_null(part)}
+        for name, part in schema.get("properties", {}).items()
+    ]

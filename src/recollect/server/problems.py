@@ -7,22 +7,6 @@ from recollect.server.access.caller import ProviderError, UnknownCallerError
 from recollect.values import errors
 from recollect.values.errors import RecollectError
 
-_STATUS: dict[type[RecollectError], int] = {
-    ProviderError: 502,
-    UnknownCallerError: 401,
-    errors.AccessError: 403,
-    errors.NotFoundError: 404,
-    errors.ConflictError: 409,
-    errors.InputError: 400,
-    errors.ModelError: 424,
-    errors.ConcurrencyError: 503,
-    errors.UnavailableError: 503,
-    # Also of a tenant's LimitError, as with quotas of WebDAV. 429 would say that waiting helps, and 413 that a smaller
-    # request would be taken.
-    errors.DiskFullError: 507,
-    errors.StoreError: 500,
-    RecollectError: 500,
-}
 CONTENT_TYPE = "application/problem+json"
 
 
@@ -38,6 +22,14 @@ class TooManyError(errors.ConcurrencyError):
             f"too many requests {whose}: the limit is {per_second:g} a second over time; try again in {seconds:.1f} s"
         )
         self.seconds = seconds
+
+
+class MethodError(errors.NotFoundError):
+    """There is something at this address, and not by this method."""
+
+    def __init__(self, method: str, allowed: list[str]) -> None:
+        self.allowed = ", ".join(dict.fromkeys(allowed))
+        super().__init__(f"{method} is not possible here; {self.allowed} is")
 
 
 class StaleError(errors.ConflictError):
@@ -60,17 +52,30 @@ class DoneError(errors.UnavailableError):
     """The same request was done, or may have been, and its answer is lost."""
 
 
-_STATUS.update(
-    {
-        TooLargeError: 413,
-        TooSlowError: 408,
-        EncodingError: 415,
-        TooManyError: 429,
-        StaleError: 412,
-        UnderWayError: 409,
-        DoneError: 409,
-    }
-)
+_STATUS: dict[type[RecollectError], int] = {
+    ProviderError: 502,
+    UnknownCallerError: 401,
+    errors.AccessError: 403,
+    errors.NotFoundError: 404,
+    errors.ConflictError: 409,
+    errors.InputError: 400,
+    errors.ModelError: 424,
+    errors.ConcurrencyError: 503,
+    errors.UnavailableError: 503,
+    # Also of a tenant's LimitError, as with quotas of WebDAV. 429 would say that waiting helps, and 413 that a smaller
+    # request would be taken.
+    errors.DiskFullError: 507,
+    errors.StoreError: 500,
+    RecollectError: 500,
+    TooLargeError: 413,
+    TooSlowError: 408,
+    EncodingError: 415,
+    TooManyError: 429,
+    MethodError: 405,
+    StaleError: 412,
+    UnderWayError: 409,
+    DoneError: 409,
+}
 
 
 def status_of(error: RecollectError) -> int:

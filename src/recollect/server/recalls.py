@@ -11,13 +11,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from recollect.server.access.vault import PLACE
+from recollect.server.access.account_store import PLACE
 from recollect.stores.port import Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.errors import ConflictError, RecollectError
 
-VERBS = frozenset(("recall", "query", "context", "consult", "orient"))
-TOOLS = frozenset(("recall", "consult", "memory_search", "search_my_memories"))
 _SHELF = "recalls"
 _SECONDS = 30.0
 """After which what was counted is written, if somebody asks again. What is lost with the process is no more."""
@@ -58,24 +56,24 @@ class Recalls:
     def daily(self, place: Place, days: int) -> dict[str, int]:
         """For each of the last days in UTC, the latest last."""
         self.write()
-        things = self._things(place)
-        counted: dict[str, int] = things[0].body["days"] if things else {}
+        items = self._things(place)
+        counted: dict[str, int] = items[0].body["days"] if items else {}
         today = self._clock().date()
         wanted = (today - timedelta(days=back) for back in range(days - 1, -1, -1))
         return {f"{day}": counted.get(f"{day}", 0) for day in wanted}
 
-    def _things(self, place: Place) -> list[Thing]:
+    def _things(self, place: Place) -> list[ShelfItem]:
         return self._store.find(PLACE, _SHELF, [_key(place)])
 
     def _add(self, place: Place, days: Counter[str]) -> None:
         oldest = f"{self._clock().date() - _KEPT}"
         for _ in range(_AGAIN):  # as often as another process was quicker
-            things = self._things(place)
-            before: dict[str, int] = things[0].body["days"] if things else {}
+            items = self._things(place)
+            before: dict[str, int] = items[0].body["days"] if items else {}
             body = {"days": {day: n for day, n in (Counter(before) + days).items() if day >= oldest}}
-            thing = Thing(_SHELF, _key(place), body, created_at=self._clock(), changed_at=self._clock())
+            item = ShelfItem(_SHELF, _key(place), body, created_at=self._clock(), changed_at=self._clock())
             with contextlib.suppress(ConflictError):
-                self._store.keep(PLACE, thing, expect=things[0].version if things else 0)
+                self._store.keep(PLACE, item, expect=items[0].version if items else 0)
                 return
         raise ConflictError("recalls are being counted by others; later")
 

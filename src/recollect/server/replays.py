@@ -11,10 +11,10 @@ import msgspec
 
 from recollect.audit import with_words
 from recollect.memory import Memory, view_of
+from recollect.operations import Operation, served_operations, signature
 from recollect.recall.hits import Hit
 from recollect.remote import wire
-from recollect.remote.operations import OPERATIONS, Operation, signature
-from recollect.server.requests import Answer, HttpRequest
+from recollect.server.web import Answer, HttpRequest
 from recollect.stores.audit import Entry
 from recollect.stores.shelves import names
 from recollect.values.errors import RecollectError
@@ -26,13 +26,13 @@ def replayed(
     memory: Memory, operation: Operation, request: HttpRequest, ids: Sequence[str], entries: Sequence[Entry]
 ) -> Answer | None:
     """The answer of a write that was done, from the memories in it or its audit entries; None if they do not tell."""
-    gives = signature(operation.name, Memory).gives
+    gives = signature(operation.name).gives
     if gives in (Record, list[Record]):
         records = {record.id: record for record in view_of(memory).get(list(ids))}
         if not ids or any(ident not in records for ident in ids):
             return None
         several: Any = [records[ident] for ident in ids]
-        if wire.VECTORS not in request.headers:
+        if not wants_vectors(request):
             several = without_vectors(several)
         return _answer(operation, several[0] if gives is Record else several)
     if not entries:
@@ -62,7 +62,7 @@ def _answer(operation: Operation, value: Any) -> Answer:
 def _receipt(entries: Sequence[Entry]) -> Receipt:
     """Whether the disk was scrubbed after it is not logged, so it is not claimed."""
     ids = tuple(ident for entry in entries for ident in entry.meta.get("deleted") or ())
-    note = "the server was stopped after it; run compact to remove the last traces from the disk"
+    note = "told from the audit log, which does not say whether the disk was scrubbed; run compact to be sure"
     erased = any(entry.action == "erase" for entry in entries)
     audit_ids = tuple(entry.id for entry in entries)
     return Receipt(entries[0].at, len(ids), ids, None, False, audit_ids, note if erased else None)
@@ -74,10 +74,10 @@ def _read(
     """What is there now under the address that the write was about, or that it has made."""
     details = {name: value for entry in entries for name, value in entry.meta.items() if isinstance(value, str)}
     made = list(dict.fromkeys([*details.values(), *_addresses(memory, entries)]))
-    for reader in OPERATIONS.values():
+    for reader in served_operations().values():
         if reader.method != "GET":
             continue
-        result_type, above = signature(reader.name, Memory).gives, reader.path.rpartition("/{")[0]
+        result_type, above = signature(reader.name).gives, reader.path.rpartition("/{")[0]
         names_in_path = [part[1:-1] for part in reader.path.split("/") if part.startswith("{")]
         arguments: list[dict[str, str]] = []
         if result_type == gives and reader.path in (operation.path, operation.path.rpartition("/")[0]):
@@ -113,9 +113,13 @@ def _addresses(memory: Memory, entries: Sequence[Entry]) -> Iterator[str]:
     for place in view.store.places(view.address.tenant) if named else ():
         if place not in view.places and (place.hidden or not place.reserved):
             continue
-        for thing in view.store.shelf(place, newest_first=True):
-            if named.intersection(names([thing]) or ()):
-                yield from filter(None, (thing.key, thing.parent))
+        for item in view.store.shelf(place, newest_first=True):
+            if named.intersection(names([item]) or ()):
+                yield from filter(None, (item.key, item.parent))
+
+
+def wants_vectors(request: HttpRequest) -> bool:
+    return request.headers.get(wire.VECTORS) == "1"
 
 
 def without_vectors(result: Any) -> Any:

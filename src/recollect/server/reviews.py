@@ -11,7 +11,7 @@ import msgspec
 from recollect.facets.shelf import Shelf
 from recollect.policies.secrets import screen
 from recollect.stores.audit import Entry
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values import validation
 from recollect.values.errors import InputError
 from recollect.view import View
@@ -52,11 +52,11 @@ class Reviews:
             for key, text in wanted.items():
                 screen(view.preset.secrets, "key", f"{key} {text}")
         with self._shelf.transaction():
-            stored = {thing.key for thing in self._shelf.stored(*wanted)}
+            stored = {item.key for item in self._shelf.stored(*wanted)}
             new = [self._shelf.thing(key, {"told": text}) for key, text in wanted.items() if key not in stored]
             number = "1 suggestion" if len(new) == 1 else f"{len(new):,} suggestions"
-            for thing in new:
-                view.store.keep(view.place, thing)
+            for item in new:
+                view.store.keep(view.place, item)
             return self._shelf.log(f"turned down {number}", new) if new else None
 
     def accept_again(self, key: str) -> Entry | None:
@@ -71,5 +71,5 @@ class Reviews:
         return self._shelf.list(newest_first=True)
 
 
-def _rejected(thing: Thing) -> Rejected:
-    return Rejected(thing.key, thing.body["told"], thing.changed_at)
+def _rejected(item: ShelfItem) -> Rejected:
+    return Rejected(item.key, item.body["told"], item.changed_at)

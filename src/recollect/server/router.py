@@ -1,35 +1,21 @@
-"""Which call a request is for. Paths are taken apart before they are decoded: a name may hold a slash."""
+"""The routes of the API: one for each operation, and those beside the verbs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
-from urllib.parse import unquote
+from collections.abc import Iterator
+from typing import Any
 
-from recollect.remote.operations import OPERATIONS, Rank
-from recollect.server import accounts, api
+from recollect.operations import served_operations
+from recollect.server import accounts, api, transfers
 from recollect.server.access.caller import Caller
-from recollect.server.requests import Answer, HttpRequest
+from recollect.server.bodies import check_no_query
 from recollect.server.serving import Serving
-from recollect.values.errors import NotFoundError
-
-Work = Callable[[Serving, Caller, HttpRequest], Answer]
-
-
-class Route(NamedTuple):
-    method: str
-    path: str
-    """Below `/v1`."""
-    rank: Rank
-    work: Work
-    name: str
-    """The name of the operation."""
-    status: int = 200
-    """Of its answer, where it is not refused."""
+from recollect.server.web import Answer, HttpRequest, Route, Work
+from recollect.values.errors import InputError
 
 
 def _verbs() -> Iterator[Route]:
-    for operation in OPERATIONS.values():
+    for operation in served_operations().values():
 
         def work(serving: Serving, caller: Caller, request: HttpRequest, operation: Any = operation) -> Answer:
             return api.answer(serving, caller, operation, request)
@@ -37,8 +23,19 @@ def _verbs() -> Iterator[Route]:
         yield Route(operation.method, operation.path, operation.rank, work, operation.name, operation.status)
 
 
-ROUTES: tuple[Route, ...] = (
-    *_verbs(),
+def _strict(work: Work) -> Work:
+    """Refuses what the work does not look at: a query, and the condition that something has not changed."""
+
+    def checked(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
+        check_no_query(request)
+        if request.method != "GET" and request.headers.get("if-match", "*").strip() != "*":
+            raise InputError("if-match", "there is nothing to read at this address that it could be the tag of")
+        return work(serving, caller, request)
+
+    return checked
+
+
+_BESIDE_VERBS = (
     Route("GET", "/about", "reader", api.about, "about"),
     Route("GET", "/tools", "reader", api.list_tools, "tools"),
     Route("POST", "/tools/{name}", "reader", api.call_tool, "tools.call"),
@@ -51,48 +48,11 @@ ROUTES: tuple[Route, ...] = (
     Route("PUT", "/people/{name}/password", "reader", accounts.set_password, "people.password"),
     Route("DELETE", "/people/{name}", "admin", accounts.remove_person, "people.remove"),
 )
+ROUTES: tuple[Route, ...] = (*_verbs(), *(route._replace(work=_strict(route.work)) for route in _BESIDE_VERBS))
 """Whoever is of the rank may call it, and nobody else. What is streamed is beside it: export and import."""
-
-
-def _streamed(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
-    raise AssertionError("export and import are answered by the application itself")
-
-
-EXPORT = Route("GET", "/export", "reader", _streamed, "export")
-IMPORT = Route("POST", "/import", "member", _streamed, "import")
-
-
-class MethodError(NotFoundError):
-    """There is something at this address, and not by this method."""
-
-    def __init__(self, method: str, allowed: list[str]) -> None:
-        self.allowed = ", ".join(dict.fromkeys(allowed))
-        super().__init__(f"{method} is not possible here; {self.allowed} is")
-
-
-def match(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
-    """The route of a request, and the parameters in its path. NotFoundError or MethodError if there is none."""
-    if (exact := _EXACT.get((method, path))) is not None:
-        return exact, {}
-    parts = path.strip("/").split("/")
-    candidates = [
-        (route, wanted)
-        for route, wanted in _SPLIT
-        if len(wanted) == len(parts) and all(w == p or w.startswith("{") for w, p in zip(wanted, parts, strict=True))
-    ]
-    if not candidates:
-        raise NotFoundError("there is nothing at this address; /v1/openapi.json lists what there is")
-    here = [route for route, wanted in candidates if wanted == candidates[0][1]]
-    for route in here:
-        if route.method == method:
-            pairs = zip(candidates[0][1], parts, strict=True)
-            return route, {w[1:-1]: unquote(p) for w, p in pairs if w.startswith("{")}
-    raise MethodError(method, [route.method for route in here])
-
-
-_EXACT = {(route.method, route.path): route for route in (*ROUTES, EXPORT, IMPORT) if "{" not in route.path}
-# Literal paths go before those with parameters.
-_SPLIT = sorted(
-    ((route, route.path.strip("/").split("/")) for route in (*ROUTES, EXPORT, IMPORT)),
-    key=lambda pair: [part.startswith("{") for part in pair[1]],
+FORMER_ROUTES = tuple(
+    route._replace(path="/conversations/{id}/idle") for route in ROUTES if route.name == "conversations.end"
 )
+"""Old addresses of operations that were renamed. They are served, and OpenAPI does not list them."""
+EXPORT = Route("GET", "/export", "reader", _strict(transfers.export), "export", body="none")
+IMPORT = Route("POST", "/import", "member", transfers.import_, "import", body="file")

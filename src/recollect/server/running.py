@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from recollect.server.app import Asgi, application
-from recollect.server.pages.handlers import handlers
+from recollect.server import openapi
+from recollect.server.mcp_mount import McpMount
+from recollect.server.pages.routes import MISSING, page_routes
+from recollect.server.pipeline import Lifespan, Pipeline
+from recollect.server.probes import probe_routes
+from recollect.server.router import EXPORT, FORMER_ROUTES, IMPORT, ROUTES
 from recollect.server.serving import Serving
 from recollect.server.warming import Warming
+from recollect.server.web import Answer, Asgi, HttpRequest, Route, Routes
 
 if TYPE_CHECKING:
     from recollect.server.access.oidc import OpenId
@@ -29,6 +34,8 @@ _DRAIN = 20
 _CONNECTIONS = 2000
 IDLE_OF_ONE = 200
 """Connections without a request that one address, which may be a proxy, can hold open."""
+_ARRIVAL = 1.0
+"""Seconds until a connection over that limit costs another: a request that was sent is read within them."""
 
 
 class Secured(NamedTuple):
@@ -51,9 +58,20 @@ class Prompt(H11Protocol):
         self._rest()
 
     def _rest(self) -> None:
-        """Wait for a request. The connection of this address that has waited longest goes if there are too many."""
+        """Wait for a request.
+
+        Too many that wait are thinned out later, and not now: asyncio accepts many connections before it reads any, so
+        the request of one that seems to wait may have arrived already.
+        """
         waiting = self.idle.setdefault(self._address, {})
         waiting[self] = None
+        if len(waiting) > IDLE_OF_ONE:
+            self.loop.call_later(_ARRIVAL, self._thin_out, self._address)
+
+    @classmethod
+    def _thin_out(cls, address: str) -> None:
+        """If this address still has too many connections that wait, close the one that has waited longest."""
+        waiting = cls.idle.get(address, {})
         if len(waiting) > IDLE_OF_ONE:
             longest = next(iter(waiting))
             longest._wake()
@@ -119,20 +137,31 @@ def built(
     hosts: Sequence[str] = (),
     oidc: OpenId | None = None,
     warm: bool = False,
-) -> Asgi:
-    """The whole application: API, pages, and MCP where its package is installed.
+    mcp_only: bool = False,
+    read_only: bool = False,
+    **origins: Any,
+) -> Pipeline:
+    """The whole application: API, pages, and MCP where its package is installed. With `mcp_only`, MCP and the probes.
 
-    `warm` has it get ready for the first question when it starts.
+    `warm` has it get ready for the first question when it starts. `read_only` is for MCP, `origins` for the Pipeline.
     """
-    pages = handlers(serving, oidc=oidc)
-    lifespans: list[Any] = [Warming(serving.memory).running] if warm else []
-    if find_spec("mcp") is not None:
-        from recollect.server.mcp_route import mcp_route
+    routes, api, missing = probe_routes(serving), tuple[Route, ...](), None
+    lifespans: list[Lifespan] = [Warming(serving.memory).running] if warm else []
+    if not mcp_only:
+        routes += page_routes(oidc)
+        api, missing = (*ROUTES, *FORMER_ROUTES, EXPORT, IMPORT, _OPENAPI), MISSING
+    if mcp_only or find_spec("mcp") is not None:
+        mount = McpMount(serving, read_only=read_only, at_once=mcp_only)
+        routes += mount.routes()
+        lifespans.append(mount.running)
+    return Pipeline(serving, Routes(routes, api), missing=missing, hosts=hosts, lifespans=lifespans, **origins)
 
-        handler, running = mcp_route(serving)
-        pages.append(handler)
-        lifespans.append(running)
-    return application(serving, hosts=hosts, pages=pages, lifespan=lifespans)
+
+def _openapi(serving: Serving, caller: None, request: HttpRequest) -> Answer:
+    return Answer(openapi.document())
+
+
+_OPENAPI = Route("GET", "/openapi.json", None, _openapi, "openapi", body="none")
 
 
 def run(app: Asgi, listening: socket.socket, *, tls: Secured | None = None, proxies: Sequence[str] = ()) -> None:

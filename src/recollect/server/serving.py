@@ -7,19 +7,21 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from recollect.memory import Memory, view_of
+from recollect.models.embedders.base import Embedder
 from recollect.remote import wire
-from recollect.server.access.caller import Caller, UnknownCallerError, same
-from recollect.server.access.vault import LOGINS_AT_ONCE, Vault
+from recollect.server.access.accounts import Accounts
+from recollect.server.access.caller import Caller, ForgedFormError, UnknownCallerError, same
+from recollect.server.access.logins import LOGINS_AT_ONCE
 from recollect.server.idempotency import Answers
 from recollect.server.limits import ConcurrencyLimit, Limits, RateLimits
-from recollect.server.metrics import Metrics, Timed, exposition
+from recollect.server.metrics import Family, Metrics, Timed, families
 from recollect.server.recalls import Recalls
-from recollect.server.requests import HttpRequest
+from recollect.server.web import HttpRequest
 from recollect.stores.metrics import Metric
 from recollect.stores.port import HasMetrics
 from recollect.values import validation
@@ -39,6 +41,7 @@ _LOGINS_OF_ONE = 4
 _QUIET = 60.0
 """Seconds in which the same refusal is not logged again."""
 _MOST_LOGGED = 1000
+_MOST_VIEWS = 1000
 
 
 class Serving:
@@ -58,15 +61,18 @@ class Serving:
         """
         self.memory = memory
         store = view_of(memory).store
-        self.vault = Vault(store, utc_now)
+        self.accounts = Accounts(store, utc_now)
         self.answers = Answers(store, utc_now)
         self.recalls = Recalls(store, utc_now)
         self.limits = limits or Limits()
         self.rates = RateLimits(self.limits, store)
         self.metrics = Metrics()
+        self.metrics.add(self._families)
         if (embedding := view_of(memory).embedding) is not None:
-            embedding.embedder = Timed(embedding.embedder, self.metrics)
+            embedding.embedder = cast("Embedder", Timed(embedding.embedder, self.metrics))
         self.single, self.secure, self.open_metrics = single, secure, open_metrics
+        self.local_mcp = False
+        """Whether MCP alone is served, to this machine alone, without a key."""
         self._threads = ThreadPoolExecutor(_THREADS, "recollect-server")
         # A password takes long to check. A flood of logins must not take the threads of those who have a key.
         self._logins = ThreadPoolExecutor(LOGINS_AT_ONCE, "recollect-login")
@@ -77,6 +83,7 @@ class Serving:
         self._paths = [threading.Lock() for _ in range(64)]
         self._tickets: set[str] = set()
         self._locals: dict[str, Caller] = {}
+        self._views: dict[Any, Memory] = {}
 
     def one_at_a_time(self, path: str) -> threading.Lock:
         """A lock that all requests to the same address share, and some others."""
@@ -110,28 +117,25 @@ class Serving:
         """Drop expired data: stored answers, and logins that have ended."""
         with contextlib.suppress(RecollectError):
             self.answers.clean()
-            self.vault.clean()
+            self.accounts.logins.clean()
 
     def ready(self) -> None:
         """Raises what keeps the store from answering."""
         view_of(self.memory).store.places("default")
 
-    def metrics_text(self) -> str:
-        """All numbers of this process and its store, as Prometheus reads them."""
-        counters, gauges = self.metrics.counters(), self._gauges()
+    def _families(self) -> list[Family]:
+        """The numbers of the store, and those that are looked up when somebody asks."""
+        gauges = [Metric("recollect_uptime_seconds", "Since the start.", time.monotonic() - self._started)]
+        with contextlib.suppress(InputError, AccessError):  # of a store that has no sessions
+            # By the document's names, as Prometheus writes them.
+            gauges += [
+                Metric(name.replace(".", "_"), f"{name} of the ledger.", number)
+                for name, number in self.memory.sessions.metrics().items()
+            ]
         store = view_of(self.memory).store
-        if isinstance(store, HasMetrics):
-            counters, gauges = counters + store.counters(), gauges + store.gauges()
-        return exposition(counters, gauges)
-
-    def _gauges(self) -> list[Metric]:
-        uptime = Metric("recollect_uptime_seconds", "Since the start.", time.monotonic() - self._started)
-        try:
-            metrics = self.memory.sessions.metrics()
-        except (InputError, AccessError):  # of a store that has no sessions
-            return [uptime]
-        # By the document's names, as Prometheus writes them.
-        return [uptime, *(Metric(name.replace(".", "_"), f"{name} of the ledger.", n) for name, n in metrics.items())]
+        if not isinstance(store, HasMetrics):
+            return families(gauges, "gauge")
+        return [*families(store.counters(), "counter"), *families([*gauges, *store.gauges()], "gauge")]
 
     def refused(self, request: HttpRequest, name: str, error: RecollectError, status: int) -> None:
         """Into the audit log, once a minute for the same: nobody shall fill a disk by being refused."""
@@ -145,7 +149,7 @@ class Serving:
                 self._logged.clear()
             self._logged[key] = now
         with contextlib.suppress(RecollectError):
-            self.vault.log("refuse", f"{status} {request.method} {name}", whence=request.client)
+            self.accounts.log("refuse", f"{status} {request.method} {name}", whence=request.client)
 
     def ticket(self) -> str:
         """For one link, once."""
@@ -169,32 +173,48 @@ class Serving:
         with self._lock:
             if self._locals.pop(token, None) is not None:
                 return
-        self.vault.log_out(token)
+        self.accounts.logins.log_out(token)
+
+    def view(self, caller: Caller, parts: Mapping[str, str]) -> Memory:
+        """The memory as this caller may see it, at the address of the request."""
+        key = caller.rank, caller.how, frozenset(caller.bound.items()), frozenset(parts.items())
+        if (view := self._views.get(key)) is None:
+            if len(self._views) >= _MOST_VIEWS:
+                self._views.clear()
+            view = self._views[key] = caller.view(self.memory, parts)
+        return view
 
     def identify(self, request: HttpRequest) -> Caller:
         """The caller of a request. Counts it against the rate limits of the caller and of the tenant."""
         caller = request.trace.caller = self._sender(request)
         self.rates.take(caller.id)
         # A request that names another tenant than its key's is refused later, and must not cost that one anything.
-        tenant = caller.bound.get("tenant") or wire.address_of(request.headers).get("tenant")
+        tenant = caller.bound.get("tenant")
+        if tenant is None and (named := wire.address_of(request.headers).get("tenant")) is not None:
+            tenant = validation.name(named, "tenant")
         if tenant is not None:
-            self.rates.take_for_tenant(validation.name(tenant, "tenant"))
+            request.trace.tenant = tenant
+            self.rates.take_for_tenant(tenant)
         return caller
 
     def _sender(self, request: HttpRequest) -> Caller:
-        """A cookie alone changes nothing: a form of ours says a word that only it knows."""
         authorization = request.headers.get("authorization", "")
         if authorization:
             scheme, _, key = authorization.partition(" ")
             if scheme.lower() != "bearer" or not key.strip():
                 raise UnknownCallerError("authorization: must be `Bearer` and a key")
-            return self.vault.caller_of(key.strip())
+            return self.accounts.keys.caller_of(key.strip())
+        if self.local_mcp:
+            return Caller("local", "you", "owner", "local")
         if not (token := request.cookies.get(COOKIE, "")):
             raise UnknownCallerError("a key is needed: send `Authorization: Bearer …`, or log in")
-        caller = self._local(token) or self.vault.logged_in(token)
-        if request.method not in ("GET", "HEAD") and not same(request.headers.get(FORM, ""), caller.session):
-            raise AccessError("form: this was not sent by a page of ours; load the page again")
-        return caller
+        return self._local(token) or self.accounts.logins.caller_of(token)
+
+    def check_form(self, caller: Caller, request: HttpRequest, token: str) -> None:
+        """A cookie alone changes nothing: a form of ours repeats a token that no other page knows."""
+        by_cookie = caller.how != "key" and not self.local_mcp
+        if by_cookie and request.method != "GET" and not same(token, caller.session):
+            raise ForgedFormError("form: this was not sent by a page of ours; load the page again")
 
     def _local(self, token: str) -> Caller | None:
         with self._lock:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 
-class _Nothing:
-    def __enter__(self) -> _Nothing:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
+class _NoSpan:
     def set_attribute(self, name: str, value: Any) -> None:
         pass
 
 
-_NOTHING = _Nothing()
+_NO_SPAN = nullcontext(_NoSpan())
 
 
 @cache
@@ -32,6 +27,6 @@ def _api() -> Any:
 def span(name: str) -> Any:
     """Around a piece of work. It never holds content."""
     trace = _api()
-    if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        return _NOTHING
+    if trace is None or type(trace.get_tracer_provider()) is trace.ProxyTracerProvider:
+        return _NO_SPAN
     return trace.get_tracer("recollect").start_as_current_span(name)

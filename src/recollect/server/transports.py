@@ -1,4 +1,4 @@
-"""How an MCP server is reached: over the pipes of the process that started it, or over HTTP."""
+"""MCP over the pipes of the process that started the server."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ import json
 import os
 import re
 import signal
-import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
 import anyio
-import uvicorn
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE
 from mcp.shared.message import SessionMessage
-from starlette.middleware.cors import CORSMiddleware
 
-PATH = "/mcp"
-_PATIENCE = 1
-"""Seconds that open connections have to end by themselves."""
 _CHUNK = 65_536
 _AHEAD = 16
 """Lines that are read before the first of them is dealt with."""
@@ -61,7 +55,12 @@ def over_stdio(server: Server[Any]) -> None:
 async def _stdio(server: Server[Any]) -> None:
     with anyio.CancelScope() as scope:
         loop = asyncio.get_running_loop()
-        _on_signals(lambda: loop.call_soon_threadsafe(scope.cancel))
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(scope.cancel)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
         refused: asyncio.Future[Callable[[SessionMessage], Awaitable[None]]] = loop.create_future()
         lines = cast("anyio.AsyncFile[str]", _lines(0, loop, refused))
         try:
@@ -118,35 +117,3 @@ def _split(chunks: Iterable[bytes]) -> Iterator[bytes | _TooLong]:
             else:
                 parts.clear()
     yield _TooLong(begin, end) if size > _LONGEST else b"".join(parts)
-
-
-def over_http(server: Server[Any], listening: socket.socket, host: str, origins: Sequence[str] = ()) -> None:
-    """Until a signal asks to stop.
-
-    Only who names `host` or this machine is answered, and of web pages only its own and those of `origins`.
-    """
-    port = listening.getsockname()[1]
-    names = [host if ":" not in host else f"[{host}]", "127.0.0.1", "localhost", "[::1]", socket.gethostname()]
-    guard = TransportSecuritySettings(
-        allowed_hosts=[f"{name}:*" for name in names],
-        allowed_origins=[*(f"http://{name}:{port}" for name in names), *origins],
-    )
-    # No request depends on one before it, so a client may go on after this process was started anew.
-    app = server.streamable_http_app(
-        streamable_http_path=PATH, stateless_http=True, json_response=True, transport_security=guard
-    )
-    if origins:  # browsers ask first, and show pages no answer that does not name them
-        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, ws="none", lifespan="on", timeout_graceful_shutdown=_PATIENCE
-    )
-    _on_signals(lambda: None)  # uvicorn stops at a signal, and then sends it once more to whoever was there before
-    uvicorn.Server(config).run(sockets=[listening])
-
-
-def _on_signals(stop: Callable[[], object]) -> None:
-    def handle(number: int, frame: FrameType | None) -> None:
-        stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, handle)

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio.to_thread
 
@@ -38,7 +37,7 @@ class Warming:
         self._thread = threading.Thread(target=self._run, name="recollect-warming", daemon=True)
 
     @asynccontextmanager
-    async def running(self, _: Any) -> AsyncGenerator[None]:
+    async def running(self) -> AsyncGenerator[None]:
         self._thread.start()
         try:
             yield

@@ -9,10 +9,12 @@ from typing import Literal
 import msgspec
 
 from recollect.memory import Memory, limited
-from recollect.remote.operations import RANKS, Rank
+from recollect.operations import RANKS, Rank
 from recollect.values.errors import AccessError, ConcurrencyError, InputError
 from recollect.view import View
 
+_LEVELS = {rank: level for level, rank in enumerate(RANKS)}
+"""How much each rank may do."""
 PARTS = ("tenant", "workspace", "account", "agent")
 """The parts of an address that a key or a person can be bound to."""
 
@@ -34,7 +36,7 @@ class Caller(msgspec.Struct, frozen=True):
     """What forms must repeat, so that no other page can send them."""
 
     def may(self, rank: Rank) -> bool:
-        return RANKS.index(self.rank) >= RANKS.index(rank)
+        return _LEVELS[self.rank] >= _LEVELS[rank]
 
     def check(self, rank: Rank, what: str) -> None:
         if not self.may(rank):
@@ -65,6 +67,10 @@ class Caller(msgspec.Struct, frozen=True):
 
 class UnknownCallerError(AccessError):
     """Nobody that we know."""
+
+
+class ForgedFormError(AccessError):
+    """A form of somebody who is logged in, without the token that our own pages put into it."""
 
 
 class BusyError(ConcurrencyError):

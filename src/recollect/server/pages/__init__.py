@@ -1,4 +1,4 @@
-"""The pages that people see. Each has an address that can be sent to a colleague, and a twin in JSON."""
+"""The pages that people see. Each has an address that can be sent to a colleague."""
 
 from importlib import import_module
 

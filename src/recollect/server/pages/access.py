@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 
 from recollect.memory import view_of
-from recollect.remote.operations import RANKS
+from recollect.operations import RANKS
 from recollect.server import accounts
 from recollect.server.access.caller import PARTS, Caller
-from recollect.server.access.vault import Key, Made, Person
+from recollect.server.access.keys import IssuedKey, Key
+from recollect.server.access.people import Person
 from recollect.server.pages.site import Done, Visit, action, page
-from recollect.server.requests import Answer, HttpRequest
 from recollect.server.serving import Serving
+from recollect.server.web import Answer, HttpRequest
 from recollect.values.errors import InputError
 
 Work = Callable[[Serving, Caller, HttpRequest], Answer]
@@ -71,7 +72,7 @@ def _fields(visit: Visit) -> dict[str, Any]:
 
 
 def _shown(visit: Visit, content: bytes, message: str) -> Done:
-    made = msgspec.json.decode(content, type=Made)
+    made = msgspec.json.decode(content, type=IssuedKey)
     data = {"key": made.key, "secret": made.secret, "next": visit.link("/access")}
     return Done(visit.link("/access"), message, show=data, template="key_made.html")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from recollect.server.access.caller import Caller
 from recollect.server.pages.site import Done, Visit, action, page
-from recollect.server.requests import Answer
+from recollect.server.web import Answer
 from recollect.stores.audit import Entry
 from recollect.values.errors import AccessError, InputError
 
@@ -48,16 +48,7 @@ def audit(visit: Visit) -> dict[str, Any]:
     data |= {"entries": [_entry_row(visit, entry) for entry in shown], "more": len(entries) > number * _SIZE}
     if visit.query("verify"):
         visit.caller.check("admin", "audit.verify")
-        data["logs"] = [
-            {
-                "workspace": break_.workspace,
-                "entries": break_.entries,
-                "head": break_.head,
-                "ok": break_.ok,
-                "breaks": break_.breaks,
-            }
-            for break_ in visit.memory.audit.verify()
-        ]
+        data["logs"] = visit.memory.audit.verify()
     return data
 
 
@@ -113,14 +104,8 @@ def server(visit: Visit) -> dict[str, Any]:
     number = visit.number("page", 1, high=_PAGES)
     text = visit.query("text").casefold()
     entries = [
-        {
-            "id": entry.id,
-            "at": entry.at,
-            "action": entry.action,
-            "message": entry.message,
-            "about": entry.meta.get("about", ""),
-        }
-        for entry in visit.serving.vault.entries(_EXPORTED)
+        entry
+        for entry in visit.serving.accounts.entries(_EXPORTED)
         if text in f"{entry.action} {entry.message} {entry.meta.get('about', '')}".casefold()
     ]
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from recollect.facets.conversations import Conversation
@@ -19,22 +20,6 @@ _LABELS = {"active": "good", "idle": "", "archived": "archived"}
 """How the badge of each status looks."""
 
 
-def conversation_row(conversation: Conversation) -> dict[str, Any]:
-    return {
-        "id": conversation.id,
-        "ref_code": conversation.ref_code,
-        "title": conversation.title,
-        "name": conversation.title or "Untitled",
-        "status": conversation.status,
-        "look": _LABELS[conversation.status],
-        "channel": conversation.channel,
-        "agent": conversation.agent,
-        "account": conversation.account,
-        "started_at": conversation.started_at,
-        "ended_at": conversation.ended_at,
-    }
-
-
 @page("/conversations", "Conversations", template="conversations.html", nav="Conversations", group="Places")
 def conversations(visit: Visit) -> dict[str, Any]:
     filters = {name: value for name in ("q", "status", "channel") if (value := visit.query(name))}
@@ -46,6 +31,7 @@ def conversations(visit: Visit) -> dict[str, Any]:
         "new": bool(visit.query("new")) or visit.refused == "/conversations/start",
         "may_change": visit.caller.may("member"),
         "conversations": [],
+        "looks": _LABELS,
         "next": None,
         "problem": "",
     }
@@ -60,7 +46,7 @@ def conversations(visit: Visit) -> dict[str, Any]:
     except (InputError, NotFoundError) as error:  # beside the form, which is still there to be corrected
         return {**data, "problem": str(error)}
     following = talks[_SIZE - 1].ref_code if len(talks) > _SIZE else None
-    return {**data, "conversations": [conversation_row(talk) for talk in talks[:_SIZE]], "next": following}
+    return {**data, "conversations": talks[:_SIZE], "next": following}
 
 
 @page("/conversations/{id}", "Conversation", template="conversation.html")
@@ -72,7 +58,8 @@ def conversation(visit: Visit) -> dict[str, Any]:
     shown = records[:_TURNS]
     facts = visit.memory.query({"references": [talk.id], "sort_by": "newest", "limit": 50})
     return {
-        "conversation": conversation_row(talk),
+        "conversation": talk,
+        "looks": _LABELS,
         "turns": [row(record, now) for record in shown if record.kind == TURN],
         "memories": [row(record, now) for record in shown if record.kind != TURN],
         "more": len(records) > _TURNS,
@@ -85,7 +72,7 @@ def conversation(visit: Visit) -> dict[str, Any]:
 def _notes(visit: Visit, talk: Conversation) -> list[dict[str, Any]]:
     """Of everybody whom the view sees: whoever looks on wants to know whose a note is."""
     view = view_of(visit.memory)
-    return [note_row(thing) for thing in seen_notes(view, talk.id)]
+    return [note_row(item) for item in seen_notes(view, talk.id)]
 
 
 @action("/conversations/start", again="/conversations")
@@ -98,7 +85,7 @@ def start(visit: Visit) -> Done:
 @action("/conversations/{id}/idle", again="/conversations/{id}")
 def idle(visit: Visit) -> Done:
     """Not to be undone by a button: what matters of it was kept, and the turns are cleared on purpose."""
-    done = visit.memory.conversations.idle(visit.parts["id"])
+    done = visit.memory.conversations.end(visit.parts["id"])
     return Done(visit.link(f"/conversations/{done.ref_code}"), "Ended. What matters of it was kept.")
 
 
@@ -117,22 +104,9 @@ def _change(visit: Visit) -> str | None:
 
 @page("/channels", "Channels", template="channels.html", nav="Channels", group="Places")
 def channels(visit: Visit) -> dict[str, Any]:
-    talks = visit.memory.conversations.list(limit=1000)
-    numbers: dict[str, int] = {}
-    for talk in talks:
-        numbers[talk.channel] = numbers.get(talk.channel, 0) + 1
-    all_channels = visit.memory.channels.list()
     return {
-        "channels": [
-            {
-                "name": channel.name,
-                "description": channel.description,
-                "default": channel.is_default,
-                "conversations": numbers.get(channel.name, 0),
-                "created_at": channel.created_at,
-            }
-            for channel in all_channels
-        ],
+        "channels": visit.memory.channels.list(),
+        "counts": Counter(talk.channel for talk in visit.memory.conversations.list(limit=1000)),
         "may_change": visit.caller.may("member"),
     }
 

@@ -10,6 +10,7 @@ from recollect.maintenance.jobs import EVERY, JobName
 from recollect.maintenance.schedule import JobReport, Maintained
 from recollect.memory import view_of
 from recollect.server.pages.site import Done, Visit, action, page
+from recollect.stores.audit import Entry
 from recollect.values.errors import InputError
 from recollect.values.record import parse_time
 
@@ -34,10 +35,10 @@ def jobs(visit: Visit) -> dict[str, Any]:
     memory = visit.memory
     view = view_of(memory)
     plan = memory.maintain(dry_run=True, jobs=NAMES)
-    shelves = [thing for place in view.places for thing in view.store.shelf(place, leases.SHELF)]
+    shelves = [item for place in view.places for item in view.store.shelf(place, leases.SHELF)]
     rows: list[dict[str, Any]] = []
     for job in sorted(EVERY, key=lambda job: not job.enabled(view)):
-        own_leases = [thing.body for thing in shelves if thing.body.get("job") == job.name]
+        own_leases = [item.body for item in shelves if item.body.get("job") == job.name]
         enabled = job.enabled(view)
         reports = [report for report in plan.jobs if report.job == job.name]
         rows.append(
@@ -85,11 +86,11 @@ def _time(body: dict[str, Any], name: str) -> datetime | None:
         return None
 
 
-def _past(visit: Visit) -> list[dict[str, Any]]:
+def _past(visit: Visit) -> list[Entry]:
     """What the audit log has of jobs that changed memories; the others leave their last time only."""
     entries = [past for name in NAMES if name != "undo" for past in visit.memory.audit.search(action=name, limit=_PAST)]
     entries.sort(key=lambda entry: entry.id, reverse=True)
-    return [{"id": past.id, "at": past.at, "action": past.action, "message": past.message} for past in entries[:_PAST]]
+    return entries[:_PAST]
 
 
 @action("/jobs/run", rank="admin", again="/jobs")

@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from recollect.facets.knowledge import Document
 from recollect.facets.knowledge.documents import inside, place_of, thing_of
 from recollect.facets.knowledge.searching import ALLOWED
 from recollect.memory import Memory, view_of
@@ -19,20 +18,6 @@ _STATUSES = ("published", "draft")
 _FORMATS = ("md", "txt", "html")
 _LONGEST_NAME = 200
 WORD = "remove"
-
-
-def document_row(document: Document) -> dict[str, Any]:
-    return {
-        "id": document.id,
-        "title": document.title,
-        "source": document.source,
-        "category": document.category,
-        "status": document.status,
-        "chunks": document.chunks,
-        "created_at": document.created_at,
-        "updated_at": document.updated_at,
-        "version": document.version,
-    }
 
 
 @page("/knowledge", "Knowledge", template="knowledge.html", nav="Knowledge", group="Places")
@@ -56,24 +41,19 @@ def knowledge(visit: Visit) -> dict[str, Any]:
     }
     try:
         documents = base.list(**filters)  # type: ignore[arg-type]
-        data["documents"] = [document_row(doc) for doc in documents[-_MOST:][::-1]]
+        data["documents"] = documents[-_MOST:][::-1]
         if data["q"]:
             wanted = [filters["category"]] if "category" in filters else None
-            data["passages"] = [_passage(passage) for passage in base.search(data["q"], categories=wanted, limit=10)]
+            data["passages"] = base.search(data["q"], categories=wanted, limit=10)
     except InputError as error:
         data["problem"] = str(error)
     return data
 
 
-def _passage(passage: Any) -> dict[str, Any]:
-    names = ("id", "document", "title", "category", "source", "trail", "where", "text", "score")
-    return {name: getattr(passage, name) for name in names}
-
-
 def _access(memory: Memory) -> list[dict[str, Any]]:
     """What each agent may search: those that have memories here, and those that were given a rule."""
     view = view_of(memory)
-    ruled = {thing.key for thing in view.store.shelf(place_of(view), ALLOWED)}
+    ruled = {item.key for item in view.store.shelf(place_of(view), ALLOWED)}
     names = sorted(ruled | {name for name in memory.stats().agents if name})
     return [{"agent": name, "categories": memory.knowledge.allowed(name)} for name in names]
 
@@ -95,7 +75,7 @@ def document(visit: Visit) -> dict[str, Any]:
         if (record := records.get(ident))
     ]
     return {
-        "document": document_row(doc),
+        "document": doc,
         "passages": passages,
         "word": WORD,
         "may_change": visit.caller.may("admin") and view_of(visit.memory).whole,

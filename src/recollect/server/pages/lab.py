@@ -11,7 +11,7 @@ from recollect.evaluation import cases as evaluating
 from recollect.memory import Memory, view_of
 from recollect.server.pages.rows import explained, row, scale, seen_as
 from recollect.server.pages.site import Done, Visit, action, page
-from recollect.server.requests import Answer
+from recollect.server.web import Answer
 from recollect.values.errors import InputError
 
 _FURTHER = 5

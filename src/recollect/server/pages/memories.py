@@ -90,7 +90,7 @@ def _notes(visit: Visit, query: str, filters: dict[str, str]) -> list[dict[str, 
     tier = filters.get("tier", "conversation" if conversation else "")
     if tier != "conversation" or filters.keys() - {"tier", "order"} or visit.query("after"):
         return []
-    notes = [note_row(thing) for thing in seen_notes(view_of(visit.memory), conversation)]
+    notes = [note_row(item) for item in seen_notes(view_of(visit.memory), conversation)]
     meant = [note for note in notes if query.casefold() in f"{note['key']}\n{note['text']}".casefold()]
     return meant[:_SIZE]
 

@@ -22,6 +22,7 @@ _ENTRIES = 20
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 _LONGEST = 20_000
 """Letters of two versions that are compared; beyond it that would take too long."""
+_WHOLE = ("lifetime", "references", "metadata", "accessed_at", "expires_at", "archived_at", "embedding_model")
 _FIELDS = ("kind", "tier", "importance", "role", "source", "tags", "references", "metadata", "expires_at")
 
 
@@ -88,16 +89,9 @@ def _whole(record: Record, now: Any) -> dict[str, Any]:
         "json": not isinstance(record.content, str),
         "tenant": record.address.tenant,
         "workspace": record.address.workspace,
-        "lifetime": record.lifetime,
-        "references": record.references,
-        "metadata": record.metadata,
+        **{name: getattr(record, name) for name in _WHOLE},
         "metadata_text": _pretty(record.metadata) if record.metadata else "",
-        "accessed_at": record.accessed_at,
-        "expires_at": record.expires_at,
-        "archived_at": record.archived_at,
         "dimensions": len(values) if values is not None else 0,
-        "embedding_model": record.embedding_model,
-        "checksum": record.checksum,
         "intact": record.digest() == record.checksum,
     }
 

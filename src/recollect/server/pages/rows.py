@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.memory import Memory, view_of
 from recollect.recall.hits import Hit
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.errors import NotFoundError
 from recollect.values.record import Record
 from recollect.view import View
@@ -57,17 +57,17 @@ def row(record: Record, now: datetime) -> dict[str, Any]:
     }
 
 
-def note_row(thing: Thing) -> dict[str, Any]:
+def note_row(item: ShelfItem) -> dict[str, Any]:
     """A note of a scratchpad. A text is shown as it is, any other value as indented JSON."""
-    value = thing.body["value"]
+    value = item.body["value"]
     return {
-        "key": thing.body["key"],
+        "key": item.body["key"],
         "text": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2),
         "json": not isinstance(value, str),
-        "conversation": thing.parent,
-        "agent": thing.agent,
-        "updated_at": thing.changed_at,
-        "version": thing.version,
+        "conversation": item.parent,
+        "agent": item.agent,
+        "updated_at": item.changed_at,
+        "version": item.version,
     }
 
 

@@ -1,32 +1,31 @@
-"""What a page is: an address, who may see it, what it shows, and how that is told as HTML or JSON."""
+"""A page: its address, who may see it, what it shows, and how that is rendered."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from recollect import __version__
 from recollect.memory import Memory, view_of
-from recollect.recall.hits import Hits
-from recollect.remote.operations import Rank
-from recollect.remote.wire import RecallResult
+from recollect.operations import Rank
 from recollect.server.access.caller import Caller, same
+from recollect.server.bodies import Upload
 from recollect.server.pages import charts
 from recollect.server.problems import problem_of
-from recollect.server.requests import Answer, HttpRequest
 from recollect.server.serving import Serving
+from recollect.server.web import Answer, HttpRequest
 from recollect.stores.port import Administered
-from recollect.values.errors import InputError, NotFoundError, RecollectError
+from recollect.values.errors import InputError, RecollectError
 
 FOLDER = Path(__file__).parent
 HTML = "text/html; charset=utf-8"
@@ -40,10 +39,8 @@ CHOSEN = ("tenant", "workspace", "account", "agent", "conversation")
 class Visit:
     """Somebody at a page: who it is, what they look at, and what they sent."""
 
-    def __init__(
-        self, serving: Serving, caller: Caller, request: HttpRequest, form: Mapping[str, Sequence[Any]]
-    ) -> None:
-        self.serving, self.caller, self.request, self._form = serving, caller, request, form
+    def __init__(self, serving: Serving, caller: Caller, request: HttpRequest) -> None:
+        self.serving, self.caller, self.request = serving, caller, request
         self.parts = request.parts
         self.chosen = {part: value for part in CHOSEN if (value := request.first(part))}
         self.refused, self.refusal = "", ""
@@ -56,14 +53,14 @@ class Visit:
         if self._memory is None:
             # Whoever may look at all tenants sees on the page which one this is.
             here = {} if self.caller.bound else {"tenant": self.serving.memory.address.tenant}
-            self._memory = self.caller.view(self.serving.memory, here | self.chosen)
+            self._memory = self.serving.view(self.caller, here | self.chosen)
         return self._memory
 
     @property
     def workspaces(self) -> list[str]:
         """All that the caller may go to, and not only the one that this page is about."""
         whole = {} if "tenant" in self.caller.bound else {"tenant": self.memory.address.tenant}
-        return self.caller.view(self.serving.memory, whole).workspaces()
+        return self.serving.view(self.caller, whole).workspaces()
 
     @property
     def tenants(self) -> list[str]:
@@ -109,16 +106,16 @@ class Visit:
 
     def field(self, name: str, default: str = "") -> str:
         """Of the form that was sent."""
-        values = self._form.get(name, ())
-        return str(values[0]).replace("\r\n", "\n") if values else default
+        return self.request.field(name, default).replace("\r\n", "\n")
 
     def fields(self, name: str) -> list[str]:
-        return [str(value) for value in self._form.get(name, ())]
+        return [str(value) for value in self.request.form.get(name, ())]
 
-    def file(self, name: str) -> Any:
-        """An uploaded file: `filename` and `content`. None where none was chosen."""
+    def file(self, name: str) -> Upload | None:
+        """None where no file was chosen."""
         return next(
-            (upload for upload in self._form.get(name, ()) if hasattr(upload, "filename") and upload.filename), None
+            (upload for upload in self.request.form.get(name, ()) if hasattr(upload, "filename") and upload.filename),
+            None,
         )
 
     @property
@@ -139,8 +136,8 @@ class Visit:
     def again(self, action: Action, error: RecollectError) -> tuple[Page, Visit]:
         """The page with the form that was refused, as somebody who typed this."""
         path = action.again.format(**{name: quote(value, safe="") for name, value in self.parts.items()})
-        page, parts = match_path(PAGES, path)
-        visit = Visit(self.serving, self.caller, self.request._replace(path=path, parts=parts), self._form)
+        page = next(page for page in PAGES if page.path == action.again)
+        visit = Visit(self.serving, self.caller, self.request._replace(path=path))
         visit.refused, visit.refusal = action.path, str(error)
         return page, visit
 
@@ -160,7 +157,7 @@ class Done(NamedTuple):
     """What came of a form: where to go on, and what to say there."""
 
     next: str
-    said: str = ""
+    message: str = ""
     undo: str | None = None
     """The id of the audit entry that takes it back."""
     show: Mapping[str, Any] | None = None
@@ -208,44 +205,13 @@ def action(path: str, *, rank: Rank = "member", again: str = "") -> Any:
     return register
 
 
-def match_path(entries: Sequence[Any], path: str) -> tuple[Any, dict[str, str]]:
-    """The page or action at a path, and its parameters. Literal paths go before those with parameters."""
-    parts = path.strip("/").split("/")
-    for entry in sorted(entries, key=lambda candidate: "{" in candidate.path):
-        wanted = entry.path.strip("/").split("/")
-        if len(wanted) == len(parts) and all(w == p or w.startswith("{") for w, p in zip(wanted, parts, strict=True)):
-            pairs = zip(wanted, parts, strict=True)
-            return entry, {w[1:-1]: unquote(p) for w, p in pairs if w.startswith("{")}
-    raise NotFoundError("there is no such page")
-
-
-def shown(visit: Visit, page: Page) -> Answer:
-    """A page, or its twin in JSON."""
-    data = page.load(visit)
-    if isinstance(data, Answer):
-        return data
-    if wants_json(visit.request):
-        return Answer(_json(data)).tagged(visit.request.headers.get("if-none-match"))
-    return rendered(visit, page.template, page.title, data)
-
-
-def wants_json(request: HttpRequest) -> bool:
-    return request.first("format") == "json" or request.headers.get("accept", "").startswith("application/json")
-
-
-def _json(data: Any) -> bytes:
-    return msgspec.json.encode(
-        data, enc_hook=lambda value: RecallResult.of(value) if isinstance(value, Hits) else str(value)
-    )
-
-
 def rendered(
     visit: Visit | None, template: str, title: str, data: Mapping[str, Any], status: int = 200, **headers: str
 ) -> Answer:
     """`visit` is None for who is not logged in."""
     caller = visit.caller if visit else None
     message = _flash(visit) if visit else None
-    gone = {"set-cookie": f"{FLASH}=; Max-Age=0{visit.serving.cookie_flags}"} if visit and message else {}
+    cookies = [f"{FLASH}=; Max-Age=0{visit.serving.cookie_flags}"] if visit and message else []
     text = (
         environment()
         .get_template(template)
@@ -261,7 +227,7 @@ def rendered(
             version=__version__,
         )
     )
-    return Answer(text.encode(), status, HTML, {**gone, **headers})
+    return Answer(text.encode(), status, HTML, headers, cookies=cookies)
 
 
 def _place(visit: Visit | None) -> dict[str, Any] | None:
@@ -290,12 +256,9 @@ def _menu(visit: Visit) -> list[tuple[str, list[tuple[str, str, bool]]]]:
     return list(groups.items())
 
 
-def refused(visit: Visit | None, request: HttpRequest, error: RecollectError) -> Answer:
+def refused(visit: Visit | None, error: RecollectError) -> Answer:
     problem = problem_of(error)
-    if wants_json(request):
-        return Answer(msgspec.json.encode(problem), problem.status, "application/problem+json")
-    data = {"problem": problem}
-    return rendered(visit, "refused.html", f"{problem.status}", data, problem.status)
+    return rendered(visit, "refused.html", f"{problem.status}", {"problem": problem}, problem.status)
 
 
 def refused_form(visit: Visit, action: Action, error: RecollectError) -> Answer:
@@ -310,13 +273,16 @@ def refused_form(visit: Visit, action: Action, error: RecollectError) -> Answer:
 def redirect(visit: Visit, done: Done) -> Answer:
     """The answer to a form: a redirect, with the message in a cookie that only the next page reads."""
     if done.show is not None:
-        return rendered(visit, done.template, done.said, done.show)
-    headers = {"location": done.next}
-    if done.said:
-        body = base64.urlsafe_b64encode(msgspec.json.encode({"said": done.said, "undo": done.undo})).decode()
-        mark = _mark(visit.caller, body)
-        headers["set-cookie"] = f"{FLASH}={body}.{mark}; Max-Age=60{visit.serving.cookie_flags}"
-    return Answer(b"", 303, HTML, headers)
+        return rendered(visit, done.template, done.message, done.show)
+    if not done.message:
+        return redirect_to(done.next)
+    body = base64.urlsafe_b64encode(msgspec.json.encode({"said": done.message, "undo": done.undo})).decode()
+    mark = _mark(visit.caller, body)
+    return redirect_to(done.next, f"{FLASH}={body}.{mark}; Max-Age=60{visit.serving.cookie_flags}")
+
+
+def redirect_to(address: str, *cookies: str) -> Answer:
+    return Answer(b"", 303, HTML, {"location": address}, cookies=cookies)
 
 
 def _mark(caller: Caller, body: str) -> str:
