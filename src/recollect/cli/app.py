@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from recollect.cli import failures
-from recollect.cli.lazy import LazyGroup
+from recollect.cli.lazy import ALL, LazyGroup
 
 _SECTIONS = {
     "Begin": {
@@ -18,64 +18,85 @@ _SECTIONS = {
         "demo": "demo:demo",
         "help": "assistance:help_",
     },
-    "Every day": {
+    "Remember and recall": {
         "remember": "writing:remember",
         "recall": "recalling:recall",
         "list": "lookup:list_",
         "show": "lookup:show",
-        "why": "lookup:why",
-        "context": "context:context",
-        "journal": "journal:journal",
-        "kb": "kb:kb",
-        "workflows": "workflows:workflows",
+        "diagnose": "lookup:diagnose",
+        "knowledge": "knowledge:knowledge",
+        "conversations": "conversations:conversations",
     },
-    "Change and forget": {
+    "Change and delete": {
         "revise": "writing:revise",
-        "history": "lookup:history",
-        "forget": "forgetting:forget",
-        "undo": "forgetting:undo",
         "archive": "forgetting:archive",
         "restore": "forgetting:restore",
+        "forget": "forgetting:forget",
+        "undo": "forgetting:undo",
     },
     "Look after": {
         "stats": "care:stats",
-        "doctor": "care:doctor",
+        "doctor": "health:doctor",
         "maintain": "maintaining:maintain",
+        "export": "moving:export",
+        "import": "moving:import_",
+    },
+    "Serve": {
+        "ui": "serving:ui",
+        "serve": "serving:serve",
+        "mcp": "mcp:mcp",
+    },
+}
+_FURTHER = {
+    "More about memories": {
+        "history": "lookup:history",
+        "context": "context:context",
+        "orient": "questions:orient",
+        "consult": "questions:consult",
+        "query": "searching:query",
+        "journal": "journal:journal",
+        "scratchpad": "scratchpad:scratchpad",
+        "channels": "conversations:channels",
+        "workflows": "workflows:workflows",
+        "tools": "tools:tools",
+    },
+    "More to look after": {
+        "audit": "audit:audit",
         "simulate": "simulating:simulate",
         "embed": "care:embed",
         "compact": "care:compact",
         "verify": "upkeep:verify",
-        "prove": "proving:prove",
-        "rebuild": "upkeep:rebuild",
-        "migrate": "upkeep:migrate",
-        "audit": "audit:audit",
         "workspaces": "workspaces:workspaces",
-        "tenants": "tenants:tenants",
-        "channels": "conversations:channels",
-        "conversations": "conversations:conversations",
-        "sessions": "sessions:sessions",
+        "cases": "cases:cases",
         "eval": "evaluate:evaluate",
     },
     "Move and set up": {
         "backup": "moving:backup",
         "copy": "copying:copy",
-        "export": "moving:export",
-        "import": "moving:import_",
         "presets": "presets:presets",
         "models": "models:models",
-        "tools": "tools:tools",
-        "call": "tools:call",
         "completion": "assistance:completion",
     },
-    "Serve": {
-        "ui": "serving:ui",
-        "serve": "serving:serve",
+    "For servers": {
         "keys": "keys:keys",
         "people": "people:people",
-        "mcp": "mcp:mcp",
+        "tenants": "tenants:tenants",
         "db": "db:db",
+        "prove": "proving:prove",
+    },
+    "For ledgers": {
+        "ledger": "sessions:ledger",
     },
 }
+_FORMER = {
+    "kb": "knowledge",
+    "why": "diagnose",
+    "call": "tools call",
+    "sessions": "ledger",
+    "rebuild": "ledger rebuild",
+    "migrate": "ledger migrate",
+}
+"""Short and old names, which are not listed."""
 
 _BROKEN_PIPE = 141
 """What a shell reports for a program that the signal SIGPIPE ended."""
@@ -94,6 +115,12 @@ class App(LazyGroup):
             code = failures.report(error, as_json="--json" in words[: _end_of_options(words)])
             _give_up_on_stdout()
         sys.exit(code if isinstance(code, int) else 0)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.obj != ALL:
+            formatter.write_paragraph()
+            formatter.write_text("More commands: recollect help --all.")
+        super().format_epilog(ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> None:
         try:
@@ -127,8 +154,10 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 @click.group(
     cls=App,
     sections=_SECTIONS,
+    further=_FURTHER,
+    former=_FORMER,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Where the memory is: --store (default ./memory) or RECOLLECT_STORE. Each command has its own --help.",
+    epilog="The memory is in ./memory, or where --store or RECOLLECT_STORE says.",
 )
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
@@ -147,8 +176,19 @@ def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     click.echo(f"recollect: {message}", err=True)
 
 
+def _open_closed_streams() -> None:
+    """Python has None for a stream that the shell has closed, as in `recollect list >&-`: use /dev/null in its place.
+
+    In this order each gets the lowest free file descriptor, which is the one that was closed.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (until the process ends)
+
+
 def main() -> None:
     """Run the command line and exit."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows an escape instead of ending the command.
         if reconfigure := getattr(stream, "reconfigure", None):

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from recollect.cli import output
-from recollect.cli.lazy import LazyGroup, Leaf
+from recollect.cli.completing import complete_command
+from recollect.cli.lazy import ALL, LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG
-from recollect.cli.target import Target, scoped
+from recollect.cli.target import Target, unscoped
 from recollect.values.errors import InputError
 
 _VARIABLE = "_RECOLLECT_COMPLETE"
@@ -23,21 +24,27 @@ SHELLS = tuple(_AFTER)
 
 
 @click.command("help", cls=Leaf)
-@click.argument("words", nargs=-1, metavar="[COMMAND...]")
-@scoped
-def help_(target: Target, words: tuple[str, ...]) -> None:
-    """Show the help of a command, or of all.
+@click.argument("words", nargs=-1, metavar="[COMMAND...]", shell_complete=complete_command)
+@click.option("--all", "every", is_flag=True, help="List every command.")
+@unscoped
+def help_(target: Target, words: tuple[str, ...], every: bool) -> None:
+    """Show the help of a command, or list all commands.
 
     \b
     Example:
       recollect help recall
       recollect help audit search
+      recollect help --all
     """
     here = click.get_current_context().find_root()
-    for word in words:
-        if not isinstance(here.command, click.Group):
-            here.fail(f"{here.command_path} has no command {word!r}")
-        _, command, _ = here.command.resolve_command(here, [word])
+    here.obj = ALL if every else None
+    rest = list(words)
+    while rest:
+        group = here.command
+        if not isinstance(group, LazyGroup):
+            here.fail(f"{here.command_path} has no command {rest[0]!r}")
+        word, *rest = (name for name in group.with_new_names(rest) if not name.startswith("-"))
+        _, command, _ = group.resolve_command(here, [word])
         assert command is not None  # what is not there is an error
         here = click.Context(command, info_name=word, parent=here, max_content_width=here.max_content_width)
     if target.json:
@@ -65,7 +72,7 @@ _shell = click.option("--shell", type=click.Choice(SHELLS), metavar="NAME", help
 
 @click.command(cls=Leaf)
 @_shell
-@scoped
+@unscoped
 def show(target: Target, shell: str | None) -> None:
     """Print the script that completes commands and options.
 
@@ -82,7 +89,7 @@ def show(target: Target, shell: str | None) -> None:
 
 @click.command(cls=Leaf)
 @_shell
-@scoped
+@unscoped
 def install(target: Target, shell: str | None) -> None:
     """Put the script where the shell looks for it.
 

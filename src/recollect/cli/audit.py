@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from recollect.cli import output, text
-from recollect.cli.intake import TextArgument
+from recollect.cli.arguments import Call, takes
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -36,12 +36,10 @@ def audit() -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("words", cls=TextArgument, nargs=-1, metavar="[TEXT...]")
-@click.option("--action", metavar="NAME", help="Only this: remember, revise, forget, erase, undo, refuse, …")
-@click.option("--about", metavar="ID", help="Only what names this memory.")
-@click.option("--limit", "-n", type=int, default=20, show_default=True, help="At most this many.")
+@takes("audit.search", hide=("about",), defaults={"limit": 20})
+@click.option("--about", metavar="ID", help="Only entries about this memory, stored or deleted.")
 @scoped
-def search(target: Target, words: tuple[str, ...], action: str | None, about: str | None, limit: int) -> None:
+def search(target: Target, call: Call, about: str | None) -> None:
     """List entries whose message has the text, newest first. Their ids can be undone.
 
     Each with the memories that it is about, and their first words where they are still there.
@@ -54,7 +52,7 @@ def search(target: Target, words: tuple[str, ...], action: str | None, about: st
     """
     with target.open() as memory:
         ident = "" if about is None else short_ids.resolve_ever(memory, about)
-        entries = memory.audit.search(" ".join(words), action=action or "", about=ident, limit=limit)
+        entries = call.run(memory, about=ident)
         named = [memory.audit.named(entry) for entry in entries]
     if target.json:
         rows = zip(entries, named, strict=True)

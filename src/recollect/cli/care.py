@@ -1,20 +1,21 @@
-"""Looking after a memory: init, embed, stats, doctor, compact."""
+"""Looking after a memory: init, embed, stats, compact."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from recollect import defaults
 from recollect.cli import batch, output, text
-from recollect.cli.forgetting import confirm
 from recollect.cli.lazy import Leaf
-from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column, Styled
+from recollect.cli.output import BAD, QUIET, STRONG, Column, Styled
+from recollect.cli.paths import PATH
 from recollect.cli.progress import progress
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
@@ -22,17 +23,10 @@ from recollect.defaults import Defaults
 from recollect.presets import load
 from recollect.stores import split
 from recollect.values.errors import InputError
-from recollect.values.record import Record, utc_now
-
-if TYPE_CHECKING:
-    from recollect.verbs.deduplicate import Duplicates
-    from recollect.verbs.diagnose import Finding, Health
-
-_LOOKS = {"error": BAD, "warning": CAREFUL, "info": QUIET}
 
 
 @click.command(cls=Leaf)
-@click.argument("path", required=False)
+@click.argument("path", required=False, type=PATH)
 @scoped
 def init(target: Target, path: str | None) -> None:
     """Make a memory, and recollect.toml in it. Harmless where there is one already.
@@ -55,6 +49,8 @@ def init(target: Target, path: str | None) -> None:
     if home is not None and created:
         home.make()
     file = _written(target, settings) if settings is not None else None
+    if home is not None and not home.is_file:
+        _keep_out_of_git(home.path)
     if target.json:
         where = None if home is None else str(home.path)
         output.emit({"store": target.shown, "path": where, "created": created, "settings": file})
@@ -70,9 +66,15 @@ def init(target: Target, path: str | None) -> None:
     output.say(("      ", QUIET), f"recollect {then}")
 
 
+def _keep_out_of_git(folder: Path) -> None:
+    """Memories are private, and change all the time. A file that is there already is left alone."""
+    with contextlib.suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+        file.write("# Made by `recollect init`: memories do not belong into git.\n*\n")
+
+
 def _chosen(target: Target, path: str | None) -> Target:
     """A memory is made here, whatever there is further up."""
-    if path is not None and "store" in target.given:
+    if path is not None and "store" in target.typed_options:
         raise click.UsageError("Give PATH or --store, not both.")
     location = path or target.store or load(target.preset or "recollect").location
     typed = target.typed if path is None else f" --store {quote(path)}{target.typed}"
@@ -81,7 +83,7 @@ def _chosen(target: Target, path: str | None) -> Target:
 
 def _settings(target: Target) -> Defaults:
     """What was typed: what the environment says, it says to later commands too."""
-    named = {name: getattr(target, name) for name in Defaults.__struct_fields__ if name in target.given}
+    named = {name: getattr(target, name) for name in Defaults.__struct_fields__ if name in target.typed_options}
     settings = Defaults(**(named | {"store": split(target.location)[0]}))
     defaults.check(target.location, settings)
     return settings
@@ -92,10 +94,10 @@ def _written(target: Target, settings: Defaults) -> str:
     path = defaults.path_for(target.location)
     if not os.path.exists(path):
         return defaults.write(target.location, settings)
-    said = target.defaults
-    for key in ("store", *target.given):
+    current = target.defaults
+    for key in ("store", *target.typed_options):
         wanted = getattr(settings, key, None)
-        if wanted is not None and wanted != getattr(said, key):
+        if wanted is not None and wanted != getattr(current, key):
             raise InputError(key, f"{path} is there already and says otherwise; edit it")
     return path
 
@@ -160,96 +162,6 @@ def stats(target: Target) -> None:
         rows += [[group if not at else "", name, f"{number:,}"] for at, (name, number) in enumerate(ordered)]
     output.say("")
     output.table([Column("by", QUIET), Column(""), Column("count", right=True)], rows)
-
-
-@click.command(cls=Leaf)
-@click.option("--fix", type=click.Choice(["duplicates"]), help="Show memories that say the same, and make one of them.")
-@click.option("--dry-run", is_flag=True, help="With --fix: only show what would be done.")
-@click.option("--yes", "-y", is_flag=True, help="With --fix: do not ask.")
-@scoped
-def doctor(target: Target, fix: str | None, dry_run: bool, yes: bool) -> None:
-    """Look for damage, secrets, duplicates and what is stale. Exits with 1 if something is wrong.
-
-    \b
-    Example:
-      recollect doctor
-      recollect doctor --fix duplicates
-    """
-    if fix is None and (dry_run or yes):
-        raise click.UsageError("--dry-run and --yes are for --fix.")
-    if fix is not None:
-        _fix_duplicates(target, dry_run, yes)
-        return
-    with target.open(told=False) as memory:
-        health = memory.doctor()
-    if target.json:
-        output.emit({"ok": health.ok, "memories": health.memories, "findings": health.findings})
-    else:
-        _print_health(health)
-    if not health.ok:
-        click.get_current_context().exit(1)
-
-
-def _fix_duplicates(target: Target, dry_run: bool, yes: bool) -> None:
-    with target.open(vectors=False) as memory:
-        merged = memory.deduplicate(dry_run=True)
-        count = sum(len(group.others) for group in merged)
-        question = f"Merge {text.count(count, 'duplicate', 'duplicates')} into {text.count(len(merged))}?"
-        if merged and not dry_run:
-            if not yes:
-                confirm(question, lambda: _print_duplicates(merged), no="Nothing was merged.")
-            merged = memory.deduplicate(groups=merged)
-            count = sum(len(group.others) for group in merged)
-    if target.json:
-        groups = [{"keep": g.keep.id, "merged": [r.id for r in g.others], "alike": g.alike} for g in merged]
-        output.emit({"dry_run": dry_run, "merged": count, "groups": groups})
-    elif dry_run and merged:
-        _print_duplicates(merged)
-        output.say(f"Would merge {text.count(count, 'duplicate', 'duplicates')} into {text.count(len(merged))}.")
-    elif merged:
-        output.say(f"Merged {text.count(count, 'duplicate', 'duplicates')} into {text.count(len(merged))}.")
-        output.say((f"Take it back with: recollect undo{target.typed}", QUIET))
-    else:
-        output.say("No two memories say the same.")
-
-
-def _print_duplicates(groups: Sequence[Duplicates]) -> None:
-    for group in groups:
-        output.say((f"The same {group.alike}", STRONG))
-        rows: list[Sequence[Styled]] = [[("keep", GOOD), *_duplicate_row(group.keep)]]
-        rows += [[("merge", CAREFUL), *_duplicate_row(other)] for other in group.others]
-        output.table([Column(""), Column("id", QUIET), Column("made"), Column("memory", flexible=True)], rows)
-
-
-def _duplicate_row(record: Record) -> list[Styled]:
-    return [text.short(record.id), text.ago(record.created_at, utc_now()), text.one_line(record.text)]
-
-
-def _print_health(health: Health) -> None:
-    looked = f"Looked at {text.count(health.memories)}: "
-    if not health.findings:
-        output.say(looked, ("everything is fine", GOOD))
-        return
-    kinds = [finding.severity for finding in health.findings]
-    words = (("error", "error", "errors"), ("warning", "warning", "warnings"), ("info", "note", "notes"))
-    counts = [text.count(kinds.count(kind), one, many) for kind, one, many in words if kind in kinds]
-    output.say(looked, (", ".join(counts), GOOD if health.ok and "warning" not in kinds else _LOOKS[kinds[0]]))
-    for finding in health.findings:
-        output.say("")
-        _print_finding(finding)
-
-
-def _print_finding(finding: Finding) -> None:
-    label = "note" if finding.severity == "info" else finding.severity
-    output.say((f"{label:<9}", _LOOKS[finding.severity]), (f"{finding.problem}", STRONG), f"  {finding.count:,}")
-    output.say(finding.advice, indent=9)
-    shown = [text.short(example) if len(example) == 32 else example for example in finding.examples]
-    if all(len(example) == 32 for example in finding.examples):
-        more = " …" if finding.count > len(shown) else ""
-        output.say((" ".join(shown) + more, QUIET), indent=9)
-        return
-    for example in shown:
-        output.say((example, QUIET), indent=9)
 
 
 @click.command(cls=Leaf)

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from recollect.cli import output, text
+from recollect.cli.arguments import Call, takes
 from recollect.cli.intake import TextArgument, parse_json, read_file
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
+from recollect.cli.paths import PATH
 from recollect.cli.target import Target, scoped
-from recollect.policies.injection import Placing
 from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
-    from recollect.context import Report
+    from recollect.context import Context, Report
 
 
 @click.command(cls=Leaf)
 @click.argument("message", cls=TextArgument, nargs=-1)
-@click.option("--messages", metavar="FILE", help="A whole conversation, as JSON; - reads stdin.")
-@click.option("--system", metavar="TEXT", help="The system prompt, where it is not among the messages.")
-@click.option("--budget", "-b", type=int, metavar="TOKENS", help="All of it may have so many.")
-@click.option("--limit", "-n", type=int, help="At most this many memories.  [default: the preset's]")
-@click.option("--min-relevance", type=float, metavar="0–1", help="Only memories that are as relevant as that.")
-@click.option("--place", type=click.Choice(get_args(Placing)), help="Where memories go.  [default: the preset's]")
-@click.option("--participant", "participants", multiple=True, metavar="NAME", help="Somebody else in the group.")
+@click.option("--messages", metavar="FILE", type=PATH, help="A whole conversation, as JSON; - reads stdin.")
+@takes("context", hide=("messages", "query", "system_messages", "skills", "zone", "ids"))
 @scoped
-def context(
-    target: Target,
-    message: tuple[str, ...],
-    messages: str | None,
-    system: str | None,
-    budget: int | None,
-    limit: int | None,
-    min_relevance: float | None,
-    place: Placing | None,
-    participants: tuple[str, ...],
-) -> None:
+def context(target: Target, call: Call, message: tuple[str, ...], messages: str | None) -> None:
     """Show what a model would be told, and where the tokens go.
 
     That is what a message brings to mind, in the form that the preset has for it. With --messages it takes a
@@ -51,15 +37,7 @@ def context(
     """
     talk = _talk(message, messages)
     with target.open() as memory:
-        made = memory.context(
-            talk,
-            system=system,
-            budget=budget,
-            limit=limit,
-            min_relevance=min_relevance,
-            place=place,
-            participants=participants,
-        )
+        made: Context = call.run(memory, messages=talk)
     if target.json:
         output.emit(made)
         return

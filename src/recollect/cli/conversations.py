@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import asdict
 
 from recollect.cli import output, text
-from recollect.cli.intake import TextArgument
+from recollect.cli.arguments import Call, takes
+from recollect.cli.derived import derived
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.values.record import utc_now
+from recollect.values.record import Record, utc_now
 
 if TYPE_CHECKING:
-    from recollect.facets.conversations import Conversation, Status
+    from recollect.facets.channels import Channel
+    from recollect.facets.conversations import Conversation
 
-_STATES = ("active", "idle", "archived")
+_MOST_TURNS = 100_000
 
 
 @click.group(
@@ -34,20 +37,7 @@ def channels() -> None:
     """
 
 
-@click.command("list", cls=Leaf)
-@scoped
-def list_channels(target: Target) -> None:
-    """List channels, the default one first.
-
-    \b
-    Example:
-      recollect channels
-    """
-    with target.open() as memory:
-        channels = memory.channels.list()
-    if target.json:
-        output.emit(channels)
-        return
+def _print_channels(channels: Sequence[Channel]) -> None:
     rows: list[Sequence[Styled]] = [
         [(channel.name, STRONG), "default" if channel.is_default else "", channel.description or ("", QUIET)]
         for channel in channels
@@ -55,23 +45,13 @@ def list_channels(target: Target) -> None:
     output.table([Column("channel"), Column(""), Column("about", wrap=True)], rows)
 
 
-@click.command("create", cls=Leaf)
-@click.argument("name")
-@click.argument("description", cls=TextArgument, required=False, default="")
-@scoped
-def create_channel(target: Target, name: str, description: str) -> None:
-    """Make a channel.
-
-    \b
-    Example:
-      recollect channels create ops "What runs where"
-    """
-    with target.open(create=True, vectors=False) as memory:
-        made = memory.channels.create(name, description)
-    if target.json:
-        output.emit(made)
-    else:
-        output.say("Made the channel ", (made.name, STRONG))
+list_channels = derived("channels.list", "List channels, the default one first.", "channels", show=_print_channels)
+create_channel = derived(
+    "channels.create",
+    "Make a channel.",
+    'channels create ops "What runs where"',
+    show=lambda channel: output.say("Made the channel ", (channel.name, STRONG)),
+)
 
 
 @click.group(
@@ -83,139 +63,43 @@ def create_channel(target: Target, name: str, description: str) -> None:
             "start": "conversations:start",
             "show": "conversations:show",
             "say": "conversations:say",
-            "idle": "conversations:idle",
+            "end": "conversations:end",
             "archive": "conversations:archive",
         }
     },
+    former={"idle": "end"},
 )
 def conversations() -> None:
-    """Start, list and end conversations. What matters of one is kept when it ends.
+    """Start, list and end conversations. What matters of one is stored when it ends.
 
     \b
     Example:
       recollect conversations start "Planning the trip"
       recollect conversations say 7LqW9aK2mXc "We decided to go by train"
-      recollect conversations idle 7LqW9aK2mXc
+      recollect conversations end 7LqW9aK2mXc
     """
 
 
-@click.command("list", cls=Leaf)
-@click.option("--status", type=click.Choice(_STATES), help="Only those.  [default: all but archived]")
-@click.option("--in", "room", metavar="CHANNEL", help="Only those of this channel.")
-@click.option("--contains", default="", metavar="TEXT", help="Only those with this in their title.")
-@click.option("--limit", default=20, show_default=True, help="At most so many.")
-@click.option("--after", metavar="ID", help="Go on behind this one.")
-@scoped
-def list_conversations(target: Target, status: Status | None, room: str | None, **options: Any) -> None:
-    """List conversations, the newest first.
-
-    \b
-    Example:
-      recollect conversations --status idle
-    """
-    with target.open() as memory:
-        conversations = memory.conversations.list(status=status, channel=room, **options)
-    if target.json:
-        output.emit(conversations)
-    elif not conversations:
+def _print_conversations(conversations: Sequence[Conversation]) -> None:
+    if not conversations:
         output.say("There are no conversations here.")
-    else:
-        now = utc_now()
-        rows: list[Sequence[Styled]] = [
-            [
-                conversation.ref_code,
-                text.ago(conversation.started_at, now),
-                conversation.channel,
-                conversation.status,
-                conversation.title or ("untitled", QUIET),
-            ]
-            for conversation in conversations
-        ]
-        heads = [Column("ref", ID), Column("started"), Column("channel"), Column("status"), Column("title", wrap=True)]
-        output.table(heads, rows)
-
-
-@click.command(cls=Leaf)
-@click.argument("title", cls=TextArgument, required=False, default="")
-@click.option("--in", "room", metavar="CHANNEL", help="In this channel.  [default: general]")
-@scoped
-def start(target: Target, title: str, room: str | None) -> None:
-    """Start a conversation.
-
-    \b
-    Example:
-      recollect conversations start "Planning the trip" --in travel
-    """
-    with target.open(create=True, vectors=False) as memory:
-        _print(target, memory.conversations.start(title, channel=room))
-
-
-@click.command(cls=Leaf)
-@click.argument("id")
-@scoped
-def show(target: Target, id: str) -> None:
-    """Show a conversation, by its id or ref code.
-
-    \b
-    Example:
-      recollect conversations show 7LqW9aK2mXc
-    """
-    with target.open() as memory:
-        _print(target, memory.conversations.get(id))
-
-
-@click.command(cls=Leaf)
-@click.argument("id")
-@click.argument("words", cls=TextArgument, metavar="TEXT")
-@click.option("--as", "role", type=click.Choice(["user", "assistant"]), default="user", show_default=True)
-@scoped
-def say(target: Target, id: str, words: str, role: Any) -> None:
-    """Add what was said to a conversation that is active.
-
-    \b
-    Example:
-      recollect conversations say 7LqW9aK2mXc "We decided to go by train"
-    """
-    with target.open(vectors=False) as memory:
-        turn = memory.conversations.say(id, role, words)
-    if target.json:
-        output.emit(turn)
-    else:
-        output.say("Added to the conversation.")
-
-
-@click.command(cls=Leaf)
-@click.argument("id")
-@scoped
-def idle(target: Target, id: str) -> None:
-    """End a conversation: what matters of it is kept, and what was for it alone is cleared.
-
-    \b
-    Example:
-      recollect conversations idle 7LqW9aK2mXc
-    """
-    with target.open(vectors=False) as memory:
-        _print(target, memory.conversations.idle(id))
-
-
-@click.command(cls=Leaf)
-@click.argument("id")
-@scoped
-def archive(target: Target, id: str) -> None:
-    """Put a conversation away. One that is active is ended first.
-
-    \b
-    Example:
-      recollect conversations archive 7LqW9aK2mXc
-    """
-    with target.open(vectors=False) as memory:
-        _print(target, memory.conversations.archive(id))
-
-
-def _print(target: Target, conversation: Conversation) -> None:
-    if target.json:
-        output.emit(conversation)
         return
+    now = utc_now()
+    rows: list[Sequence[Styled]] = [
+        [
+            conversation.ref_code,
+            text.ago(conversation.started_at, now),
+            conversation.channel,
+            conversation.status,
+            conversation.title or ("untitled", QUIET),
+        ]
+        for conversation in conversations
+    ]
+    columns = [Column("ref", ID), Column("started"), Column("channel"), Column("status"), Column("title", wrap=True)]
+    output.table(columns, rows)
+
+
+def _print_conversation(conversation: Conversation) -> None:
     now = utc_now()
     output.facts(
         [
@@ -228,3 +112,71 @@ def _print(target: Target, conversation: Conversation) -> None:
             ("ended", text.moment(conversation.ended_at, now) if conversation.ended_at else None),
         ]
     )
+
+
+list_conversations = derived(
+    "conversations.list",
+    "List conversations, the newest first. --channel lists those of one channel.",
+    "conversations --status idle",
+    show=_print_conversations,
+    defaults={"limit": 20},
+)
+start = derived(
+    "conversations.start",
+    "Start a conversation, in the channel that --channel names.",
+    'conversations start "Planning the trip" --channel travel',
+    show=_print_conversation,
+)
+say = derived(
+    "conversations.say",
+    "Add a turn to a conversation that is active.",
+    'conversations say 7LqW9aK2mXc "We decided to go by train"',
+    show=lambda turn: output.say("Added to the conversation."),
+    as_options=("role",),
+    defaults={"role": "user"},
+)
+end = derived(
+    "conversations.end",
+    "End a conversation: store what matters of it, and clear what was for it alone.",
+    "conversations end 7LqW9aK2mXc",
+    show=_print_conversation,
+)
+archive = derived(
+    "conversations.archive",
+    "Put a conversation away. One that is active is ended first.",
+    "conversations archive 7LqW9aK2mXc",
+    show=_print_conversation,
+)
+
+
+@click.command(cls=Leaf)
+@takes("conversations.get")
+@scoped
+def show(target: Target, call: Call) -> None:
+    """Show a conversation with its turns, by its id or ref code.
+
+    Turns are stored until the conversation ends; what mattered of them is in the memories then.
+
+    \b
+    Example:
+      recollect conversations show 7LqW9aK2mXc
+    """
+    from recollect.facets.conversations.persist import TURN
+
+    with target.open() as memory:
+        conversation: Conversation = call.run(memory)
+        inside = memory.at(channel=conversation.channel, conversation=conversation.id)
+        turns = inside.list(kind=TURN, conversation=conversation.id, state=None, newest_first=False, limit=_MOST_TURNS)
+    if target.json:
+        output.emit({**asdict(conversation), "turns": turns})
+        return
+    _print_conversation(conversation)
+    _print_turns(turns)
+
+
+def _print_turns(turns: Sequence[Record]) -> None:
+    if turns:
+        output.say("")
+    longest = max((len(turn.role or "") for turn in turns), default=0)
+    for turn in turns:
+        output.hanging(((turn.role or "").ljust(longest), STRONG), turn.text)

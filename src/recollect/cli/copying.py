@@ -13,6 +13,7 @@ import msgspec
 from recollect.cli import output, text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, QUIET, STRONG, Column
+from recollect.cli.paths import PATH
 from recollect.cli.progress import bars
 from recollect.cli.target import Target, scoped
 from recollect.values.errors import AccessError, InputError
@@ -41,8 +42,8 @@ def _several_tenants(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command(cls=Leaf)
-@click.argument("source", metavar="FROM")
-@click.argument("destination", metavar="TO")
+@click.argument("source", metavar="FROM", type=PATH)
+@click.argument("destination", metavar="TO", type=PATH)
 @click.option("--dry-run", is_flag=True, help="Look at everything, say what would be lost, and copy nothing.")
 @click.option("--lossy", is_flag=True, help="Copy also if TO cannot hold all of it.")
 @_several_tenants
@@ -59,7 +60,7 @@ def copy(target: Target, source: str, destination: str, tenants: Sequence[str], 
       recollect copy sqlite:./memory ledger:./ledger --dry-run
       recollect copy sqlite:./memory ledger:./ledger
     """
-    if "store" in target.given:
+    if "store" in target.typed_options:
         raise click.UsageError("FROM and TO are the stores; leave out --store.")
     if bound := sorted(target.address()):
         raise AccessError(f"copy: whole tenants are copied; leave out --{bound[0]}")

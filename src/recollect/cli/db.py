@@ -44,12 +44,16 @@ def db() -> None:
     """
 
 
-def location_of(target: Target) -> Location:
+def is_postgres(target: Target) -> bool:
     from recollect.stores import split
+
+    return split(target.location)[0] in ("postgresql", "postgres")
+
+
+def location_of(target: Target) -> Location:
     from recollect.stores.postgres.connections import Location
 
-    kind, _ = split(target.location)
-    if kind not in ("postgresql", "postgres"):
+    if not is_postgres(target):
         raise InputError("store", f"{target.shown} is not PostgreSQL; pass --store postgresql://user@host/database")
     return Location.of(target.location)
 
@@ -301,7 +305,7 @@ def metrics(target: Target) -> None:
             {"metrics": [{"name": m.name, "labels": dict(m.labels), "value": m.value, "help": m.help} for m in values]}
         )
     else:
-        click.echo(exposition([], values), nl=False)
+        click.echo(exposition(values), nl=False)
     if gauges.problem:
         output.note(gauges.problem)
         click.get_current_context().exit(1)

@@ -8,9 +8,10 @@ import click
 
 from recollect.cli import output, text, times
 from recollect.cli.forgetting import agreed
-from recollect.cli.intake import check_all, json_lines, parse_json, read_text
+from recollect.cli.intake import TextArgument, check_all, json_lines, parse_json, read_text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, QUIET, STRONG
+from recollect.cli.paths import PATH
 from recollect.cli.records import facts_of, headline
 from recollect.cli.sessions import opened
 from recollect.cli.target import Target, scoped
@@ -28,14 +29,14 @@ _FIELDS = frozenset(("type", "content", "importance", "tags", "references", "tim
 
 @click.command(cls=Leaf)
 @click.argument("session", metavar="ID")
-@click.argument("content", nargs=-1, metavar="TEXT...")
+@click.argument("content", cls=TextArgument, nargs=-1, metavar="TEXT...")
 @click.option(
-    "--type",
+    "--kind",
     "kind",
     type=click.Choice(TYPES),
     default=TYPES[0],
     show_default=True,
-    metavar="TYPE",
+    metavar="KIND",
     help=", ".join(TYPES),
 )
 @click.option("--importance", type=float, metavar="0..1", help="How much it matters.  [default: judged from the words]")
@@ -43,17 +44,19 @@ _FIELDS = frozenset(("type", "content", "importance", "tags", "references", "tim
 @click.option("--reference", "refs", multiple=True, metavar="ID", help="A memory it refers to; repeat for more.")
 @click.option("--timestamp", metavar="TIME", help="When it was: ISO 8601, or 7d, 12h, 30m, 2w ago.  [default: now]")
 @click.option("--content-json", is_flag=True, help="TEXT is JSON and is kept as such.")
-@click.option("--from", "file", metavar="FILE|-", help="From a file or stdin, one JSON object of fields a line.")
+@click.option(
+    "--from", "file", metavar="FILE|-", type=PATH, help="From a file or stdin, one JSON object of fields a line."
+)
 @scoped
 def add(target: Target, session: str, content: tuple[str, ...], file: str | None, **options: Any) -> None:
-    """Store a memory in a session. TEXT may be - for stdin, or be piped in.
+    """Store a memory in a session. TEXT may be piped in.
 
     With --from all lines are stored, or none if one is refused; what a line leaves open is as the options say.
 
     \b
     Example:
-      recollect sessions add sess_20260110_alice "We deploy on Fridays" --type decision --tag ops.deploy
-      recollect sessions add sess_20260110_alice --from entries.jsonl
+      recollect ledger add sess_20260110_alice "We deploy on Fridays" --kind decision --tag ops.deploy
+      recollect ledger add sess_20260110_alice --from entries.jsonl
     """
     as_json = options.pop("content_json")
     if file is not None and (content or as_json):
@@ -124,7 +127,7 @@ def get(target: Target, session: str, memory_id: str) -> None:
 
     \b
     Example:
-      recollect sessions get sess_20260110_alice 2b7bcfad
+      recollect ledger get sess_20260110_alice 2b7bcfad
     """
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
@@ -144,12 +147,12 @@ def get(target: Target, session: str, memory_id: str) -> None:
 @click.argument("memory_id")
 @click.option("--reason", help="Why; kept with the mark that it was deleted, and in the audit log.")
 @scoped
-def delete(target: Target, session: str, memory_id: str, reason: str | None) -> None:
-    """Delete one memory of a session. It leaves the disk when the session is compacted.
+def forget(target: Target, session: str, memory_id: str, reason: str | None) -> None:
+    """Forget one memory of a session. It leaves the disk when the session is compacted.
 
     \b
     Example:
-      recollect sessions delete sess_20260110_alice 2b7bcfad --reason "out of date"
+      recollect ledger forget sess_20260110_alice 2b7bcfad --reason "out of date"
     """
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
@@ -169,12 +172,12 @@ def delete(target: Target, session: str, memory_id: str, reason: str | None) -> 
 @click.option("--reason", help="Why; kept with the marks that they were deleted, and in the audit log.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
-def delete_topic(target: Target, session: str, topic: str, reason: str | None, yes: bool) -> None:
-    """Delete the memories of a session that have a tag, or one below it.
+def forget_topic(target: Target, session: str, topic: str, reason: str | None, yes: bool) -> None:
+    """Forget the memories of a session that have a tag, or one below it.
 
     \b
     Example:
-      recollect sessions delete-topic sess_20260110_alice ops.deploy
+      recollect ledger forget-topic sess_20260110_alice ops.deploy
     """
     with opened(target, session, vectors=False) as memory:
         memory.sessions.load(session)
@@ -191,14 +194,14 @@ def delete_topic(target: Target, session: str, topic: str, reason: str | None, y
 @click.option("--reason", help="Why; kept with the marks that they were deleted, and in the audit log.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
-def delete_range(target: Target, session: str, start: str, end: str, reason: str | None, yes: bool) -> None:
-    """Delete the memories of a session that were made in a time.
+def forget_range(target: Target, session: str, start: str, end: str, reason: str | None, yes: bool) -> None:
+    """Forget the memories of a session that were made in a time.
 
     From START, which is included, until END, which is not. Times are ISO 8601, or 7d, 12h, 30m, 2w ago.
 
     \b
     Example:
-      recollect sessions delete-range sess_20260110_alice 2026-01-01 2026-02-01
+      recollect ledger forget-range sess_20260110_alice 2026-01-01 2026-02-01
     """
     since, until = times.past(start, "start"), times.past(end, "end")
     assert since is not None

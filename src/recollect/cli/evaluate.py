@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from recollect.cli import output, text
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG, Column
+from recollect.cli.paths import PATH
 from recollect.cli.progress import progress
 from recollect.cli.target import Target, scoped
 from recollect.values.errors import InputError
@@ -51,14 +52,14 @@ def _measured(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--abstain", is_flag=True, help="Also ask what nothing answers, and say how often nothing came back."
         ),
-        click.option("--plot", metavar="FILE.svg", help="Also draw R@1 to R@20 by category."),
+        click.option("--plot", metavar="FILE.svg", type=PATH, help="Also draw R@1 to R@20 by category."),
         click.option(
             "--limit-questions",
             metavar="N",
             type=click.IntRange(min=1),
             help="Ask only so many, evenly from the whole file.",
         ),
-        click.argument("path"),
+        click.argument("path", type=PATH),
     ):
         decorated = option(decorated)
     return decorated

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli import output, text, times
+from recollect.cli import output, text
+from recollect.cli.arguments import Call, takes
+from recollect.cli.asking import confirm
+from recollect.cli.derived import derived
 from recollect.cli.intake import piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, ID, QUIET
@@ -26,18 +30,14 @@ _EVERYTHING = 1_000_000
 
 
 @click.command(cls=Leaf)
-@click.argument("given", nargs=-1, metavar="[ID...]")
-@click.option("--tag", help="All with this tag.")
-@click.option("--since", metavar="TIME", help=f"All made since, {times.WHEN}.")
-@click.option("--until", metavar="TIME", help="All made before.")
-@click.option("--from-conversation", metavar="NAME", help="All of this conversation.")
-@click.option("--of-account", metavar="NAME", help="Everything of this person, in all workspaces, talks and all.")
-@click.option("--of-agent", metavar="NAME", help="Everything of this agent, likewise.")
-@click.option("--reason", help="Why; kept in the audit log.")
-@click.option("--erase", is_flag=True, help="Remove from the disk at once and for good: cannot be undone.")
+@takes(
+    "forget",
+    hide=("workspace",),
+    spelled={"conversation": "--from-conversation", "account": "--of-account", "agent": "--of-agent"},
+)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
-def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bool, yes: bool, **where: Any) -> None:
+def forget(target: Target, call: Call, yes: bool) -> None:
     """Forget memories by id, tag, time or conversation, or a whole person.
 
     Of several conditions all must hold. Earlier versions go too. Can be undone until `recollect compact`, unless
@@ -49,38 +49,26 @@ def forget(target: Target, given: tuple[str, ...], reason: str | None, erase: bo
       recollect forget --tag draft --until 30d
       recollect forget --of-account user-1 --erase
     """
-    conditions = _conditions(**where)
-    if bool(given) == bool(conditions):
-        options = "--tag, --since, --until, --from-conversation, --of-account or --of-agent"
-        raise click.UsageError(f"Say what to forget: ids, or {options}; not both.")
+    ids = call.options.pop("id")
     with target.open(vectors=False) as memory:
-        if conditions and not agreed(target, memory, conditions, erase=erase, yes=yes):
+        arguments = call.arguments(memory)
+        conditions = {name: value for name, value in arguments.items() if name not in ("reason", "erase", "shared")}
+        if bool(ids) == bool(conditions):
+            options = "--tag, --since, --until, --from-conversation, --of-account or --of-agent"
+            raise click.UsageError(f"Say what to forget: ids, or {options}; not both.")
+        wanted = short_ids.resolve_all(memory, ids) if ids else None
+        if conditions and not agreed(target, memory, conditions, erase="erase" in arguments, yes=yes):
             return
-        wanted = short_ids.resolve_all(memory, given) if given else None
-        receipt = memory.forget(wanted, **conditions, reason=reason, erase=erase)
+        if wanted and "erase" in arguments and not yes:
+            confirm(
+                f"Erase {text.count(len(set(wanted)))} for good?",
+                lambda: _preview(_stored(memory, wanted), target.json),
+            )
+        receipt = memory.forget(wanted, **arguments)
     if target.json:
         output.emit(receipt)
     else:
         _print_receipt(receipt, target, named=len(set(wanted)) if wanted else None)
-
-
-def _conditions(
-    tag: str | None,
-    since: str | None,
-    until: str | None,
-    from_conversation: str | None,
-    of_account: str | None,
-    of_agent: str | None,
-) -> dict[str, Any]:
-    conditions = {
-        "tag": tag,
-        "since": times.past(since, "since"),
-        "until": times.past(until, "until"),
-        "conversation": from_conversation,
-        "account": of_account,
-        "agent": of_agent,
-    }
-    return {name: value for name, value in conditions.items() if value is not None}
 
 
 def agreed(target: Target, memory: Memory, conditions: dict[str, Any], *, erase: bool, yes: bool) -> bool:
@@ -93,8 +81,8 @@ def agreed(target: Target, memory: Memory, conditions: dict[str, Any], *, erase:
     records = memory.list(state=None, tags=None if tag is None else [tag], **others, limit=_EVERYTHING)
     records = [record for record in records if account in (None, record.address.account)]
     whole = account or others.get("agent")
-    things = f", and everything else of {whole}" if whole else ""
-    question = f"Forget {text.count(len(records))}{things}{' for good' if erase else ''}?"
+    items = f", and everything else of {whole}" if whole else ""
+    question = f"Forget {text.count(len(records))}{items}{' for good' if erase else ''}?"
     if records or whole or erase or piped():
         confirm(question, lambda: _preview(records, quiet))
     elif not quiet:
@@ -102,22 +90,22 @@ def agreed(target: Target, memory: Memory, conditions: dict[str, Any], *, erase:
     return bool(records or whole or erase) or quiet  # a receipt for nothing is still one JSON document
 
 
+def _stored(memory: Memory, ids: list[str]) -> list[Record]:
+    """Those of the ids that are memories. One that was forgotten before can be erased as well."""
+    from recollect.values.errors import NotFoundError
+
+    records: list[Record] = []
+    for ident in dict.fromkeys(ids):
+        with suppress(NotFoundError):
+            records.append(memory.get(ident))
+    return records
+
+
 def _preview(records: list[Record], quiet: bool) -> None:
     if quiet:
         return
     output.say(f"{text.count(len(records))} would be forgotten" + (", the newest:" if len(records) > _SAMPLE else ":"))
     records_table(records[:_SAMPLE], with_state=True)
-
-
-def confirm(question: str, preview: Callable[[], None] | None = None, no: str = "Nothing was forgotten.") -> None:
-    """Ask on the terminal, and end the command on a no. Where there is nobody to ask, --yes must be given."""
-    if piped():
-        raise click.UsageError(f"{question} There is no terminal to ask on; give --yes to go on.")
-    if preview is not None:
-        preview()
-    if not click.confirm(question, err=True):
-        output.note(no)
-        click.get_current_context().exit(1)
 
 
 def _print_receipt(receipt: Receipt, target: Target, named: int | None) -> None:
@@ -150,29 +138,6 @@ def _print_receipt(receipt: Receipt, target: Target, named: int | None) -> None:
         output.say(("Take it back with: ", QUIET), changes)
 
 
-@click.command(cls=Leaf)
-@click.argument("change", required=False)
-@scoped
-def undo(target: Target, change: str | None) -> None:
-    """Take back the last change, or the one given.
-
-    CHANGE is the id that `forget` prints and `recollect audit search` lists.
-
-    \b
-    Example:
-      recollect undo
-      recollect undo 1a78ca4a
-    """
-    with target.open(vectors=False) as memory:
-        entry = memory.undo(None if change is None else short_ids.resolve_change(memory, change))
-    if target.json:
-        output.emit(entry)
-        return
-    output.say(entry.message[:1].upper() + entry.message[1:])
-    for line in _undone(entry):
-        output.say((line, QUIET), indent=2)
-
-
 def _undone(entry: Entry) -> list[str]:
     labels = (("restored", "as before"), ("removed", "gone again"))
     return [
@@ -183,40 +148,33 @@ def _undone(entry: Entry) -> list[str]:
     ]
 
 
-@click.command(cls=Leaf)
-@click.argument("given", nargs=-1, required=True, metavar="ID...")
-@click.option("--reason", help="Why; kept in the audit log.")
-@scoped
-def archive(target: Target, given: tuple[str, ...], reason: str | None) -> None:
-    """Keep memories, but recall them no more.
-
-    \b
-    Example:
-      recollect archive 2b7bcfad --reason "old project"
-    """
-    with target.open(vectors=False) as memory:
-        records = memory.archive(short_ids.resolve_all(memory, given), reason=reason)
-    _print_changed(target, "Archived", records)
+def _print_undone(entry: Entry) -> None:
+    output.say(entry.message[:1].upper() + entry.message[1:])
+    for line in _undone(entry):
+        output.say((line, QUIET), indent=2)
 
 
-@click.command(cls=Leaf)
-@click.argument("given", nargs=-1, required=True, metavar="ID...")
-@scoped
-def restore(target: Target, given: tuple[str, ...]) -> None:
-    """Recall archived memories again.
-
-    \b
-    Example:
-      recollect restore 2b7bcfad
-    """
-    with target.open(vectors=False) as memory:
-        records = memory.restore(short_ids.resolve_all(memory, given))
-    _print_changed(target, "Restored", records)
-
-
-def _print_changed(target: Target, verb: str, records: list[Record]) -> None:
-    if target.json:
-        output.emit(records)
-        return
+def _print_changed(done: str, records: list[Record]) -> None:
     for record in records:
-        output.say(f"{verb} ", *headline(record))
+        output.say(f"{done} ", *headline(record))
+
+
+undo = derived(
+    "undo",
+    "Take back the last change, or the one given.\n\nID is what `forget` prints and `recollect audit search` lists.",
+    "undo",
+    "undo 1a78ca4a",
+    show=_print_undone,
+)
+archive = derived(
+    "archive",
+    "Keep memories, but do not recall them.",
+    'archive 2b7bcfad --reason "old project"',
+    show=partial(_print_changed, "Archived"),
+)
+restore = derived(
+    "restore",
+    "Recall archived memories again.",
+    "restore 2b7bcfad",
+    show=partial(_print_changed, "Restored"),
+)

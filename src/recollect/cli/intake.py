@@ -55,6 +55,9 @@ def read_text(words: Sequence[str]) -> str:
 class TextArgument(click.Argument):
     """A TEXT in one word or several, which `-` alone reads from stdin: `click.argument("query", cls=TextArgument)`."""
 
+    reads_stdin = True
+    """So the help of the command says."""
+
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         value = super().process_value(ctx, value)
         if self.nargs == 1:
@@ -73,17 +76,39 @@ def read_file(file: str) -> str:
 
 
 def parse_json(words: str, field: str = "content") -> Any:
+    """The value of a JSON text. Every command reads JSON with this function."""
     try:
         return msgspec.json.decode(words)
+    except RecursionError:
+        raise InputError(field, "is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InputError(field, f"is not JSON: {error}") from None
 
 
-def meta_pairs(pairs: Sequence[str], option: str = "--meta") -> dict[str, str] | None:
-    for pair in pairs:
-        if not pair.partition("=")[0] or "=" not in pair:
+ABOUT_VALUES = 'A VALUE that is JSON, such as 5, true or "5", is stored as JSON, and any other as text.'
+"""For the help of every option that takes KEY=VALUE."""
+
+
+def pairs(typed: Sequence[str], option: str = "--meta") -> dict[str, Any] | None:
+    """KEY=VALUE, as often as the option was typed."""
+    values: dict[str, Any] = {}
+    for pair in typed:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
             raise click.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint=option)
-    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)} or None
+        if key in values:
+            raise click.BadParameter(f"the key {key!r} is given twice.", param_hint=option)
+        values[key] = _json_or_text(value, option.lstrip("-"))
+    return values or None
+
+
+def _json_or_text(value: str, field: str) -> Any:
+    try:
+        return msgspec.json.decode(value)
+    except RecursionError:
+        raise InputError(field, "is nested too deeply") from None
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        return value
 
 
 Item = tuple[int, dict[str, Any]]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import click
 
 from recollect.cli import output, text
-from recollect.cli.intake import read_text
+from recollect.cli.intake import TextArgument, read_text
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import ID, QUIET, Column, Styled
 from recollect.cli.records import headline
 from recollect.cli.target import Target, scoped
+from recollect.values import validation
 from recollect.values.record import utc_now
 
+_MOST = 1_000_000
+"""The largest limit of the operation, which the whiteboard shares."""
 _PRESET = "journal"
 """Whose window counts, unless another is asked for."""
 
@@ -39,7 +42,7 @@ def journal() -> None:
 
 
 @click.command("list", cls=Leaf)
-@click.option("--limit", "-n", type=click.IntRange(1, 100_000), default=100, show_default=True, help="How many.")
+@click.option("--limit", "-n", type=click.IntRange(min=1), default=100, show_default=True, help="How many.")
 @click.option("--board", is_flag=True, help="What is on the whiteboard, instead.")
 @scoped
 def list_(target: Target, limit: int, board: bool) -> None:
@@ -51,7 +54,8 @@ def list_(target: Target, limit: int, board: bool) -> None:
     """
     with target.open(preset=_PRESET) as memory:
         journal = memory.journal
-        records = journal.whiteboard.entries()[::-1][:limit] if board else journal.recent_first(limit)
+        count = validation.count(limit, "limit", high=_MOST)
+        records = journal.whiteboard.entries()[::-1][:count] if board else journal.recent_first(count)
         expired = {record.id for record in records if journal.has_expired(record)}
     if target.json:
         output.emit([{"memory": record, "expired": record.id in expired} for record in records])
@@ -74,12 +78,12 @@ def list_(target: Target, limit: int, board: bool) -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("content", nargs=-1, metavar="TEXT...")
+@click.argument("content", cls=TextArgument, nargs=-1, metavar="TEXT...")
 @click.option("--core", is_flag=True, help="A core memory: in the prompt for ever.")
 @click.option("--board", is_flag=True, help="On the whiteboard, for all agents of the workspace.")
 @scoped
 def add(target: Target, content: tuple[str, ...], core: bool, board: bool) -> None:
-    """Add an entry: it is in the agent's prompt for a week. TEXT may be - for stdin, or be piped in.
+    """Add an entry: it is in the agent's prompt for a week. TEXT may be piped in.
 
     \b
     Example:
@@ -88,10 +92,11 @@ def add(target: Target, content: tuple[str, ...], core: bool, board: bool) -> No
     """
     if core and board:
         raise click.UsageError("--core and --board: one or the other.")
+    words = validation.content(read_text(content))
     with target.open(create=True, preset=_PRESET, vectors=False) as memory:
         journal = memory.journal
         write = journal.whiteboard.write if board else journal.save_core if core else journal.save
-        record = write(read_text(content))
+        record = write(words)
     if target.json:
         output.emit(record)
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recollect.cli import output, times
+from recollect.cli.asking import confirm
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -17,7 +18,8 @@ from recollect.values.errors import InputError
 from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
-    from recollect.server.access.vault import Made, Vault
+    from recollect.server.access.accounts import Accounts
+    from recollect.server.access.keys import IssuedKey
 
 ROLES = ("reader", "member", "admin", "owner")
 BOUND = ("tenant", "workspace", "account", "agent")
@@ -31,28 +33,29 @@ BOUND = ("tenant", "workspace", "account", "agent")
             "list": "keys:list_",
             "create": "keys:create",
             "rotate": "keys:rotate",
-            "revoke": "keys:revoke",
+            "remove": "keys:remove",
         }
     },
+    former={"revoke": "remove --yes"},
 )
 def keys() -> None:
-    """Make, list and revoke the keys of a server.
+    """Make, list and remove the keys of a server.
 
     \b
     Example:
       recollect keys create laptop --role member
       recollect keys create reports --role reader --tenant acme --workspace sales
-      recollect keys revoke 3f2a91bc07de
+      recollect keys remove 3f2a91bc07de
     """
 
 
 @contextmanager
-def vault(target: Target) -> Generator[Vault]:
+def open_accounts(target: Target) -> Generator[Accounts]:
     from recollect.memory import view_of
-    from recollect.server.access.vault import Vault
+    from recollect.server.access.accounts import Accounts
 
-    with target.open(target.find(), create=True, told=False, vectors=False) as memory:
-        yield Vault(view_of(memory).store)
+    with target.open(target.find(), create=True, report_damage=False, vectors=False) as memory:
+        yield Accounts(view_of(memory).store)
 
 
 def bound(target: Target) -> dict[str, str | None]:
@@ -72,8 +75,8 @@ def list_(target: Target) -> None:
     Example:
       recollect keys --tenant acme
     """
-    with vault(target) as opened:
-        keys = opened.keys(target.tenant)
+    with open_accounts(target) as accounts:
+        keys = accounts.keys.list(target.tenant)
     if target.json:
         output.emit(keys)
     elif not keys:
@@ -115,16 +118,16 @@ def create(target: Target, name: str, role: str, expires: str | None, all_tenant
     Example:
       recollect keys create laptop --role member --tenant acme --agent atlas
     """
-    with vault(target) as opened:
+    with open_accounts(target) as accounts:
         _tell(
             target,
-            opened.create_key(
+            accounts.keys.create(
                 name, role, expires_at=times.future(expires, "expires"), all_tenants=all_tenants, **bound(target)
             ),
         )
 
 
-def _tell(target: Target, made: Made) -> None:
+def _tell(target: Target, made: IssuedKey) -> None:
     if target.json:
         output.emit(made)
         return
@@ -142,23 +145,26 @@ def rotate(target: Target, id: str) -> None:
     Example:
       recollect keys rotate 3f2a91bc07de
     """
-    with vault(target) as opened:
-        _tell(target, opened.rotate_key(id))
+    with open_accounts(target) as accounts:
+        _tell(target, accounts.keys.rotate(id))
 
 
 @click.command(cls=Leaf)
 @click.argument("id")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
-def revoke(target: Target, id: str) -> None:
-    """Have a key stop working at once, in every process that serves this store.
+def remove(target: Target, id: str, yes: bool) -> None:
+    """Remove a key: it stops working at once, in every process that serves this store.
 
     \b
     Example:
-      recollect keys revoke 3f2a91bc07de
+      recollect keys remove 3f2a91bc07de
     """
-    with vault(target) as opened:
-        key = opened.revoke_key(id)
+    if not yes:
+        confirm(f"Remove the key {id} for good?", no="nothing was removed")
+    with open_accounts(target) as accounts:
+        key = accounts.keys.revoke(id)
     if target.json:
         output.emit(key)
     else:
-        output.say(f"Revoked {key.name} ({key.id}).")
+        output.say(f"Removed {key.name} ({key.id}).")

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from recollect.cli import output, text
+from recollect.cli.arguments import Call, takes
 from recollect.cli.intake import piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, GOOD, QUIET, STRONG, Column, Styled
@@ -26,19 +27,18 @@ if TYPE_CHECKING:
 
 _SAMPLE = 5
 _JOBS = [job.name for job in EVERY]
+_JOB_HELP = f"Only this job, due or not: {', '.join(_JOBS)}."
 _DONE = {"archive": "archived", "promote": "promoted", "merge": "merged", "supersede": "superseded", "forget": "forgot"}
 
 
 @click.command(cls=Leaf)
-@click.option("--early", is_flag=True, help="Also archive what was of little importance from the start.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done to which memory, and why.")
-@click.option("--force", is_flag=True, help="Also do what is held back because it is much at once.")
+@takes("maintain", hide=("jobs", "only"))
 @click.option("--review", is_flag=True, help="Show each change that is held back or merges memories, and ask.")
-@click.option("--job", "jobs", multiple=True, type=click.Choice(_JOBS), help="Only this job, due or not.")
-@click.option("--watch", is_flag=True, help="Go on, and run what is due, until told to stop.")
+@click.option("--job", "jobs", multiple=True, type=click.Choice(_JOBS), metavar="NAME", help=_JOB_HELP)
+@click.option("--watch", is_flag=True, help="Go on, and run due jobs, until Ctrl-C or SIGTERM.")
 @click.option("--all-tenants", is_flag=True, help="In every workspace of every tenant.")
 @scoped
-def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bool, watch: bool, **more: Any) -> None:
+def maintain(target: Target, call: Call, review: bool, jobs: tuple[str, ...], watch: bool, all_tenants: bool) -> None:
     """Run the jobs that are due, as the preset says.
 
     They archive what has decayed, keep the quota, consolidate, make missing vectors, and drop what it takes to undo
@@ -51,26 +51,24 @@ def maintain(target: Target, early: bool, dry_run: bool, force: bool, review: bo
       recollect maintain --preset inklings --review
       recollect maintain --all-tenants --watch --store postgresql://localhost/memories
     """
-    jobs: tuple[str, ...] | None = more["jobs"] or None
+    options: dict[str, Any] = {**call.options, "jobs": jobs or None}
+    dry_run, force = options["dry_run"], options["force"]
     if watch and (dry_run or review):
         raise click.UsageError("--watch runs unasked: leave out --dry-run and --review.")
     if review and (dry_run or force):
         raise click.UsageError("--review asks about each change: leave out --dry-run and --force.")
-    if more["all_tenants"]:
+    if all_tenants:
         if review:
             raise click.UsageError("--review asks about one workspace: leave out --all-tenants.")
         from recollect.cli.workers import look_after_all
 
-        look_after_all(target, watch, early=early, dry_run=dry_run, force=force, jobs=jobs)
+        look_after_all(target, watch, **options)
         return
     with target.open() as memory:
         if watch:
-            _watch(memory, target, early=early, force=force, jobs=jobs)
+            _watch(memory, target, **options)
             return
-        if review:
-            done = _reviewed(memory, early, jobs)
-        else:
-            done = memory.maintain(early=early, dry_run=dry_run, force=force, jobs=jobs)
+        done = _reviewed(memory, **options) if review else memory.maintain(**options)
         if target.json:
             output.emit({"dry_run": dry_run, **msgspec.to_builtins(done)})
         else:
@@ -112,11 +110,12 @@ def stop_on_signal() -> Generator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _reviewed(memory: Memory, early: bool, jobs: Sequence[str] | None) -> Maintained:
+def _reviewed(memory: Memory, **options: Any) -> Maintained:
     """Ask about what is held back or takes another's place, then do what was agreed to and what needs no asking."""
     if piped():
         raise click.UsageError("--review asks on a terminal, and there is none.")
-    planned = memory.maintain(early=early, dry_run=True, jobs=jobs)
+    plan: dict[str, Any] = {**options, "dry_run": True}
+    planned = memory.maintain(**plan)
     chosen: list[str] = []
     for report in planned.jobs:
         waiting = {step.id for step in report.held}
@@ -126,7 +125,8 @@ def _reviewed(memory: Memory, early: bool, jobs: Sequence[str] | None) -> Mainta
                 if not click.confirm(f"{step.change.capitalize()} it?", err=True):
                     continue
             chosen.append(step.id)
-    return memory.maintain(early=early, force=True, jobs=jobs, only=chosen)
+    agreed: dict[str, Any] = {**options, "force": True, "only": chosen}
+    return memory.maintain(**agreed)
 
 
 def _side_by_side(memory: Memory, step: Step) -> None:

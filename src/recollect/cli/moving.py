@@ -11,6 +11,7 @@ from recollect.cli import output, text
 from recollect.cli.intake import check_new, piped
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import STRONG
+from recollect.cli.paths import PATH
 from recollect.cli.progress import progress
 from recollect.cli.sessions import print_damage
 from recollect.cli.target import Target, scoped
@@ -18,7 +19,7 @@ from recollect.values.errors import AccessError
 
 
 @click.command(cls=Leaf)
-@click.argument("file", default="-", metavar="[FILE|-]")
+@click.argument("file", default="-", metavar="[FILE|-]", type=PATH)
 @click.option("--force", "-f", is_flag=True, help="In place of a file that is there.")
 @scoped
 def export(target: Target, file: str, force: bool) -> None:
@@ -49,7 +50,7 @@ def export(target: Target, file: str, force: bool) -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("folder", metavar="TARGET")
+@click.argument("folder", metavar="TARGET", type=PATH)
 @scoped
 def backup(target: Target, folder: str) -> None:
     """Copy the whole store into a new folder.
@@ -67,7 +68,7 @@ def backup(target: Target, folder: str) -> None:
 
     store, home = target.find()
     with (
-        target.open((store, home), told=False, usual=()) as memory,
+        target.open((store, home), report_damage=False, usual=()) as memory,
         progress("Copying", len(all_places(store))) as tell,
     ):
         done = memory.backup(folder, progress=tell)
@@ -81,7 +82,7 @@ def backup(target: Target, folder: str) -> None:
 
 
 @click.command("import", cls=Leaf)
-@click.argument("file", required=False, metavar="[FILE|-]")
+@click.argument("file", required=False, metavar="[FILE|-]", type=PATH)
 @scoped
 def import_(target: Target, file: str | None) -> None:
     """Read an export back from a file or stdin.

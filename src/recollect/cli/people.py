@@ -7,7 +7,8 @@ import sys
 import click
 
 from recollect.cli import output
-from recollect.cli.keys import BOUND, ROLES, bound, vault
+from recollect.cli.asking import confirm
+from recollect.cli.keys import BOUND, ROLES, bound, open_accounts
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -45,8 +46,8 @@ def list_(target: Target) -> None:
     Example:
       recollect people
     """
-    with vault(target) as opened:
-        people = opened.people(target.tenant)
+    with open_accounts(target) as accounts:
+        people = accounts.people.list(target.tenant)
     if target.json:
         output.emit(people)
     elif not people:
@@ -88,9 +89,9 @@ def add(target: Target, name: str, role: str, no_password: bool, subject: str | 
       recollect people add ada --role admin
       recollect people add ada@example.org --role admin --no-password
     """
-    with vault(target) as opened:
+    with open_accounts(target) as accounts:
         password = None if no_password else _password()
-        person = opened.add_person(name, password, role, subject=subject, **bound(target))
+        person = accounts.people.add(name, password, role, subject=subject, **bound(target))
     if target.json:
         output.emit(person)
     else:
@@ -107,9 +108,9 @@ def password(target: Target, name: str) -> None:
     Example:
       recollect people password ada
     """
-    with vault(target) as opened:
-        opened.person(name, target.tenant)
-        opened.set_password(name, _password(), target.tenant)
+    with open_accounts(target) as accounts:
+        accounts.people.get(name, target.tenant)
+        accounts.people.set_password(name, _password(), target.tenant)
     if target.json:
         output.emit({"name": name})
     else:
@@ -118,16 +119,19 @@ def password(target: Target, name: str) -> None:
 
 @click.command(cls=Leaf)
 @click.argument("name")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
-def remove(target: Target, name: str) -> None:
-    """Remove somebody, who is logged out at once.
+def remove(target: Target, name: str, yes: bool) -> None:
+    """Remove a person, who is logged out at once.
 
     \b
     Example:
       recollect people remove ada
     """
-    with vault(target) as opened:
-        opened.remove_person(name, target.tenant)
+    if not yes:
+        confirm(f"Remove {name} for good?", no="nobody was removed")
+    with open_accounts(target) as accounts:
+        accounts.people.remove(name, target.tenant)
     if target.json:
         output.emit({"name": name})
     else:

@@ -9,8 +9,10 @@ import click
 import msgspec
 
 from recollect.cli import output
+from recollect.cli.completing import COMPLETED
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import ID, Column, Styled
+from recollect.cli.paths import PATH
 from recollect.cli.target import Target, scoped
 from recollect.presets import load, names
 
@@ -44,7 +46,7 @@ def list_(target: Target) -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=PATH, shell_complete=COMPLETED["preset"])
 @scoped
 def show(target: Target, name: str | None) -> None:
     """Show every value of a preset, as TOML that can be saved, changed and used with --preset.

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli import output, text
-from recollect.cli.conditions import conditions
-from recollect.cli.intake import TextArgument
+from recollect.cli.arguments import Call, takes
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
 from recollect.cli.records import empty_hint
 from recollect.cli.target import Target, scoped
-from recollect.cli.times import past
-from recollect.text.short_ids import resolve
 from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
@@ -28,26 +25,10 @@ _SHOWN_CHARS = 600
 
 
 @click.command(cls=Leaf)
-@click.argument("query", cls=TextArgument, nargs=-1, required=True)
+@takes("recall", hide=("agent", "tag"), spelled={"conversation": "--from-conversation"})
 @click.option("--explain", "-x", is_flag=True, help="Show the parts of each score.")
-@click.option("--limit", "-n", type=int, help="At most this many.  [default: the preset's]")
-@click.option("--min-relevance", type=float, metavar="0..1", help="Only what is at least this relevant; 0 for all.")
-@click.option("--no-touch", is_flag=True, help="Do not count this as a retrieval.")
-@click.option("--as-of", metavar="TIME", help="Answer as at that time.")
-@click.option("--why-not", metavar="ID", help="Say what kept this memory out.")
-@conditions
 @scoped
-def recall(
-    target: Target,
-    query: tuple[str, ...],
-    explain: bool,
-    limit: int | None,
-    min_relevance: float | None,
-    no_touch: bool,
-    as_of: str | None,
-    why_not: str | None,
-    where: dict[str, Any],
-) -> None:
+def recall(target: Target, call: Call, explain: bool) -> None:
     """Find the memories that best answer a question.
 
     By words, and by meaning where `recollect models pull` has installed a model. "Quoted phrases" must occur as they
@@ -58,22 +39,11 @@ def recall(
       recollect recall "which indentation does Alice want?" --explain
     """
     with target.open() as memory:
-        named = None if why_not is None else resolve(memory, why_not)
-        then = past(as_of, "as_of")
-        asked = " ".join(query)
-        hits = memory.recall(
-            asked,
-            limit=limit,
-            touch=not no_touch,
-            as_of=then,
-            why_not=named,
-            min_relevance=min_relevance,
-            **where,
-        )
+        hits: Hits = call.run(memory)
         hint = "" if hits else empty_hint(target, memory)
     if target.json:
         documents = [document(hit) for hit in hits]
-        output.emit(documents if why_not is None else {"hits": documents, "absence": hits.absence})
+        output.emit(documents if hits.absence is None else {"hits": documents, "absence": hits.absence})
         return
     _print(hits, explain, hint)
     if hits.absence is not None:

@@ -7,11 +7,12 @@ import click
 from recollect.cli import output, text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import QUIET, STRONG
+from recollect.cli.paths import PATH
 from recollect.cli.target import Target, scoped
 
 
 @click.command(cls=Leaf)
-@click.argument("path")
+@click.argument("path", type=PATH)
 @scoped
 def cases(target: Target, path: str) -> None:
     """Ask your own cases of a memory, and fail if one finds less than it must.

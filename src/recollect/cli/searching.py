@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from recollect.cli import output, text, times
+from recollect.cli.completing import COMPLETED
 from recollect.cli.entries import TYPES
 from recollect.cli.intake import TextArgument
 from recollect.cli.lazy import Leaf
@@ -25,15 +26,25 @@ if TYPE_CHECKING:
     from recollect.recall.hits import Hit, Hits
     from recollect.recall.query import Query
 
+Fields = dict[str, Any]
 _SORTS = ("relevance", "newest", "oldest", "importance")
-_MOST = 100_000
+_MOST = 1_000_000
+"""The largest limit of a query."""
 _DISTANCE = re.compile(r"\d{1,6}\s*[mhdw]", re.IGNORECASE)
 _NARROW, _WIDE = 60, 100
 
+_OF_SESSIONS = click.option(
+    "--kind", "types", multiple=True, type=click.Choice(TYPES), metavar="KIND", help=f"Of: {', '.join(TYPES)}."
+)
+_OF_ANY_KIND = click.option(
+    "--kind",
+    "types",
+    multiple=True,
+    metavar="KIND",
+    shell_complete=COMPLETED["kind"],
+    help="Of this kind; repeat for more.",
+)
 _OPTIONS = (
-    click.option(
-        "--type", "types", multiple=True, type=click.Choice(TYPES), metavar="TYPE", help=f"Of: {', '.join(TYPES)}."
-    ),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="With this tag or one below it; repeat for more."),
     click.option("--any-tag", "any_tags", multiple=True, metavar="TAG", help="With one of these; repeat for more."),
     click.option("--without-tag", "without_tags", multiple=True, metavar="TAG", help="Without this; repeat for more."),
@@ -51,15 +62,13 @@ _OPTIONS = (
         metavar="ORDER",
         help=", ".join(_SORTS),
     ),
-    click.option(
-        "--limit", "-n", type=click.IntRange(1, _MOST), default=20, show_default=True, help="At most this many."
-    ),
+    click.option("--limit", "-n", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many."),
     click.option("--explain", "-x", is_flag=True, help="Show the parts of each score."),
 )
 
 
-def _asking(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command these options, and its function `wish`: the fields of a Query."""
+def _asking(command: Callable[..., None], kinds: Callable[..., Any] = _OF_SESSIONS) -> Callable[..., None]:
+    """Gives a command these options, and its function `fields`: those of a Query."""
 
     @wraps(command)
     def run(since: str | None, until: str | None, last: str | None, sort: str, **options: Any) -> None:
@@ -72,12 +81,44 @@ def _asking(command: Callable[..., None]) -> Callable[..., None]:
             request["time_range"] = _span(last)
         elif since is not None or until is not None:
             request["time_range"] = (times.past(since, "since"), times.past(until, "until"))
-        command(wish={**request, "sort_by": sort}, **options)
+        command(fields={**request, "sort_by": sort}, **options)
 
     decorated: Callable[..., None] = run
-    for option in reversed(_OPTIONS):
+    for option in reversed((kinds, *_OPTIONS)):
         decorated = option(decorated)
     return decorated
+
+
+def _near(command: Callable[..., None]) -> Callable[..., None]:
+    """The options about references."""
+    depth = click.option(
+        "--depth", type=click.IntRange(1, 16), default=1, show_default=True, help="How many references away."
+    )
+    words = "What this memory refers to, or refers to it; repeat for more."
+    return click.option("--ref", "--references", "references", multiple=True, metavar="ID", help=words)(depth(command))
+
+
+@click.command(cls=Leaf)
+@click.argument("words", cls=TextArgument, nargs=-1, metavar="[TEXT...]")
+@_near
+@partial(_asking, kinds=_OF_ANY_KIND)
+@scoped
+def query(
+    target: Target, words: tuple[str, ...], references: tuple[str, ...], depth: int, explain: bool, fields: Fields
+) -> None:
+    """Find memories by words and conditions, in an order of your choice. Not counted as a retrieval.
+
+    All conditions must hold. "Quoted phrases" must occur as they are; auth* and colo?r match words.
+
+    \b
+    Example:
+      recollect query deploy* --kind decision --last "3 days"
+      recollect query --tag security --without-tag security.old --sort newest
+    """
+    with target.open() as memory:
+        near = tuple(short_ids.resolve_all(memory, references))
+        hits = memory.query(_query(words, {**fields, "references": near, "max_depth": depth}))
+    _print(target, hits, fields["limit"], explain, by_session=False)
 
 
 def _span(last: str) -> tuple[datetime | None, datetime | None]:
@@ -97,23 +138,20 @@ def _query(words: tuple[str, ...], fields: dict[str, Any]) -> Query:
     return Query(text=" ".join(words) or None, **fields)
 
 
-@click.command(cls=Leaf)
+@click.command("query", cls=Leaf)
 @click.argument("session", metavar="ID")
 @click.argument("words", cls=TextArgument, nargs=-1, metavar="[TEXT...]")
-@click.option(
-    "--references", multiple=True, metavar="ID", help="What this memory refers to, or refers to it; repeat for more."
-)
-@click.option("--depth", type=click.IntRange(1, 16), default=1, show_default=True, help="How many references away.")
+@_near
 @_asking
 @scoped
-def query(
+def query_session(
     target: Target,
     session: str,
     words: tuple[str, ...],
     references: tuple[str, ...],
     depth: int,
     explain: bool,
-    wish: dict[str, Any],
+    fields: Fields,
 ) -> None:
     """Find memories of a session by words and conditions.
 
@@ -121,32 +159,32 @@ def query(
 
     \b
     Example:
-      recollect sessions query sess_20260110_alice deploy* --type decision --last "3 days"
-      recollect sessions query sess_20260110_alice --tag security --without-tag security.old --sort newest
+      recollect ledger query sess_20260110_alice deploy* --kind decision --last "3 days"
+      recollect ledger query sess_20260110_alice --tag security --without-tag security.old --sort newest
     """
     with opened(target, session) as memory:
         memory.sessions.load(session)
         near = tuple(short_ids.resolve_all(memory, references))
-        hits = memory.sessions.query(session, _query(words, {**wish, "references": near, "max_depth": depth}))
-    _print(target, hits, wish["limit"], explain, by_session=False)
+        hits = memory.sessions.query(session, _query(words, {**fields, "references": near, "max_depth": depth}))
+    _print(target, hits, fields["limit"], explain, by_session=False)
 
 
 @click.command(cls=Leaf)
 @click.argument("words", cls=TextArgument, nargs=-1, metavar="[TEXT...]")
 @_asking
 @scoped
-def search(target: Target, words: tuple[str, ...], explain: bool, wish: dict[str, Any]) -> None:
+def search(target: Target, words: tuple[str, ...], explain: bool, fields: Fields) -> None:
     """Find memories in all sessions.
 
     All conditions must hold. "Quoted phrases" must occur as they are; auth* and colo?r match words.
 
     \b
     Example:
-      recollect sessions search "which server?" --tag ops
+      recollect ledger search "which server?" --tag ops
     """
     with opened(target) as memory:
-        hits = memory.sessions.search(_query(words, wish))
-    _print(target, hits, wish["limit"], explain, by_session=True)
+        hits = memory.sessions.search(_query(words, fields))
+    _print(target, hits, fields["limit"], explain, by_session=True)
 
 
 def _print(target: Target, hits: Hits, limit: int, explain: bool, *, by_session: bool) -> None:
@@ -174,7 +212,7 @@ def _print_hits(hits: Hits, by_session: bool) -> None:
         columns.append((Column("session", wrap=True), lambda hit: hit.memory.address.workspace or ""))
     if width >= _NARROW:
         columns.append((Column("made"), lambda hit: text.ago(hit.memory.created_at, now)))
-        columns.append((Column("type"), lambda hit: hit.memory.kind))
+        columns.append((Column("kind"), lambda hit: hit.memory.kind))
     if width >= _WIDE and any(hit.memory.tags for hit in hits):
         columns.append((Column("tags", output.QUIET), lambda hit: text.one_line(text.tags(hit.memory), 24)))
     columns.append((Column("memory", flexible=True, wrap=True), shown_content))

@@ -11,29 +11,33 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from recollect.cli.lazy import Leaf
 from recollect.cli.listening import host_and_port, is_loopback, listen, quoted
 from recollect.cli.output import note, say
+from recollect.cli.paths import PATH
 from recollect.cli.target import Target, scoped
 from recollect.values import validation
 from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from recollect.server.access.oidc import OpenId
+    from recollect.server.limits import Limits
+    from recollect.server.pipeline import Pipeline
     from recollect.server.serving import Serving
 
 _HERE = "127.0.0.1:8377"
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 _HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]+\]")
 
 
 @click.command(cls=Leaf)
 @click.option("--listen", "listening", default=_HERE, show_default=True, metavar="HOST:PORT", help="Where to listen.")
-@click.option("--tls-cert", metavar="FILE", help="Certificate chain for TLS, in PEM.")
-@click.option("--tls-key", metavar="FILE", help="Its key.")
+@click.option("--tls-cert", metavar="FILE", type=PATH, help="Certificate chain for TLS, in PEM.")
+@click.option("--tls-key", metavar="FILE", type=PATH, help="Its key.")
 @click.option("--host", "hosts", multiple=True, metavar="NAME", help="Answer to this name only; several are possible.")
 @click.option("--proxy", "proxies", multiple=True, metavar="IP", help="Believe this proxy where a request comes from.")
 @click.option("--behind-tls", is_flag=True, help="A proxy in front speaks TLS: keep cookies to it.")
@@ -48,77 +52,147 @@ _HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]+\]")
 )
 @click.option("--oidc-issuer", metavar="URL", help="Let people log in through this provider of OpenID Connect.")
 @click.option("--oidc-client-id", metavar="ID", help="What it calls this server.")
-@click.option("--oidc-client-secret-file", metavar="FILE", help="The file with the secret that it gave to it.")
+@click.option(
+    "--oidc-client-secret-file", metavar="FILE", type=PATH, help="The file with the secret that it gave to it."
+)
 @click.option("--oidc-name", default="Company login", show_default=True, metavar="TEXT", help="What the button says.")
 @click.option(
     "--log", "logged", type=click.Choice(["json", "none"]), default="json", show_default=True, help="To stderr."
 )
+@click.option("--mcp-only", is_flag=True, help="Serve MCP at /mcp, and neither the API nor pages.")
+@click.option("--read-only", is_flag=True, help="With --mcp-only: leave out the tools that change something.")
+@click.option(
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="With --mcp-only: answer web pages of this origin; several are possible.",
+)
 @scoped
-def serve(
-    target: Target,
-    listening: str,
-    tls_cert: str | None,
-    tls_key: str | None,
-    hosts: Sequence[str],
-    proxies: Sequence[str],
-    behind_tls: bool,
-    open_metrics: bool,
-    rate: float,
-    tenant_rates: Sequence[str],
-    oidc_issuer: str | None,
-    oidc_client_id: str | None,
-    oidc_client_secret_file: str | None,
-    oidc_name: str,
-    logged: str,
-) -> None:
+def serve(target: Target, **options: Any) -> None:
     """Serve the memory over HTTP: the API at /v1, MCP at /mcp, and pages for people.
 
     Make a key first (`recollect keys create`), or a person (`recollect people add`). Without any, and on this machine
-    only, it is for you alone: open the link that it prints, which works once.
+    only, it is for you alone: open the link that it prints, which works once. With --mcp-only and without any key, it
+    answers every program on this machine.
 
     \b
     Example:
       recollect keys create laptop --role member
       recollect serve --listen 127.0.0.1:8377
       curl -H "Authorization: Bearer rk_…" http://127.0.0.1:8377/v1/stats
+      recollect serve --mcp-only --agent claude
     """
-    host, port = host_and_port(listening, "listen")
-    _check_files(tls_cert, tls_key)
-    _check_rate("rate", rate)
-    each_tenant, some_tenants = _read_tenant_rates(tenant_rates)
-    _check_names(proxies, hosts)
-    _check_installed()
-    from recollect.server.limits import Limits, burst_of
-    from recollect.server.running import Secured, built, run
+    serve_with(target, ServeOptions(**options))
+
+
+class ServeOptions(NamedTuple):
+    """The options of `recollect serve`."""
+
+    listening: str = _HERE
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    hosts: Sequence[str] = ()
+    proxies: Sequence[str] = ()
+    behind_tls: bool = False
+    open_metrics: bool = False
+    rate: float = 100.0
+    tenant_rates: Sequence[str] = ()
+    oidc_issuer: str | None = None
+    oidc_client_id: str | None = None
+    oidc_client_secret_file: str | None = None
+    oidc_name: str = ""
+    logged: str = "json"
+    mcp_only: bool = False
+    read_only: bool = False
+    origins: Sequence[str] = ()
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls_cert is not None else "http"
+
+
+def serve_with(target: Target, options: ServeOptions, option: str = "listen") -> None:
+    """`option` is the name of the option that says where to listen, for errors."""
+    host, port = host_and_port(options.listening, option)
+    limits = _checked_limits(options)
+    _check_installed(options.mcp_only)
+    oidc = _oidc(options)
+    from recollect.server.running import Secured, run
     from recollect.server.serving import Serving
     from recollect.server.upkeep import BackgroundMaintenance
 
-    oidc = _oidc(oidc_issuer, oidc_client_id, oidc_client_secret_file, oidc_name)
-    _log_to_stderr(logged)
-    with target.open(target.find(), create=True) as memory:
-        secure = tls_cert is not None
-        limits = Limits(rate, burst_of(rate), tenant_per_second=each_tenant, tenants=some_tenants)
-        serving = Serving(memory, limits=limits, secure=secure or behind_tls, open_metrics=open_metrics)
+    located = target.find()
+    is_new = located[1] is not None and not located[1].exists(target.location)
+    if is_new:  # then nobody has a key
+        _check_local(host, target, option)
+    taken = listen(host, port, option)
+    if is_new and not options.read_only and located[1] is not None:
+        located[1].make()
+        note(f"Started a new memory in {target.location}")
+    _log_to_stderr(options.logged)
+    with target.open(located) as memory, contextlib.ExitStack() as background:
+        serving = Serving(
+            memory,
+            limits=limits,
+            secure=options.tls_cert is not None or options.behind_tls,
+            open_metrics=options.open_metrics,
+        )
         serving.clean()
-        if serving.vault.empty:
-            _check_local(host, target)
-            serving.single = True
-        taken = listen(host, port, "listen")
-        address = f"{'https' if secure else 'http'}://{quoted(host)}:{taken.getsockname()[1]}"
-        names = [name.lower() for name in hosts] or (_local_names(host) if is_loopback(host) else [])
-        app = built(serving, hosts=names, oidc=oidc, warm=True)
-        note(f"Listening on {address}")
+        if serving.accounts.empty:
+            _check_local(host, target, option)
+            serving.single, serving.local_mcp = not options.mcp_only, options.mcp_only
+        address = f"{options.scheme}://{quoted(host)}:{taken.getsockname()[1]}"
+        app = _application(serving, options, host, taken.getsockname()[1], oidc)
+        note(f"Listening on {address}{'/mcp' if options.mcp_only else ''}")
         if serving.single:
             say(f"Nobody has a key yet, so it is for you alone. This link works once:\n{_link(serving, address)}")
-        with contextlib.suppress(KeyboardInterrupt), BackgroundMaintenance(memory):
-            run(app, taken, tls=Secured(tls_cert, tls_key) if tls_cert and tls_key else None, proxies=proxies)
+        if not options.read_only:
+            background.enter_context(BackgroundMaintenance(memory))
+        tls = Secured(options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
+        with contextlib.suppress(KeyboardInterrupt):
+            run(app, taken, tls=tls, proxies=options.proxies)
 
 
-def _check_local(host: str, target: Target) -> None:
+def _application(serving: Serving, options: ServeOptions, host: str, port: int, oidc: OpenId | None) -> Pipeline:
+    from recollect.server.running import built
+
+    names = [name.lower() for name in options.hosts] or (_local_names(host) if is_loopback(host) else [])
+    # Without a key nothing but its origin tells a web page from a program of this machine.
+    own_origins = [f"{options.scheme}://{name}:{port}" for name in names]
+    return built(
+        serving,
+        hosts=names,
+        oidc=oidc,
+        warm=True,
+        mcp_only=options.mcp_only,
+        read_only=options.read_only,
+        origins=[*own_origins, *options.origins] if serving.local_mcp else None,
+        cross_origins=options.origins,
+    )
+
+
+def _checked_limits(options: ServeOptions) -> Limits:
+    """Checks what can be checked before anything is opened, and returns the limits."""
+    if not options.mcp_only and (options.read_only or options.origins):
+        raise click.UsageError("--read-only and --allow-origin are for --mcp-only.")
+    for origin in options.origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise InputError("allow_origin", "must be as browsers send it, such as http://localhost:3000")
+    _check_files(options.tls_cert, options.tls_key)
+    _check_rate("rate", options.rate)
+    each_tenant, some_tenants = _read_tenant_rates(options.tenant_rates)
+    _check_names(options.proxies, options.hosts)
+    from recollect.server.limits import Limits, burst_of
+
+    return Limits(options.rate, burst_of(options.rate), tenant_per_second=each_tenant, tenants=some_tenants)
+
+
+def _check_local(host: str, target: Target, option: str) -> None:
     """AccessError where nobody has a key, and other machines could reach the server."""
     if not is_loopback(host):
         raise AccessError(
-            f"listen: {host} can be reached from other machines, and nobody has a key yet; make one with "
+            f"{option}: {host} can be reached from other machines, and nobody has a key yet; make one with "
             f"`recollect keys create NAME --role owner{target.typed}`, or listen on 127.0.0.1"
         )
 
@@ -154,7 +228,8 @@ def ui(target: Target, port: int, no_browser: bool) -> None:
             run(built(serving, hosts=_local_names("127.0.0.1"), warm=True), taken)
 
 
-def _oidc(issuer: str | None, client_id: str | None, file: str | None, name: str) -> OpenId | None:
+def _oidc(options: ServeOptions) -> OpenId | None:
+    issuer, client_id, file = options.oidc_issuer, options.oidc_client_id, options.oidc_client_secret_file
     if issuer is None and client_id is None and file is None:
         return None
     if issuer is None or client_id is None or file is None:
@@ -170,7 +245,7 @@ def _oidc(issuer: str | None, client_id: str | None, file: str | None, name: str
         )
     from recollect.server.access.oidc import OpenId, Provider
 
-    return OpenId(Provider(issuer, client_id, secret, validation.label(name, "oidc_name")))
+    return OpenId(Provider(issuer, client_id, secret, validation.label(options.oidc_name, "oidc_name")))
 
 
 def _check_rate(option: str, rate: float) -> None:
@@ -228,22 +303,21 @@ def _local_names(host: str) -> list[str]:
     return list(dict.fromkeys([host, "127.0.0.1", "localhost", "[::1]"]))
 
 
-def _check_installed() -> None:
-    missing = [name for name in ("litestar", "uvicorn", "jinja2", "argon2") if find_spec(name) is None]
+def _check_installed(mcp_only: bool = False) -> None:
+    names = ("argon2", "jinja2", "prometheus_client", "starlette", "uvicorn", *(("mcp",) if mcp_only else ()))
+    missing = [name for name in names if find_spec(name) is None]
     if missing:
+        extras = "server,mcp" if mcp_only else "server"
         raise click.ClickException(
-            f"the server needs {', '.join(missing)}; run `pip install '.[server]'` in a clone of recollect"
+            f"the server needs {', '.join(missing)}; run `pip install '.[{extras}]'` in a clone of recollect"
         )
 
 
 def _log_to_stderr(how: str) -> None:
-    from recollect.runtime.logs import JsonLines
-    from recollect.server.reporting import Unhurried, to_stderr
+    from recollect.server.reporting import DiscreetJson, to_stderr
 
     if how == "none":
         to_stderr()
         return
-    handler = Unhurried(2)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    to_stderr(DiscreetJson())
     logging.getLogger("recollect.server").setLevel(logging.INFO)

@@ -12,10 +12,11 @@ import click
 import msgspec
 
 from recollect.cli import batch, output, text
-from recollect.cli.forgetting import confirm
-from recollect.cli.intake import check_new, meta_pairs
+from recollect.cli.asking import confirm
+from recollect.cli.intake import ABOUT_VALUES, check_new, pairs
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, ID, QUIET, STRONG, Column, Styled
+from recollect.cli.paths import PATH
 from recollect.cli.target import Target, scoped
 from recollect.values.errors import InputError, StoreError
 from recollect.values.record import utc_now
@@ -39,36 +40,39 @@ _SECTIONS = {
         "show": "sessions:show",
         "stats": "sessions:stats",
         "export": "sessions:export",
-        "drop": "sessions:drop",
+        "remove": "sessions:remove",
     },
     "What is in one": {
         "add": "entries:add",
         "get": "entries:get",
-        "query": "searching:query",
+        "query": "searching:query_session",
         "search": "searching:search",
-        "delete": "entries:delete",
-        "delete-topic": "entries:delete_topic",
-        "delete-range": "entries:delete_range",
+        "forget": "entries:forget",
+        "forget-topic": "entries:forget_topic",
+        "forget-range": "entries:forget_range",
     },
     "Look after": {
         "compact": "sessions:compact",
-        "rebuild": "sessions:rebuild",
-        "migrate": "sessions:migrate",
+        "rebuild": "upkeep:rebuild",
+        "migrate": "upkeep:migrate",
         "metrics": "sessions:metrics",
     },
 }
 
 
-@click.group(cls=LazyGroup, default="list", sections=_SECTIONS)
-def sessions() -> None:
+_FORMER = {"drop": "remove", "delete": "forget", "delete-topic": "forget-topic", "delete-range": "forget-range"}
+
+
+@click.group(cls=LazyGroup, default="list", sections=_SECTIONS, former=_FORMER)
+def ledger() -> None:
     """Keep memories by session, in the plain files of a ledger.
 
     The preset is `ledger` unless another is asked for.
 
     \b
     Example:
-      recollect sessions create alice --store ledger:./memory
-      recollect sessions add sess_20260110_alice "We deploy on Fridays" --type decision --store ledger:./memory
+      recollect ledger create alice --store ledger:./memory
+      recollect ledger add sess_20260110_alice "We deploy on Fridays" --kind decision --store ledger:./memory
     """
 
 
@@ -78,7 +82,7 @@ def opened(
     session: str | None = None,
     *,
     create: bool = False,
-    told: bool = True,
+    report_damage: bool = True,
     vectors: bool = True,
     usual: Sequence[str] = ("tenant", "agent", "account"),
 ) -> Generator[Memory]:
@@ -93,7 +97,7 @@ def opened(
     # One who is bound to something inside a workspace can only choose the session together with that.
     inside = {"workspace": session} if session and target.workspace is None and _NAME.fullmatch(session) else {}
     with target.open(
-        located, create=create, preset=PRESET, told=told, vectors=vectors, usual=usual, **inside
+        located, create=create, preset=PRESET, report_damage=report_damage, vectors=vectors, usual=usual, **inside
     ) as memory:
         yield memory
 
@@ -113,7 +117,12 @@ def _as_ledger(target: Target) -> str:
 @click.option("--no-auto-compact", is_flag=True, help="Compact only when asked to.")
 @click.option("--language", help="What the user speaks.  [default: en]")
 @click.option("--verbosity", help="How much the user wants to read.  [default: medium]")
-@click.option("--custom", multiple=True, metavar="KEY=VALUE", help="Another preference of the user; repeat for more.")
+@click.option(
+    "--custom",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=f"Another preference of the user. {ABOUT_VALUES} Repeat for more.",
+)
 @scoped
 def create(target: Target, user: str, ident: str | None, **options: Any) -> None:
     """Create a session for a user.
@@ -122,7 +131,7 @@ def create(target: Target, user: str, ident: str | None, **options: Any) -> None
 
     \b
     Example:
-      recollect sessions create alice --half-life 48 --language pt
+      recollect ledger create alice --half-life 48 --language pt
     """
     with opened(target, ident, create=True) as memory:
         made = memory.sessions.create(user, session_id=ident, **_settings(**options))
@@ -130,7 +139,7 @@ def create(target: Target, user: str, ident: str | None, **options: Any) -> None
         output.emit(made)
         return
     output.say("Created the session ", (made.session_id, STRONG))
-    typed = f'recollect sessions add {made.session_id} "…" --type decision{target.typed}'
+    typed = f'recollect ledger add {made.session_id} "…" --kind decision{target.typed}'
     output.say(("Next: ", QUIET), typed)
 
 
@@ -148,7 +157,7 @@ def _settings(
         raise click.UsageError("--no-decay leaves nothing for --half-life and --min-decay to say.")
     decay = {"enabled": not no_decay, "half_life_hours": half_life, "min_decay_factor": min_decay}
     compaction = {"auto_compact": False if no_auto_compact else None, "threshold": compact_at}
-    preferences = {"language": language, "verbosity": verbosity, "custom": meta_pairs(custom, "--custom")}
+    preferences = {"language": language, "verbosity": verbosity, "custom": pairs(custom, "--custom")}
     return {
         "decay": {name: value for name, value in decay.items() if value is not None},
         "compaction": {name: value for name, value in compaction.items() if value is not None},
@@ -163,7 +172,7 @@ def list_(target: Target) -> None:
 
     \b
     Example:
-      recollect sessions list --store ledger:./memory
+      recollect ledger list --store ledger:./memory
     """
     failed: dict[str, str] = {}
     with opened(target) as memory:
@@ -175,7 +184,7 @@ def list_(target: Target) -> None:
     if target.json:
         output.emit(sessions)
     elif not sessions and not failed:
-        output.say(f"There are no sessions yet: recollect sessions create USER{target.typed}")
+        output.say(f"There are no sessions yet: recollect ledger create USER{target.typed}")
     elif sessions:
         _print_sessions(sessions)
     batch.end(failed, quiet=False)
@@ -210,9 +219,9 @@ def show(target: Target, session: str) -> None:
 
     \b
     Example:
-      recollect sessions show sess_20260110_alice
+      recollect ledger show sess_20260110_alice
     """
-    with opened(target, session, told=False) as memory:
+    with opened(target, session, report_damage=False) as memory:
         figures = memory.sessions.stats(session)
     if target.json:
         output.emit(figures)
@@ -275,9 +284,9 @@ def stats(target: Target, session: str) -> None:
 
     \b
     Example:
-      recollect sessions stats sess_20260110_alice
+      recollect ledger stats sess_20260110_alice
     """
-    with opened(target, session, told=False) as memory:
+    with opened(target, session, report_damage=False) as memory:
         figures = memory.sessions.stats(session)
     if target.json:
         output.emit(figures)
@@ -294,7 +303,7 @@ def stats(target: Target, session: str) -> None:
 @click.command(cls=Leaf)
 @click.argument("session", metavar="ID")
 @click.option("--format", "form", type=click.Choice(["json", "jsonl"]), help="As one document, or an entry a line.")
-@click.option("--output", "-o", "file", metavar="FILE", help="Into this file.  [default: stdout]")
+@click.option("--output", "-o", "file", metavar="FILE", type=PATH, help="Into this file.  [default: stdout]")
 @click.option("--force", "-f", is_flag=True, help="In place of a file that is there.")
 @scoped
 def export(target: Target, session: str, form: str | None, file: str | None, force: bool) -> None:
@@ -304,7 +313,7 @@ def export(target: Target, session: str, form: str | None, file: str | None, for
 
     \b
     Example:
-      recollect sessions export sess_20260110_alice --format json -o alice.json
+      recollect ledger export sess_20260110_alice --format json -o alice.json
     """
     from recollect.stores.files import files
 
@@ -334,12 +343,12 @@ def export(target: Target, session: str, form: str | None, file: str | None, for
 @click.option("--reason", help="Why; kept in the tenant's audit log.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
-def drop(target: Target, session: str, reason: str | None, yes: bool) -> None:
+def remove(target: Target, session: str, reason: str | None, yes: bool) -> None:
     """Remove a session with everything in it, for good.
 
     \b
     Example:
-      recollect sessions drop sess_20260110_alice --reason "asked to" --yes
+      recollect ledger remove sess_20260110_alice --reason "asked to" --yes
     """
     with opened(target, session) as memory:
         loaded = memory.sessions.load(session)
@@ -364,9 +373,9 @@ def compact(target: Target, session: str) -> None:
 
     \b
     Example:
-      recollect sessions compact sess_20260110_alice
+      recollect ledger compact sess_20260110_alice
     """
-    with opened(target, session, told=False) as memory:
+    with opened(target, session, report_damage=False) as memory:
         before = memory.sessions.stats(session)
         freed = memory.sessions.compact(session)
         left = memory.sessions.load(session).total_entries
@@ -383,42 +392,6 @@ def compact(target: Target, session: str) -> None:
 
 
 @click.command(cls=Leaf)
-@click.argument("session", metavar="ID")
-@scoped
-def rebuild(target: Target, session: str) -> None:
-    """Make a session's index anew from its log.
-
-    \b
-    Example:
-      recollect sessions rebuild sess_20260110_alice
-    """
-    with opened(target, session) as memory:
-        number = memory.sessions.rebuild_index(session)
-    if target.json:
-        output.emit({"session": session, "entries": number})
-    else:
-        output.say("Rebuilt the index of ", (session, STRONG), f": {text.count(number)}.")
-
-
-@click.command(cls=Leaf)
-@click.argument("session", metavar="ID")
-@scoped
-def migrate(target: Target, session: str) -> None:
-    """Bring a session that an older version wrote up to date.
-
-    \b
-    Example:
-      recollect sessions migrate sess_20260110_alice
-    """
-    with opened(target, session) as memory:
-        changed = memory.sessions.migrate(session)
-    if target.json:
-        output.emit({"session": session, "migrated": changed})
-    else:
-        output.say((session, STRONG), " was brought up to date." if changed else " was up to date already.")
-
-
-@click.command(cls=Leaf)
 @scoped
 def metrics(target: Target) -> None:
     """Print how many and how large all sessions are.
@@ -427,7 +400,7 @@ def metrics(target: Target) -> None:
 
     \b
     Example:
-      recollect sessions metrics --json
+      recollect ledger metrics --json
     """
     with opened(target) as memory:
         figures = memory.sessions.metrics()

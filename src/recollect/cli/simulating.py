@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from recollect.cli import output, text
+from recollect.cli.arguments import Call, takes
 from recollect.cli.intake import check_new
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
+from recollect.cli.paths import PATH
 from recollect.cli.target import Target, scoped
 from recollect.values.errors import InputError
 
@@ -24,11 +26,11 @@ _SAMPLE = 8
 
 
 @click.command(cls=Leaf)
-@click.option("--days", default=30, show_default=True, help="How far to look ahead.")
-@click.option("--svg", metavar="FILE", help="Also draw what is left, by kind and tier.")
+@takes("simulate")
+@click.option("--svg", metavar="FILE", type=PATH, help="Also draw what is left, by kind and tier.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 @scoped
-def simulate(target: Target, days: int, svg: str | None, force: bool) -> None:
+def simulate(target: Target, call: Call, svg: str | None, force: bool) -> None:
     """Show what will be promoted, archived, merged, expired or lost, when and why. Changes nothing.
 
     It supposes that nothing is stored or recalled meanwhile, and that maintenance runs every day.
@@ -41,7 +43,7 @@ def simulate(target: Target, days: int, svg: str | None, force: bool) -> None:
     if svg is not None:
         check_new(svg, force)
     with target.open(vectors=False) as memory:
-        ahead = memory.simulate(days=days)
+        ahead: Simulation = call.run(memory)
         if not target.json:
             _print(ahead, memory)
     if target.json:

@@ -6,8 +6,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, wraps
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache, partial, wraps
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +16,10 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from recollect.cli.lazy import SHARED
+from recollect.cli.completing import COMPLETED
+from recollect.cli.lazy import SHARED, USES
 from recollect.cli.output import note
+from recollect.cli.paths import PATH
 from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
@@ -50,9 +52,9 @@ class Home(NamedTuple):
 
     def exists(self, location: str) -> bool:
         """InputError if something else is there."""
-        from recollect.stores.paths import there
+        from recollect.stores.paths import path_exists
 
-        if not there(self.path):
+        if not path_exists(self.path):
             return False
         if self.path.is_dir() and self.is_file:
             raise InputError("store", f"{location} is a folder; give the folder a name that does not end in .jsonl")
@@ -83,7 +85,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     conversation: str | None
     json: bool
     """Whether to print one JSON document and nothing else."""
-    given: tuple[str, ...]
+    typed_options: tuple[str, ...]
     """Which of the options above were typed, rather than read from the environment."""
     typed: str
     """Those as they were typed, for commands that another command suggests."""
@@ -117,7 +119,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def workspaces(self) -> list[str]:
         """All of the tenant's, for people to choose from: a view that has chosen one sees no other."""
         free = msgspec.structs.replace(self, workspace=None, agent=None, account=None, channel=None, conversation=None)
-        with free.open(told=False, vectors=False, usual=("tenant",)) as memory:
+        with free.open(report_damage=False, vectors=False, usual=("tenant",)) as memory:
             return memory.workspaces()
 
     def rules(self, preset: str | None = None) -> Preset:
@@ -160,11 +162,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     @contextmanager
     def open(
         self,
-        found: tuple[Store, Home | None] | None = None,
+        located: tuple[Store, Home | None] | None = None,
         *,
         create: bool = False,
         preset: str | None = None,
-        told: bool = True,
+        report_damage: bool = True,
         vectors: bool = True,
         usual: Sequence[str] = ("tenant", "workspace", "agent", "account"),
         **address: str,
@@ -175,18 +177,18 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         all of them, is not about whoever is named there. Without `vectors` no model is loaded: a command that only
         stores need not wait for one, and whoever opens the store to ask makes what is missing.
 
-        `found` is the store that the caller has opened already; `preset` is for when none was asked for. Damage that
-        was skipped is `told` at the end, but not in JSON.
+        `located` is the store that the caller has opened already; `preset` is for when none was asked for. Damage that
+        was skipped is logged at the end if `report_damage`, but not in JSON.
         """
         from recollect.memory import Memory
         from recollect.models.vectors import embedder_for
 
         if self.served:
-            settings = {name: getattr(self, name) for name in ("preset", "embedder") if name in self.given}
+            settings = {name: getattr(self, name) for name in ("preset", "embedder") if name in self.typed_options}
             with Memory(self.location, **settings) as memory:  # which says that it has its own
-                yield memory.at(**chosen) if (chosen := self.address() | address) else memory
+                yield _view_at(memory, self.address() | address)
             return
-        store, home = found or self.find()
+        store, home = located or self.find()
         starting = home is not None and not home.exists(self.location)
         if starting and not create:
             raise InputError(
@@ -195,24 +197,39 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         settings = self.defaults
         unsaid = {part: name for part, name in settings.address().items() if part in usual}
         embedder = self.embedder or settings.embedder
-        if not vectors and "embedder" in self.given:
+        if not vectors and "embedder" in self.typed_options:
             embedder_for(embedder)  # what is wrong with it is told all the same
         with (
-            self._telling(told),
+            self._telling(report_damage),
             Memory(store, preset=self.rules(preset), embedder=embedder if vectors else "none") as memory,
         ):
             parts = unsaid | self.address() | address
-            yield memory.at(**parts) if parts else memory
+            if starting and "workspace" in usual:
+                # A view of a chosen workspace logs no refusal where nothing is stored: a refused command makes no file.
+                parts.setdefault("workspace", memory.address.workspace or "default")
+            yield _view_at(memory, parts)
         if starting and not self.json:
             note(f"Started a new memory in {self.location}")
 
-    def _telling(self, told: bool) -> AbstractContextManager[None]:
+    def _telling(self, report_damage: bool) -> AbstractContextManager[None]:
         """Stores that log have loaded `logging`; whoever uses another should not wait for it."""
         if "logging" not in sys.modules:
             return nullcontext()
         from recollect.cli.damage import heard
 
-        return heard(f"recollect verify{self.typed}" if told and not self.json else None)
+        return heard(f"recollect verify{self.typed}" if report_damage and not self.json else None)
+
+
+def _view_at(memory: Memory, parts: dict[str, str]) -> Memory:
+    """The view at an address, whose conversation may be named by its ref code."""
+    from recollect.values.bodies import is_ref_code
+    from recollect.values.errors import NotFoundError
+
+    if is_ref_code(parts.get("conversation", "")):
+        around = {part: name for part, name in parts.items() if part != "conversation"}
+        with suppress(NotFoundError):
+            parts = parts | {"conversation": memory.at(**around).conversations.get(parts["conversation"]).id}
+    return memory.at(**parts) if parts else memory
 
 
 def without_password(location: str) -> str:
@@ -238,19 +255,48 @@ def _given_options() -> tuple[str, ...]:
     return tuple([name for name in SHARED if source(name) is ParameterSource.COMMANDLINE])
 
 
-def scoped(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared options, and its function a Target as the first argument."""
+PLACE = ("store", "preset", "tenant", "workspace")
+"""The shared options of a command about a whole workspace."""
+VIEW = (*PLACE, "agent", "account", "channel", "conversation")
+"""Those of a command that sees what one agent or person sees."""
+
+
+def scoped(command: Callable[..., None], *, uses: Sequence[str] = SHARED) -> Callable[..., None]:
+    """Gives a command the shared options, and its function a Target as the first argument.
+
+    All of them are accepted everywhere, so that a script can pass the same ones to each command; the help shows those
+    that the command uses.
+    """
 
     @wraps(command)
     def run(**options: Any) -> None:
         shared = {name: options.pop(name, None) for name in (*SHARED, "json")}
         named = _given_options()
         typed = "".join(f" --{name} {quote(without_password(shared[name]))}" for name in named)
-        command(Target(**shared, given=named, typed=typed), **options)
+        command(Target(**shared, typed_options=named, typed=typed), **options)
 
+    setattr(run, USES, frozenset(uses))
     decorated: Callable[..., None] = run
     for name in reversed(SHARED):
-        metavar = {"store": "PATH", "embedder": "SPEC"}.get(name, "NAME")
-        option = click.option(f"--{name}", envvar=f"RECOLLECT_{name.upper()}", metavar=metavar, help=_HELP[name])
-        decorated = option(decorated)
+        decorated = click.option(f"--{name}", **_settings_of(name))(decorated)
     return click.option("--json", is_flag=True, help="Print one JSON document.")(decorated)
+
+
+def shared_options() -> list[click.Option]:
+    """The options that every command has, for a shell that completes the value of one before the command."""
+    return [click.Option([f"--{name}"], **_settings_of(name)) for name in SHARED]
+
+
+def _settings_of(name: str) -> dict[str, Any]:
+    return {
+        "envvar": f"RECOLLECT_{name.upper()}",
+        "metavar": {"store": "PATH", "embedder": "SPEC"}.get(name, "NAME"),
+        "type": PATH if name in ("store", "preset") else None,
+        "help": _HELP[name],
+        "shell_complete": COMPLETED.get(name),
+    }
+
+
+scoped_to_workspace = partial(scoped, uses=PLACE)
+scoped_to_store = partial(scoped, uses=("store", "preset", "tenant"))
+unscoped = partial(scoped, uses=())

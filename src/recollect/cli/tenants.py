@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recollect.cli import output, text
-from recollect.cli.db import location_of
+from recollect.cli.db import is_postgres, location_of
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import CAREFUL, QUIET, STRONG, Column, Styled
 from recollect.cli.progress import bars
@@ -17,6 +17,7 @@ from recollect.cli.target import Target, scoped
 from recollect.values.errors import InputError
 
 if TYPE_CHECKING:
+    from recollect.memory import Memory
     from recollect.stores.port import TenantLimits
     from recollect.stores.postgres.tenants.moving import MoveReceipt
     from recollect.stores.postgres.tenants.servers import Servers
@@ -27,7 +28,7 @@ _COMMANDS = {"list": "tenants:list_", "limit": "tenants:limit", "move": "tenants
 
 @click.group(cls=LazyGroup, default="list", sections={"Commands": _COMMANDS})
 def tenants() -> None:
-    """List the tenants on PostgreSQL servers, limit one, or move one.
+    """List the tenants of a store; on PostgreSQL also limit one, or move one.
 
     \b
     Example:
@@ -56,19 +57,46 @@ def _opened(target: Target, servers: Sequence[str]) -> Servers:
     return Servers(Server(location_of(target)), named)
 
 
+def _count(memory: Memory, tenant: str, workspace: str) -> int:
+    tiers = memory.at(tenant=tenant, workspace=workspace).stats().tiers
+    return sum(number for tier, number in tiers.items() if tier != "account")
+
+
+def _list_in_folder(target: Target) -> None:
+    from recollect.stores.port import Administered
+
+    store, home = target.find()
+    with target.open((store, home), report_damage=False, vectors=False, usual=()) as memory:
+        names = store.tenants() if isinstance(store, Administered) else []
+        workspaces = {name: memory.at(tenant=name).workspaces() for name in names}
+        counts = {name: sum(_count(memory, name, own) for own in workspaces[name]) for name in names}
+    if target.json:
+        output.emit([{"tenant": name, "workspaces": len(workspaces[name]), "memories": counts[name]} for name in names])
+    elif not names:
+        output.say("There are no tenants yet.")
+    else:
+        rows: list[list[Styled]] = [[name, f"{len(workspaces[name]):,}", f"{counts[name]:,}"] for name in names]
+        numbers = [Column("workspaces", right=True), Column("memories", right=True)]
+        output.table([Column("tenant", STRONG), *numbers], rows)
+
+
 @click.command("list", cls=Leaf)
 @_with_servers
 @scoped
 def list_(target: Target, servers: Sequence[str]) -> None:
-    """List all tenants, the server that each is on, how many memories and bytes it has, and its limits.
+    """List all tenants with their workspaces and memories.
 
-    Only members of the role recollect_admin may. The store itself is the server `home`. Those on a server that was not
-    named with --server are listed without a number.
+    On PostgreSQL also the server that each is on, its bytes and its limits; only members of the role recollect_admin
+    may list them. The store itself is the server `home`. Tenants on a server that --server does not name are listed
+    without a number.
 
     \b
     Example:
       recollect tenants list --store postgresql://home/memories --server b=postgresql://b/memories
     """
+    if not is_postgres(target):
+        _list_in_folder(target)
+        return
     with closing(_opened(target, servers)) as opened:
         tenants = opened.tenants()
     if target.json:

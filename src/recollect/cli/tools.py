@@ -7,25 +7,37 @@ from typing import Any
 import click
 
 from recollect.cli import output
+from recollect.cli.completing import COMPLETED
 from recollect.cli.intake import TextArgument
-from recollect.cli.lazy import Leaf
+from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import ID, QUIET, Column, Styled
 from recollect.cli.target import Target, scoped
 
 _FORMATS = ("openai", "anthropic", "mcp")
 
 
-@click.command(cls=Leaf)
-@click.option("--format", type=click.Choice(_FORMATS), help="JSON as this interface takes it.")
-@click.option("--all", "every", is_flag=True, help="Every tool, not only those of the preset.")
-@scoped
-def tools(target: Target, format: str | None, every: bool) -> None:
-    """Show what a model may call.
+@click.group(cls=LazyGroup, default="list", sections={"Commands": {"list": "tools:list_", "call": "tools:call"}})
+def tools() -> None:
+    """List the tools that a model may call, or call one.
 
     \b
     Example:
       recollect tools --preset aegis
-      recollect tools --format openai > tools.json
+      recollect tools call recall '{"query": "which indentation?"}'
+    """
+
+
+@click.command("list", cls=Leaf)
+@click.option("--format", type=click.Choice(_FORMATS), help="JSON as this interface takes it.")
+@click.option("--all", "every", is_flag=True, help="Every tool, not only those of the preset.")
+@scoped
+def list_(target: Target, format: str | None, every: bool) -> None:
+    """List the tools that a model may call.
+
+    \b
+    Example:
+      recollect tools list --preset aegis
+      recollect tools list --format openai > tools.json
     """
     from msgspec.structs import replace
 
@@ -52,18 +64,18 @@ def _row(tool: Any) -> list[Styled]:
 
 
 @click.command(cls=Leaf)
-@click.argument("name")
+@click.argument("name", shell_complete=COMPLETED["tool"])
 @click.argument("arguments", cls=TextArgument, required=False, metavar="[JSON]")
 @scoped
 def call(target: Target, name: str, arguments: str | None) -> None:
     """Call a tool as a model would, and print its result.
 
-    JSON are the arguments; - reads them from stdin. The exit code is 1 if the tool refused.
+    JSON are the arguments. The exit code is 1 if the tool refused.
 
     \b
     Example:
-      recollect call remember '{"content": "Alice prefers tabs", "kind": "preference"}'
-      recollect call recall '{"query": "which indentation?"}'
+      recollect tools call remember '{"content": "Alice prefers tabs", "kind": "preference"}'
+      recollect tools call recall '{"query": "which indentation?"}'
     """
     from recollect import tools
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from recollect.cli import batch, output, text
 from recollect.cli.lazy import Leaf
 from recollect.cli.output import BAD, GOOD, STRONG, Column, Styled
 from recollect.cli.progress import progress
 from recollect.cli.sessions import opened, print_damage
-from recollect.cli.target import Target, scoped
+from recollect.cli.target import Target, scoped_to_store, scoped_to_workspace
 from recollect.cli.workers import note_away
 from recollect.values.errors import NotFoundError
 
@@ -24,7 +26,7 @@ T = TypeVar("T")
 
 
 @click.command(cls=Leaf)
-@scoped
+@scoped_to_workspace
 def verify(target: Target) -> None:
     """Compare everything in the store with its checksums. Exits with 1 if something is damaged.
 
@@ -34,20 +36,40 @@ def verify(target: Target) -> None:
     Example:
       recollect verify --store ledger:./memory
     """
+    target.check_whole("verify")
+    damages = _verified(target)
+    _print_verified(target, damages)
+    if any(damages.values()):
+        click.get_current_context().exit(1)
+
+
+def _verified(target: Target) -> dict[Place, list[Damage]]:
+    """The damage of each place that the options name."""
     from recollect.stores.integrity import damage_in
 
-    target.check_whole("verify")
     store, home = target.find()
     damages: dict[Place, list[Damage]] = {}
-    with target.open((store, home), told=False, usual=()):
+    with target.open((store, home), report_damage=False, usual=()):
         places = _places(store, target)
         with progress("Verifying", len(places)) as tell:
             for place in places:
                 damages[place] = damage_in(store, place)
                 tell(len(damages))
-    _print_verified(target, damages)
-    if any(damages.values()):
-        click.get_current_context().exit(1)
+    return damages
+
+
+def damage_elsewhere(target: Target) -> dict[str, list[str]]:
+    """What is damaged in the tenant's other workspaces, by their names. On a server nothing: its own doctor looks."""
+    if target.served:
+        return {}
+    here = target.workspace or target.defaults.workspace or "default"
+    tenant = target.tenant or target.defaults.tenant or "default"
+    whole = replace(target, tenant=tenant, workspace=None, agent=None, account=None, channel=None, conversation=None)
+    return {
+        _name(place): [f"{damage.where}: {damage.problem}" for damage in damages]
+        for place, damages in _verified(whole).items()
+        if damages and place.workspace != here
+    }
 
 
 def _places(store: Store, target: Target) -> list[Place]:
@@ -96,17 +118,29 @@ def _name(place: Place) -> str:
     return own if place.tenant == "default" else f"{place.tenant}/{own}"
 
 
+def _one_or_all(command: Callable[..., None]) -> Callable[..., None]:
+    """A session as an argument; without it, all of them."""
+
+    @wraps(command)
+    def run(target: Target, session: str | None, named: str | None) -> None:
+        target.check_whole(command.__name__)
+        command(target, session or named)
+
+    option = click.option("--session", "named", metavar="ID", hidden=True)
+    return click.argument("session", metavar="[ID]", required=False)(option(run))
+
+
 @click.command(cls=Leaf)
-@click.option("--session", metavar="ID", help="Only this session.")
-@scoped
+@scoped_to_store
+@_one_or_all
 def rebuild(target: Target, session: str | None) -> None:
-    """Make the index of every session of a ledger anew from its log.
+    """Make the index of a session anew from its log; without ID, of every session.
 
     \b
     Example:
-      recollect rebuild --store ledger:./memory
+      recollect ledger rebuild --store ledger:./memory
+      recollect ledger rebuild sess_20260110_alice
     """
-    target.check_whole("rebuild")
     with opened(target, session, usual=("tenant",)) as memory:
         counts, failed = _each(memory, session, "Rebuilding", memory.sessions.rebuild_index)
     if target.json:
@@ -124,23 +158,22 @@ def rebuild(target: Target, session: str | None) -> None:
 def _each(
     memory: Memory, session: str | None, label: str, do: Callable[[str], T]
 ) -> tuple[dict[str, T], dict[str, str]]:
-    """Of all sessions; of one that was named, an error is an error."""
+    """For all sessions; for one that was named, an error is an error."""
     return batch.each(label, memory.workspaces(), do) if session is None else ({session: do(session)}, {})
 
 
 @click.command(cls=Leaf)
-@click.option("--session", metavar="ID", help="Only this session.")
-@scoped
+@scoped_to_store
+@_one_or_all
 def migrate(target: Target, session: str | None) -> None:
     """Bring sessions that an older version wrote up to date.
 
-    The next write to a session does so too; this does it now, for all of them.
+    The next write to a session does so too; this does it now, for one session or for all of them.
 
     \b
     Example:
-      recollect migrate --store ledger:./memory
+      recollect ledger migrate --store ledger:./memory
     """
-    target.check_whole("migrate")
     with opened(target, session, usual=("tenant",)) as memory:
         done, failed = _each(memory, session, "Migrating", memory.sessions.migrate)
     migrated = [name for name, changed in done.items() if changed]

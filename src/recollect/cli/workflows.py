@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from recollect.cli import output, text
-from recollect.cli.forgetting import confirm
-from recollect.cli.intake import TextArgument
+from recollect.cli.arguments import Call, takes
+from recollect.cli.derived import derived
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import BAD, CAREFUL, GOOD, ID, QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
-from recollect.values.errors import InputError, NotFoundError
 from recollect.values.record import render, utc_now
 
 if TYPE_CHECKING:
-    from recollect.facets.workflows import Workflow, WorkflowStep
+    from recollect.facets.workflows import Output, Workflow, WorkflowStep
     from recollect.memory import Memory
+    from recollect.verbs.forget import Receipt
 
 _STYLES = {"running": CAREFUL, "finished": GOOD, "completed": GOOD, "failed": BAD}
 _SHOWN = 300
-_LOOKED_AT = 1000
+_USES = ("store", "preset", "tenant", "agent", "account")
 
 
 @click.group(
@@ -30,15 +31,8 @@ _LOOKED_AT = 1000
     default="list",
     sections={
         "Commands": {
-            "list": "workflows:list_",
-            "show": "workflows:show",
-            "search": "workflows:search",
-            "start": "workflows:start",
-            "step": "workflows:step",
-            "complete": "workflows:complete",
-            "fail": "workflows:fail",
-            "finish": "workflows:finish",
-            "remove": "workflows:remove",
+            name: f"workflows:{name if name != 'list' else 'list_'}"
+            for name in ("list", "show", "search", "start", "step", "complete", "fail", "finish", "remove")
         }
     },
 )
@@ -52,23 +46,7 @@ def workflows() -> None:
     """
 
 
-@click.command("list", cls=Leaf)
-@click.option("--status", type=click.Choice(["running", "finished", "failed"]), help="Only those.")
-@click.option("--contains", help="With this in the name or the goal.")
-@click.option("--limit", "-n", type=click.IntRange(1, 100_000), default=100, show_default=True, help="How many.")
-@scoped
-def list_(target: Target, status: str | None, contains: str | None, limit: int) -> None:
-    """List workflows, the newest first.
-
-    \b
-    Example:
-      recollect workflows list --status running
-    """
-    with target.open() as memory:
-        workflows = memory.workflows.list(status=status, contains=contains, limit=limit)  # pyright: ignore[reportArgumentType]
-    if target.json:
-        output.emit(workflows)
-        return
+def _print_workflows(workflows: Sequence[Workflow]) -> None:
     if not workflows:
         output.say("There are no such workflows.")
         return
@@ -87,51 +65,9 @@ def list_(target: Target, status: str | None, contains: str | None, limit: int) 
     output.table([*columns, Column("workflow", flexible=True)], rows)
 
 
-@click.command(cls=Leaf)
-@click.argument("workflow", metavar="ID")
-@scoped
-def show(target: Target, workflow: str) -> None:
-    """Show a workflow with its steps. ID may be the end of it.
-
-    \b
-    Example:
-      recollect workflows show 3fa29c01
-    """
-    with target.open() as memory:
-        shown = memory.workflows.get(_workflow_id(memory, workflow))
-        steps = memory.workflows.steps(shown.id)
-    if target.json:
-        output.emit({"workflow": shown, "steps": steps})
-        return
-    output.say((text.one_line(shown.name), STRONG), "  ", _status(shown))
-    for name, value in (("goal", shown.goal), ("error", shown.error), ("agent", shown.agent), ("id", shown.id)):
-        if value:
-            output.say((f"{name}  ", QUIET), text.one_line(value), indent=2)
-    for step in steps:
-        output.say((text.short(step.id), ID), "  ", _status(step), f"  {text.one_line(step.name)}", indent=2)
-        result = step.error if step.output is None else render(step.output)
-        if result:
-            output.say(text.one_line(result, _SHOWN), indent=4)
-
-
-@click.command(cls=Leaf)
-@click.argument("query", cls=TextArgument, nargs=-1, required=True, metavar="QUERY...")
-@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many.")
-@scoped
-def search(target: Target, query: tuple[str, ...], limit: int) -> None:
-    """Find what completed steps have brought, the newest first.
-
-    \b
-    Example:
-      recollect workflows search lease
-    """
-    with target.open() as memory:
-        outputs = memory.workflows.search(" ".join(query), limit=limit)
-    if target.json:
-        output.emit(outputs)
-        return
+def _print_outputs(outputs: Sequence[Output]) -> None:
     if not outputs:
-        output.say("Nothing found.")
+        output.say("Nothing matched.")
     now = utc_now()
     for result in outputs:
         where = f"{text.one_line(result.workflow)} › {text.one_line(result.step)}"
@@ -139,149 +75,110 @@ def search(target: Target, query: tuple[str, ...], limit: int) -> None:
         output.say(text.one_line(render(result.output), _SHOWN), indent=2)
 
 
-@click.command(cls=Leaf)
-@click.argument("name")
-@click.option("--goal", help="What it is for.")
-@scoped
-def start(target: Target, name: str, goal: str | None) -> None:
-    """Start a workflow.
-
-    \b
-    Example:
-      recollect workflows start onboarding --goal "sign the lease"
-    """
-    with target.open(create=True, vectors=False) as memory:
-        made = memory.workflows.start(name, goal=goal)
-    _tell(target, made, "Started")
+def _print_done(done: str, entry: Workflow | WorkflowStep) -> None:
+    done = "Failed" if entry.status == "failed" else done
+    output.say(f"{done} ", (text.short(entry.id), ID), f" {text.one_line(entry.name)}")
 
 
-@click.command(cls=Leaf)
-@click.argument("workflow", metavar="ID")
-@click.argument("name")
-@scoped
-def step(target: Target, workflow: str, name: str) -> None:
-    """Begin a step of a running workflow.
-
-    \b
-    Example:
-      recollect workflows step 3fa29c01 "sign the lease"
-    """
-    with target.open(vectors=False) as memory:
-        made = memory.workflows.step(_workflow_id(memory, workflow), name)
-    _tell(target, made, "Began")
-
-
-@click.command(cls=Leaf)
-@click.argument("step", metavar="STEP")
-@click.argument("result", cls=TextArgument, nargs=-1, metavar="[OUTPUT...]")
-@click.option("--json-output", is_flag=True, help="OUTPUT is JSON, and not text.")
-@scoped
-def complete(target: Target, step: str, result: tuple[str, ...], json_output: bool) -> None:
-    """Complete a step with what came out of it, which can be searched from now on.
-
-    \b
-    Example:
-      recollect workflows complete 3fa29c01 "signed for five years"
-    """
-    value = _value(" ".join(result), json_output)
-    with target.open(vectors=False) as memory:
-        made = memory.workflows.complete(_step_id(memory, step), output=value)
-    _tell(target, made, "Completed")
-
-
-def _value(words: str, is_json: bool) -> Any:
-    if not is_json:
-        return words or None
-    try:
-        return msgspec.json.decode(words)
-    except msgspec.DecodeError:
-        raise InputError("output", "is not JSON") from None
-
-
-@click.command(cls=Leaf)
-@click.argument("step", metavar="STEP")
-@click.argument("error", cls=TextArgument, nargs=-1, required=True, metavar="ERROR...")
-@scoped
-def fail(target: Target, step: str, error: tuple[str, ...]) -> None:
-    """End a step that did not succeed. To try again, begin a new one.
-
-    \b
-    Example:
-      recollect workflows fail 3fa29c01 "the notary was away"
-    """
-    with target.open(vectors=False) as memory:
-        made = memory.workflows.fail(_step_id(memory, step), error=" ".join(error))
-    _tell(target, made, "Failed")
-
-
-@click.command(cls=Leaf)
-@click.argument("workflow", metavar="ID")
-@click.option("--error", help="Why it has failed, if it has.")
-@scoped
-def finish(target: Target, workflow: str, error: str | None) -> None:
-    """End a workflow, whose steps must all have ended.
-
-    \b
-    Example:
-      recollect workflows finish 3fa29c01
-    """
-    with target.open(vectors=False) as memory:
-        made = memory.workflows.finish(_workflow_id(memory, workflow), error=error)
-    _tell(target, made, "Finished" if error is None else "Failed")
-
-
-@click.command(cls=Leaf)
-@click.argument("workflow", metavar="ID")
-@click.option("--reason", help="Why; kept in the audit log.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@scoped
-def remove(target: Target, workflow: str, reason: str | None, yes: bool) -> None:
-    """Erase a workflow with its steps and outputs, for good.
-
-    \b
-    Example:
-      recollect workflows remove 3fa29c01 --yes
-    """
-    with target.open(vectors=False) as memory:
-        shown = memory.workflows.get(_workflow_id(memory, workflow))
-        if not yes:
-            confirm(f"Erase the workflow {text.one_line(shown.name)} and all that its steps have brought?")
-        receipt = memory.workflows.remove(shown.id, reason=reason)
-    if target.json:
-        output.emit(receipt)
-        return
-    output.say("Erased ", (text.one_line(shown.name), STRONG))
+def _print_receipt(receipt: Receipt) -> None:
+    output.say("Removed the workflow for good.")
     if receipt.note:
         output.say((receipt.note, BAD))
-
-
-def _tell(target: Target, made: Workflow | WorkflowStep, done: str) -> None:
-    if target.json:
-        output.emit(made)
-    else:
-        output.say(f"{done} ", (text.short(made.id), ID), f" {text.one_line(made.name)}")
 
 
 def _status(entry: Workflow | WorkflowStep) -> tuple[str, str]:
     return entry.status, _STYLES[entry.status]
 
 
-def _workflow_id(memory: Memory, name: str) -> str:
-    return _whole("workflow", name, [workflow.id for workflow in memory.workflows.list(limit=_LOOKED_AT)])
+def _subject(memory: Memory, arguments: Mapping[str, Any]) -> str:
+    workflow = memory.workflows.get(arguments["workflow"])
+    return f"the workflow {text.one_line(workflow.name)} and all that its steps have brought"
 
 
-def _step_id(memory: Memory, name: str) -> str:
-    if len(name) > text.SHORT:
-        return name
-    flows = memory.workflows.list(limit=_LOOKED_AT)
-    return _whole("step", name, [step.id for flow in flows for step in memory.workflows.steps(flow.id)])
+list_ = derived(
+    "workflows.list",
+    "List workflows, the newest first.",
+    "workflows list --status running",
+    show=_print_workflows,
+    uses=_USES,
+)
+search = derived(
+    "workflows.search",
+    "Search the outputs of completed steps, the newest first.",
+    "workflows search lease",
+    show=_print_outputs,
+    uses=_USES,
+)
+start = derived(
+    "workflows.start",
+    "Start a workflow.",
+    'workflows start onboarding --goal "sign the lease"',
+    show=partial(_print_done, "Started"),
+    uses=_USES,
+)
+step = derived(
+    "workflows.step",
+    "Begin a step of a running workflow.",
+    'workflows step 3fa29c01 "sign the lease"',
+    show=partial(_print_done, "Began"),
+    uses=_USES,
+)
+complete = derived(
+    "workflows.complete",
+    "Complete a step with its output, which can be searched from then on.",
+    'workflows complete 3fa29c01 "signed for five years"',
+    show=partial(_print_done, "Completed"),
+    as_arguments=("output",),
+    uses=_USES,
+)
+fail = derived(
+    "workflows.fail",
+    "End a step that did not succeed. To try again, begin a new one.",
+    'workflows fail 3fa29c01 "the notary was away"',
+    show=partial(_print_done, "Failed"),
+    as_arguments=("error",),
+    uses=_USES,
+)
+finish = derived(
+    "workflows.finish",
+    "End a workflow, whose steps must all have ended.",
+    "workflows finish 3fa29c01",
+    show=partial(_print_done, "Finished"),
+    uses=_USES,
+)
+remove = derived(
+    "workflows.remove",
+    "Remove a workflow with its steps and outputs, for good.",
+    "workflows remove 3fa29c01 --yes",
+    show=_print_receipt,
+    subject=_subject,
+    uses=_USES,
+)
 
 
-def _whole(what: str, name: str, ids: list[str]) -> str:
-    """The id that a person means by the end of it."""
-    if len(name) != text.SHORT or name in ids:
-        return name
-    matching = [ident for ident in ids if ident.endswith(name)]
-    if len(matching) > 1:
-        raise NotFoundError(f"{len(matching)} have an id that ends in {name}; give the whole id of the {what}")
-    return matching[0] if matching else name
+@click.command(cls=Leaf)
+@takes("workflows.get")
+@partial(scoped, uses=_USES)
+def show(target: Target, call: Call) -> None:
+    """Show a workflow with its steps. ID may be the end of it.
+
+    \b
+    Example:
+      recollect workflows show 3fa29c01
+    """
+    with target.open() as memory:
+        workflow: Workflow = call.run(memory)
+        steps = memory.workflows.steps(workflow.id)
+    if target.json:
+        output.emit({"workflow": workflow, "steps": steps})
+        return
+    output.say((text.one_line(workflow.name), STRONG), "  ", _status(workflow))
+    facts = (("goal", workflow.goal), ("error", workflow.error), ("agent", workflow.agent), ("id", workflow.id))
+    for name, value in facts:
+        if value:
+            output.say((f"{name}  ", QUIET), text.one_line(value), indent=2)
+    for step in steps:
+        output.say((text.short(step.id), ID), "  ", _status(step), f"  {text.one_line(step.name)}", indent=2)
+        result = step.error if step.output is None else render(step.output)
+        if result:
+            output.say(text.one_line(result, _SHOWN), indent=4)

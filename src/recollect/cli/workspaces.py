@@ -1,4 +1,4 @@
-"""Workspaces: list them, forget one."""
+"""Workspaces: list them, remove one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import click
 from msgspec.structs import replace
 
 from recollect.cli import output, text
-from recollect.cli.forgetting import confirm
+from recollect.cli.asking import confirm
+from recollect.cli.completing import COMPLETED
 from recollect.cli.lazy import LazyGroup, Leaf
 from recollect.cli.output import QUIET, STRONG, Column, Styled
 from recollect.cli.target import Target, scoped
@@ -14,15 +15,18 @@ from recollect.values.errors import NotFoundError
 
 
 @click.group(
-    cls=LazyGroup, default="list", sections={"Commands": {"list": "workspaces:list_", "forget": "workspaces:forget"}}
+    cls=LazyGroup,
+    default="list",
+    sections={"Commands": {"list": "workspaces:list_", "remove": "workspaces:remove"}},
+    former={"forget": "remove"},
 )
 def workspaces() -> None:
-    """List the tenant's workspaces, or forget one.
+    """List the tenant's workspaces, or remove one.
 
     \b
     Example:
       recollect workspaces
-      recollect workspaces forget old-project
+      recollect workspaces remove old-project
     """
 
 
@@ -36,7 +40,7 @@ def list_(target: Target) -> None:
       recollect workspaces list --tenant acme
     """
     # One that is only the usual one, as RECOLLECT_WORKSPACE says, hides no other; one that was typed does.
-    asked = target if "workspace" in target.given else replace(target, workspace=None)
+    asked = target if "workspace" in target.typed_options else replace(target, workspace=None)
     with asked.open(usual=("tenant",)) as memory:
         names = memory.workspaces()
     # A view of one workspace cannot look into another, so each gets a view of its own.
@@ -57,27 +61,27 @@ def _count(target: Target, name: str) -> int:
 
 
 @click.command(cls=Leaf)
-@click.argument("name")
+@click.argument("name", shell_complete=COMPLETED["workspace"])
 @click.option("--reason", help="Why; kept in the tenant's audit log.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @scoped
-def forget(target: Target, name: str, reason: str | None, yes: bool) -> None:
+def remove(target: Target, name: str, reason: str | None, yes: bool) -> None:
     """Remove a workspace with everything in it, for good.
 
     \b
     Example:
-      recollect workspaces forget old-project --yes
+      recollect workspaces remove old-project --yes
     """
     if name not in (workspaces := target.workspaces()):
         hint = f"; the workspaces are: {', '.join(workspaces)}" if workspaces else ""
         raise NotFoundError(f"there is no workspace {name}{hint}")
     with target.open(workspace=name, usual=("tenant",)) as memory:
-        question = f"Forget the workspace {name} and {text.count(_count(target, name))} for good?"
+        question = f"Remove the workspace {name} and {text.count(_count(target, name))} for good?"
         if not yes:
-            confirm(question)
+            confirm(question, no="nothing was removed")
         receipt = memory.forget(workspace=name, reason=reason)
     if target.json:
         output.emit(receipt)
         return
-    output.say("Forgot the workspace ", (name, STRONG), f" and {text.count(receipt.count)} in it.")
+    output.say("Removed the workspace ", (name, STRONG), f" and {text.count(receipt.count)} in it.")
     output.say(("It is gone with everything in it; this cannot be undone.", QUIET))

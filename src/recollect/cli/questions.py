@@ -1,0 +1,55 @@
+"""Further ways to ask a memory: orient, consult."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.cli import output, text
+from recollect.cli.derived import derived
+from recollect.cli.lazy import SHARED
+from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
+from recollect.values.record import utc_now
+
+if TYPE_CHECKING:
+    from recollect.recall.consult import Consulted
+
+
+orient = derived(
+    "orient",
+    "Print what is known about a topic, for a system prompt.\n\nWith what always matters, as one document.",
+    'orient "the release"',
+    show=lambda document: output.say(str(document) or "There is nothing to say yet."),
+    document=lambda orientation: {"text": str(orientation), "orientation": orientation},
+    uses=SHARED,
+)
+
+
+def _print_consulted(consulted: Consulted) -> None:
+    now = utc_now()
+    rows: list[list[Styled]] = [
+        [
+            f"{result.score:.3f}",
+            (result.source, STRONG),
+            text.ago(result.at, now) if result.at else ("-", QUIET),
+            (text.short(result.id), ID) if result.id else ("-", QUIET),
+            text.one_line(result.text),
+        ]
+        for result in consulted.results
+    ]
+    if rows:
+        columns = [Column("score", right=True), Column("source"), Column("when"), Column("id")]
+        output.table([*columns, Column("text", flexible=True)], rows)
+    else:
+        output.say("Nothing matched.")
+    for failure in consulted.failures:
+        output.note(f"recollect: {failure.source} gave no answer: {failure.reason}")
+
+
+consult = derived(
+    "consult",
+    "Search memories, the audit log, workflows and the knowledge base at once.",
+    'consult "how did the last release go?"',
+    'consult "lease" --source workflow --source knowledge',
+    show=_print_consulted,
+    uses=SHARED,
+)
