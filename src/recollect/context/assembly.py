@@ -35,13 +35,13 @@ class Assembly:
         self._anthropic = talk.style == "anthropic"
         self._sections = sections
         self._left_out = left_out
-        self._given = list(talk.system)
+        self._system = list(talk.system)
         self._units = list(talk.units)
         if request.system_messages == "one" and not self._anthropic:
             self._gather()
-        if prompt and not any(map(_says_something, self._given)):
-            self._given = []
-        self._prompt = prompt if not self._given else ""
+        if prompt and not any(map(_says_something, self._system)):
+            self._system = []
+        self._prompt = prompt if not self._system else ""
         self._sizes = {
             id(message): tokens_of(message, request.count) for unit in self._units for message in unit.messages
         }
@@ -52,9 +52,9 @@ class Assembly:
         """All that the system says into the first message."""
         system_messages = [message for unit in self._units if unit.role in SYSTEM for message in unit.messages]
         self._units = [unit for unit in self._units if unit.role not in SYSTEM]
-        if all_said := [*self._given, *system_messages]:
+        if all_said := [*self._system, *system_messages]:
             contents = [message.get("content") or "" for message in all_said]
-            self._given = [{**all_said[0], "content": _appended(contents[0], contents[1:])}]
+            self._system = [{**all_said[0], "content": _appended(contents[0], contents[1:])}]
 
     def context(self) -> Context:
         self._fit()
@@ -202,7 +202,7 @@ class Assembly:
     def _before(self) -> tuple[list[Message], Any]:
         """What comes before the conversation: messages for OpenAI's clients, `system` for Anthropic's."""
         joined, apart = self._texts(False, "prompt"), self._texts(False, "block", "each")
-        messages = list(self._given)
+        messages = list(self._system)
         summary = [self._summary.text] if self._summary else []
         if self._anthropic:
             system = _appended(messages[0]["content"] if messages else self._prompt, [*joined, *apart])
@@ -229,10 +229,10 @@ class Assembly:
         tool_results = [text for unit in self._units for message in unit.messages if (text := result_of(message))]
         results = sum(map(count, tool_results))
         turns = sum(self._sizes[id(message)] for unit in self._units for message in unit.messages) - results
-        system = MessageGroup(tuple(self._given)).tokens(count) + count(self._prompt)
+        system = MessageGroup(tuple(self._system)).tokens(count) + count(self._prompt)
         summary = [Share("summary", count(self._summary.text), 1)] if self._summary else []
         shares = [
-            Share("system", system, len(self._given) or int(bool(self._prompt))),
+            Share("system", system, len(self._system) or int(bool(self._prompt))),
             *(Share(section.name, section.tokens(count), len(section.items)) for section in self._sections),
             *summary,
             Share("turns", turns, len(self._units)),

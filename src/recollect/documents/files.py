@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -83,7 +84,9 @@ def inside(folder: Path) -> Iterator[Path]:
         yield folder
         return
     if not folder.is_dir():
-        raise InputError("path", f"{folder} is not a folder" if folder.exists() else f"there is no folder {folder}")
+        raise InputError(
+            "path", f"{folder} is not a folder" if folder.exists() else f"there is no such file or folder: {folder}"
+        )
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -111,6 +114,7 @@ def _pdf(raw: Raw) -> Read:
         from pypdf import PdfReader
     except ImportError:
         raise _lacking(raw, "pypdf") from None
+    _keep_from_stderr("pypdf")
     reader = PdfReader(BytesIO(raw.data))
     if reader.is_encrypted and not reader.decrypt(""):
         raise InputError("path", f"{raw.name} is encrypted; save it without a password first")
@@ -123,6 +127,14 @@ def _pdf(raw: Raw) -> Read:
     if not blocks:
         raise InputError("path", f"{raw.name} has no text; is it a scan? Only text can be searched")
     return Read(title, blocks)
+
+
+@cache
+def _keep_from_stderr(logger: str) -> None:
+    """Python prints what a package logs about damaged files on stderr, unless its logger has a handler."""
+    import logging
+
+    logging.getLogger(logger).addHandler(logging.NullHandler())
 
 
 def _docx(raw: Raw) -> Read:

@@ -46,7 +46,7 @@ class _Asked(msgspec.Struct, frozen=True):
     kind: str
     best: float
     """The highest relevance among the first ten; 0 where nothing came back, or nothing was asked."""
-    found: float = 0.0
+    recall: float = 0.0
     """R@10."""
 
 
@@ -80,7 +80,7 @@ def _point(kinds: dict[str, list[_Asked]], threshold: float) -> Point:
         return question.best < threshold or not question.best
 
     answered = kinds["answered"]
-    recall = sum(answer.found for answer in answered if not empty(answer)) / len(answered)
+    recall = sum(answer.recall for answer in answered if not empty(answer)) / len(answered)
     return Point(threshold, {kind: sum(map(empty, those)) / len(those) for kind, those in kinds.items()}, recall)
 
 

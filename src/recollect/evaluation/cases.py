@@ -39,6 +39,8 @@ def load(path: str) -> list[Case]:
 def _list(data: bytes) -> list[object]:
     try:
         return msgspec.json.decode(data, type=list[object])
+    except RecursionError:
+        raise InputError("file", "is nested too deeply") from None
     except msgspec.DecodeError as error:
         raise InputError("file", f"is not JSON: {error}") from None
 
@@ -46,6 +48,8 @@ def _list(data: bytes) -> list[object]:
 def _decoded(line: bytes, at: int) -> Case:
     try:
         return checked(msgspec.json.decode(line, type=Case))
+    except RecursionError:
+        raise InputError("file", f"case {at} is nested too deeply") from None
     except (msgspec.DecodeError, InputError) as error:
         raise InputError("file", f"case {at} is none: {error}") from None
 

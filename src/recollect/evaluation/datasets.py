@@ -209,14 +209,14 @@ class _Pool:
 
     def __init__(self) -> None:
         self.turns: list[DatasetTurn] = []
-        self._known: dict[str, list[tuple[str, str]]] = {}
+        self._words_by_name: dict[str, list[tuple[str, str]]] = {}
 
     def add(self, session: str, date: str, turns: Sequence[_Said]) -> str:
         """Returns the name of the session here, which is another if one with that name holds other words."""
         words = [(turn.role, turn.content) for turn in turns]
         name, number = session, 1
-        while self._known.setdefault(name, words) is not words:
-            if self._known[name] == words:
+        while self._words_by_name.setdefault(name, words) is not words:
+            if self._words_by_name[name] == words:
                 return name
             number += 1
             name = f"{session}-{number}"
@@ -282,6 +282,8 @@ def _time(text: str, *parts: int) -> datetime:
 def _decoded(data: bytes, shape: type[_Shape], title: str) -> _Shape:
     try:
         return msgspec.json.decode(data, type=shape)
+    except RecursionError:
+        raise DatasetError("this is nested too deeply") from None
     except msgspec.ValidationError as error:
         raise DatasetError(f"this is not {title} as it is published: {error}{_advice(data, title)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -21,13 +21,13 @@ Values = Callable[[Measures], float]
 
 _RANKED = (5, 10, 20)
 RECALL: dict[str, Values] = {
-    **{f"R@{k}": lambda found, k=k: found.recall[k] for k in CUTS},
-    "NDCG@10": lambda found: found.ndcg_at_10,
-    "MRR@10": lambda found: found.mrr_at_10,
+    **{f"R@{k}": lambda measures, k=k: measures.recall[k] for k in CUTS},
+    "NDCG@10": lambda measures: measures.ndcg_at_10,
+    "MRR@10": lambda measures: measures.mrr_at_10,
 }
 COVERAGE: dict[str, Values] = {
-    **{f"any@{k}": lambda found, k=k: found.any[k] for k in _RANKED},
-    **{f"all@{k}": lambda found, k=k: found.all[k] for k in _RANKED},
+    **{f"any@{k}": lambda measures, k=k: measures.any[k] for k in _RANKED},
+    **{f"all@{k}": lambda measures, k=k: measures.all[k] for k in _RANKED},
 }
 """The columns of the two tables that people see. JSON has every k."""
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.stores.port import Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.errors import ConflictError, InputError
 from recollect.values.record import moved, new_id, parse_time
 from recollect.view import View
@@ -29,7 +29,7 @@ class Lease(msgspec.Struct, frozen=True):
     """Held by the process that does a job. Other processes skip the job and do not wait."""
 
     place: Place
-    thing: Thing
+    thing: ShelfItem
 
     def check(self, view: View) -> None:
         """In the transaction that changes something: LeaseLostError if someone else has the job by now."""
@@ -56,13 +56,13 @@ def take(view: View, place: Place, job: str) -> Lease | None:
     with view.store.transaction(place):
         now = view.now()  # not before: another may have taken it while this one waited
         stored = view.store.find(place, SHELF, [key])
-        old = stored[0] if stored else Thing(SHELF, key, {"job": job}, created_at=now)
+        old = stored[0] if stored else ShelfItem(SHELF, key, {"job": job}, created_at=now)
         until = _time(old, "until")
         if until is not None and now < until <= moved(now, _LEASE + _APART):
             return None
         body = {**old.body, "owner": new_id(), "until": moved(now, _LEASE).isoformat()}
-        thing = replace(old, body=body, changed_at=now)
-        return Lease(place, view.store.keep(place, thing, expect=old.version))
+        item = replace(old, body=body, changed_at=now)
+        return Lease(place, view.store.keep(place, item, expect=old.version))
 
 
 def give_back(view: View, lease: Lease, *, done: bool) -> None:
@@ -75,8 +75,8 @@ def give_back(view: View, lease: Lease, *, done: bool) -> None:
         body = {name: value for name, value in lease.thing.body.items() if name not in ("owner", "until")}
         if done:
             body["last_run"] = view.now().isoformat()
-        thing = replace(lease.thing, body=body, changed_at=view.now())
-        view.store.keep(lease.place, thing, expect=lease.thing.version)
+        item = replace(lease.thing, body=body, changed_at=view.now())
+        view.store.keep(lease.place, item, expect=lease.thing.version)
 
 
 def _key(view: View, job: str) -> str:
@@ -88,8 +88,8 @@ def _key(view: View, job: str) -> str:
     return f"{job}-{hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:16]}"
 
 
-def _time(thing: Thing, name: str) -> datetime | None:
+def _time(item: ShelfItem, name: str) -> datetime | None:
     try:
-        return parse_time(thing.body[name], name)
+        return parse_time(item.body[name], name)
     except (KeyError, InputError):  # nobody's; or written by something else, and then done anew
         return None

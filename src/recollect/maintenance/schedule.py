@@ -67,20 +67,22 @@ class MaintenanceRequest(NamedTuple):
     stopping: Callable[[], bool] | None = None
 
 
-def maintain(view: View, wish: MaintenanceRequest) -> Maintained:
+def maintain(view: View, request: MaintenanceRequest) -> Maintained:
     """Run what is due, or the jobs that were named. What another process is doing, or has just done, is left to it."""
     with view.logging_refusals("maintain"):
-        wanted, only = _chosen(view, wish)
+        wanted, only = _chosen(view, request)
     reports: list[JobReport] = []
     gone: set[str] = set()
     for job in wanted:
         for place in _places(view, job):
-            if wish.stopping is not None and wish.stopping():
+            if request.stopping is not None and request.stopping():
                 return Maintained(tuple(reports))
-            if wish.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
+            if request.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
                 continue
             report = (
-                _planned(view, job, place, wish, only, gone) if wish.dry_run else _done(view, job, place, wish, only)
+                _planned(view, job, place, request, only, gone)
+                if request.dry_run
+                else _done(view, job, place, request, only)
             )
             if report is not None:
                 gone.update(step.id for step in report.steps if step.change != "promote")
@@ -88,26 +90,28 @@ def maintain(view: View, wish: MaintenanceRequest) -> Maintained:
     return Maintained(tuple(reports))
 
 
-def _chosen(view: View, wish: MaintenanceRequest) -> tuple[list[Job], frozenset[str] | None]:
+def _chosen(view: View, request: MaintenanceRequest) -> tuple[list[Job], frozenset[str] | None]:
     only = None
-    if wish.only is not None:  # nothing but these
-        only = frozenset(validation.memory_id(ident, "only") for ident in validation.sequence(wish.only, "only"))
-    if wish.jobs is None:
-        return [job for job in EVERY if job.enabled(view) and (wish.early or job.name != "early")], only
-    names = [validation.choice(name, "jobs", JobName) for name in validation.sequence(wish.jobs, "jobs")]
+    if request.only is not None:  # nothing but these
+        only = frozenset(validation.memory_id(ident, "only") for ident in validation.sequence(request.only, "only"))
+    if request.jobs is None:
+        return [job for job in EVERY if job.enabled(view) and (request.early or job.name != "early")], only
+    names = [validation.choice(name, "jobs", JobName) for name in validation.sequence(request.jobs, "jobs")]
     return [job for job in EVERY if job.enabled(view) and job.name in names], only
 
 
 def _places(view: View, job: Job) -> Iterator[Place]:
     """Where there is something: looking after nothing leaves nothing behind."""
-    there = view.store.places(view.address.tenant)
-    return (place for place in view.places if place in there and (job.in_account or place.workspace is not None))
+    stored_places = view.store.places(view.address.tenant)
+    return (
+        place for place in view.places if place in stored_places and (job.in_account or place.workspace is not None)
+    )
 
 
 def _planned(
-    view: View, job: Job, place: Place, wish: MaintenanceRequest, only: frozenset[str] | None, gone: Iterable[str]
+    view: View, job: Job, place: Place, request: MaintenanceRequest, only: frozenset[str] | None, gone: Iterable[str]
 ) -> JobReport | None:
-    plan = _narrowed(job.plan(view, place), wish, only)
+    plan = _narrowed(job.plan(view, place), request, only)
     # In earnest these would be gone by now, and no other job would find them.
     before = frozenset(gone)
     plan = plan.only(frozenset(step.id for step in (*plan.steps, *plan.held)) - before)
@@ -115,7 +119,7 @@ def _planned(
 
 
 def _done(
-    view: View, job: Job, place: Place, wish: MaintenanceRequest, only: frozenset[str] | None
+    view: View, job: Job, place: Place, request: MaintenanceRequest, only: frozenset[str] | None
 ) -> JobReport | None:
     plan = None
     if not job.hours(view):
@@ -127,9 +131,9 @@ def _done(
         return _report(job, place, JobPlan(note="another process is doing it"), "busy")
     finished = False
     try:
-        if wish.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
+        if request.jobs is None and not leases.due(view, place, job.name, job.hours(view)):
             return None  # another process has done it since this one looked
-        plan = _narrowed(job.plan(view, place) if plan is None else plan, wish, only)
+        plan = _narrowed(job.plan(view, place) if plan is None else plan, request, only)
         done = _run(view, job, place, plan, lease)
         finished = True
     except leases.LeaseLostError as error:
@@ -147,9 +151,9 @@ def _run(view: View, job: Job, place: Place, plan: JobPlan, lease: Lease) -> Job
         return job.run(view, place, plan)
 
 
-def _narrowed(plan: JobPlan, wish: MaintenanceRequest, only: frozenset[str] | None) -> JobPlan:
+def _narrowed(plan: JobPlan, request: MaintenanceRequest, only: frozenset[str] | None) -> JobPlan:
     plan = plan if only is None else plan.only(only)
-    return plan.forced() if wish.force else plan
+    return plan.forced() if request.force else plan
 
 
 def _report(job: Job, place: Place, plan: JobPlan, outcome: Outcome) -> JobReport:

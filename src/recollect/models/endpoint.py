@@ -68,10 +68,10 @@ class Service(NamedTuple):
 class RefusedError(ModelError):
     """The server refused the request, and a retry would not help."""
 
-    def __init__(self, text: str, status: int, said: str) -> None:
+    def __init__(self, text: str, status: int, answer: str) -> None:
         super().__init__(text)
         self.status = status
-        self.said = said
+        self.answer = answer
 
 
 class PassingError(Exception):

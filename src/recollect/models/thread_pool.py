@@ -18,7 +18,7 @@ _IDLE = 10.0
 """Seconds after which a thread without work ends."""
 
 
-class _Call:
+class _PooledCall:
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work = work
         self.done = threading.Event()
@@ -43,7 +43,7 @@ class ThreadPool:
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()
-        self._calls: SimpleQueue[_Call] = SimpleQueue()
+        self._calls: SimpleQueue[_PooledCall] = SimpleQueue()
         self._threads = 0
         self._busy = 0
 
@@ -62,9 +62,9 @@ class ThreadPool:
         """Whether calls are under way."""
         return self._busy > 0
 
-    def begin(self, work: Callable[[], Any]) -> _Call:
+    def begin(self, work: Callable[[], Any]) -> _PooledCall:
         """Queue a call without waiting for it. ModelError if no thread can be started."""
-        call = _Call(work)
+        call = _PooledCall(work)
         with self._lock:
             if self._threads - self._busy <= self._calls.qsize() and self._threads < _MOST:
                 self._start_thread()

@@ -73,16 +73,16 @@ def _sum(base: float, fired: list[Rule]) -> Assessment:
     return Assessment(score, tuple([Reason(rule.name, rule.change) for rule in fired]))
 
 
-class _Plan(msgspec.Struct, frozen=True):
+class _ScoringPlan(msgspec.Struct, frozen=True):
     english: bool
     rules: tuple[tuple[Rule, Callable[[str], object]], ...]
     nothing: Assessment
 
 
 @lru_cache(maxsize=64)
-def _plan(policy: Importance) -> _Plan:
+def _plan(policy: Importance) -> _ScoringPlan:
     rules = tuple([(rule, _compile(rule)) for rule in policy.rules])
-    return _Plan("english" in policy.use, rules, Assessment(policy.base))
+    return _ScoringPlan("english" in policy.use, rules, Assessment(policy.base))
 
 
 def _compile(rule: Rule) -> Callable[[str], object]:

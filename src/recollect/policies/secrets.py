@@ -215,7 +215,7 @@ RULES = tuple(
 """The names of the rules that come with recollect."""
 
 
-class _Plan(msgspec.Struct, frozen=True):
+class _DetectorPlan(msgspec.Struct, frozen=True):
     gates: tuple[_OpenGate, ...]
     number_gates: tuple[_OpenGate, ...]
     """For texts with two digits in a row."""
@@ -226,7 +226,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
-def _plan(screen: Screen) -> _Plan:
+def _plan(screen: Screen) -> _DetectorPlan:
     names = {*RULES, *(rule.name for rule in screen.rules)}
     for name in screen.allow:
         if name not in names:
@@ -234,7 +234,7 @@ def _plan(screen: Screen) -> _Plan:
     off = frozenset(screen.allow)
     extra = tuple([(rule.name, _searcher(rule)) for rule in screen.rules if rule.name not in off])
     gates = (*_LITERAL, *_DEFAULT) if screen.literal else _DEFAULT
-    return _Plan(_opened(gates, off), _opened(_NUMBERS, off), _opened(_LONG, off), extra, off, screen.literal)
+    return _DetectorPlan(_opened(gates, off), _opened(_NUMBERS, off), _opened(_LONG, off), extra, off, screen.literal)
 
 
 def _opened(gates: tuple[_Gate, ...], off: frozenset[str]) -> tuple[_OpenGate, ...]:
@@ -425,7 +425,7 @@ def _has_run(text: str) -> bool:
     return False
 
 
-def _blob(text: str, plan: _Plan) -> str | None:
+def _blob(text: str, plan: _DetectorPlan) -> str | None:
     if "mixed-blob" not in plan.off:
         for match in _mixed(text):
             if not _is_address_or_hash(text, match) and (plan.literal or not _is_words_together(match[0])):

@@ -52,11 +52,13 @@ def open_store(location: str | os.PathLike[str], default: str = "sqlite", **opti
         raise InputError("store", f"{scheme!r} is not a kind of store; known: {', '.join(KINDS)}")
     if "\0" in rest:
         raise InputError("store", "a path cannot hold the character NUL")
+    if any("\ud800" <= character <= "\udfff" for character in rest):
+        raise InputError("store", "a path must be valid UTF-8 text")
     if not rest:
         raise InputError("store", f"a location needs a path, as in {scheme}:./memory")
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in given:
+    chosen = {name: value for name, value in options.items() if value is not None}
+    for name in chosen:
         if name not in _OPTIONS.get(scheme, ()):
             raise InputError(name, f"is not for a store of the kind {scheme}")
     module, kind = _STORES[scheme]
-    return getattr(import_module(module), kind)(os.path.expanduser(rest), **given)
+    return getattr(import_module(module), kind)(os.path.expanduser(rest), **chosen)

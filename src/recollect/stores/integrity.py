@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from recollect.stores.audit import check
 from recollect.stores.port import Administered, Damage, HasIntegrityCheck, OnDisk, Place, Store
-from recollect.stores.shelves import Thing, names
+from recollect.stores.shelves import ShelfItem, names
 from recollect.values.bodies import check_body
 from recollect.values.errors import InputError, StoreError
 from recollect.values.filters import Filter
@@ -33,15 +33,15 @@ def intact(records: Iterable[Record]) -> Iterator[Record]:
             log_damage(Place.of(record), record.id, CHANGED)
 
 
-def readable(place: Place, things: Iterable[Thing]) -> Iterator[Thing]:
+def readable(place: Place, items: Iterable[ShelfItem]) -> Iterator[ShelfItem]:
     """Things whose body can be read, with a line in the log for each that is left out."""
-    for thing in things:
+    for item in items:
         try:
-            check_body(thing.shelf, thing.body)
+            check_body(item.shelf, item.body)
         except InputError as error:
-            log_damage(place, f"{thing.shelf} {''.join(names([thing]) or ())}", f"its {error.field} cannot be read")
+            log_damage(place, f"{item.shelf} {''.join(names([item]) or ())}", f"its {error.field} cannot be read")
         else:
-            yield thing
+            yield item
 
 
 def log_damage(place: Place, where: str, problem: str) -> None:
@@ -58,8 +58,8 @@ def damage_note(count: int) -> str:
 
 def damaged(store: Store, place: Place) -> list[Damage]:
     """Of what a store has of a place, but for its audit log."""
-    found = store.damage(place) if isinstance(store, HasIntegrityCheck) else []
-    return found if isinstance(store, OnDisk) else [*found, *_changed(store, place)]
+    damages = store.damage(place) if isinstance(store, HasIntegrityCheck) else []
+    return damages if isinstance(store, OnDisk) else [*damages, *_changed(store, place)]
 
 
 def _changed(store: Store, place: Place) -> Iterator[Damage]:
@@ -78,13 +78,13 @@ def all_places(store: Store) -> list[Place]:
 
 def damage_in(store: Store, place: Place) -> list[Damage]:
     """Of the files of a place and of its audit log."""
-    found: list[Damage] = []
+    damages: list[Damage] = []
     try:
-        found += damaged(store, place)
+        damages += damaged(store, place)
         # Counted first: an entry that another process appends in between is one more, and none that is missing.
         written = store.written(place)
-        found += [Damage("audit log", broken.problem) for broken in check(store.entries(place), written)]
+        damages += [Damage("audit log", broken.problem) for broken in check(store.entries(place), written)]
     except StoreError as error:
-        if not found:
-            found.append(Damage("files", str(error)))
-    return found
+        if not damages:
+            damages.append(Damage("files", str(error)))
+    return damages

@@ -26,7 +26,7 @@ def unreadable(error: OSError, path: str | os.PathLike[str]) -> UnreadableError:
     return UnreadableError(f"{os.fspath(path)} cannot be read: {problem}")
 
 
-def there(path: str | os.PathLike[str]) -> bool:
+def path_exists(path: str | os.PathLike[str]) -> bool:
     """Whether a path names anything. UnreadableError if that cannot be told."""
     try:
         os.stat(path)
@@ -79,7 +79,7 @@ def names_in(parent: str | os.PathLike[str]) -> list[str]:
 
 def _name_of(folder: str) -> str:
     """A folder that was not made here has its own name."""
-    name = _CODED.sub(lambda found: found[1] or _text_of(found[2]), folder)
+    name = _CODED.sub(lambda match: match[1] or _text_of(match[2]), folder)
     return name if folder_name(name).replace("=", "") == folder.replace("=", "") else folder
 
 
@@ -94,7 +94,7 @@ def existing_or_coded(parent: str, name: str) -> str:
     """
     coded = folder_name(name)
     plain = coded.replace("=", "")
-    if plain == coded or there(os.path.join(parent, coded)):
+    if plain == coded or path_exists(os.path.join(parent, coded)):
         return coded
     return plain if plain in subfolders(parent) or _tells_case(parent) else coded
 
@@ -113,7 +113,7 @@ def _tells_case(folder: str) -> bool:
         return True
 
 
-def perhaps(holds: Callable[[Place], bool], place: Place) -> bool:
+def may_hold(holds: Callable[[Place], bool], place: Place) -> bool:
     """Whether a place holds something. One that cannot be read is listed too: whoever asks for it is told why."""
     try:
         return holds(place)

@@ -22,7 +22,7 @@ from recollect.values.record import Record
 if TYPE_CHECKING:
     from recollect.stores.intents import Intents
     from recollect.stores.metrics import Metric
-    from recollect.stores.shelves import Thing
+    from recollect.stores.shelves import ShelfItem
     from recollect.stores.shortlist import Ask, Shortlist
 
 
@@ -274,7 +274,7 @@ class Audit(Protocol):
 class Shelves(Protocol):
     """What is addressed rather than recalled, in the same transactions as the memories of its place."""
 
-    def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
+    def keep(self, place: Place, item: ShelfItem, *, expect: int | None = None, exact: bool = False) -> ShelfItem:
         """Put a thing under its key, in place of the one that is there, and return it with its version.
 
         `expect` is the version that must be there, 0 for none; ConflictError if it is not. Versions count from 1, and
@@ -283,7 +283,7 @@ class Shelves(Protocol):
         """
         ...
 
-    def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[Thing]:
+    def find(self, place: Place, shelf: str, keys: Sequence[str]) -> list[ShelfItem]:
         """Those that are there, in the order of the keys."""
         ...
 
@@ -297,7 +297,7 @@ class Shelves(Protocol):
         newest_first: bool = False,
         after: str | None = None,
         limit: int | None = None,
-    ) -> Iterator[Thing]:
+    ) -> Iterator[ShelfItem]:
         """The things of one shelf, or of all, in the order in which they were first kept.
 
         `contains` is a text somewhere in the body, whatever its case. `after` is the key to go on behind.
@@ -427,6 +427,10 @@ class HasAdvice(Protocol):
 
     def remarks(self) -> list[str]:
         """What works, but not as well as it could, and what would help."""
+        ...
+
+    def problems(self) -> list[str]:
+        """What is wrong with the set-up: missing policies, rights, tables or versions."""
         ...
 
 

@@ -85,12 +85,12 @@ _TRIES, _MOST = 3, 12
 """How often letting go is tried again at once, and in all."""
 
 
-class _Thread(threading.local):
+class _EnteredScopes(threading.local):
     def __init__(self) -> None:
         self.entered: list[Scope[object]] = []
 
 
-_thread = _Thread()
+_thread = _EnteredScopes()
 """Of each thread, what it has entered and not left."""
 
 

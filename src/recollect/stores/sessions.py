@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -146,3 +146,14 @@ class SessionStore(Protocol):
     def metrics(self, tenant: str) -> dict[str, float]:
         """Counts and durations since the store was opened."""
         ...
+
+
+_KEEPS_SESSIONS: dict[type, bool] = {}
+
+
+def session_store(store: object) -> SessionStore | None:
+    """The store as one with sessions, or None. Asked in every call: `isinstance` of a protocol looks at each method."""
+    kind = type(store)
+    if kind not in _KEEPS_SESSIONS:
+        _KEEPS_SESSIONS[kind] = isinstance(store, SessionStore)
+    return cast("SessionStore", store) if _KEEPS_SESSIONS[kind] else None

@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 _body = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Thing(msgspec.Struct, frozen=True):
+class ShelfItem(msgspec.Struct, frozen=True):
     shelf: str
     key: str
     """Unique on its shelf of its place."""
@@ -40,32 +40,34 @@ class Thing(msgspec.Struct, frozen=True):
         return not folded or folded in msgspec.json.encode(self.body).decode().casefold()
 
 
-def as_kept(thing: Thing, there: Thing | None, expect: int | None, exact: bool) -> Thing:
+def as_kept(item: ShelfItem, stored: ShelfItem | None, expect: int | None, exact: bool) -> ShelfItem:
     """What a store keeps, in place of what is there now."""
-    version = there.version if there else 0
+    version = stored.version if stored else 0
     if expect is not None and expect != version:
-        known = f"version {version}" if version else "not there"
-        raise ConflictError(f"{thing.shelf} {thing.key} is {known}, not version {expect}; read it again")
+        state = f"version {version}" if version else "not there"
+        raise ConflictError(f"{item.shelf} {item.key} is {state}, not version {expect}; read it again")
     if exact:
-        return thing
+        return item
     return msgspec.structs.replace(
-        thing, version=version + 1, created_at=there.created_at if there else thing.created_at
+        item, version=version + 1, created_at=stored.created_at if stored else item.created_at
     )
 
 
-def to_row(thing: Thing) -> tuple[Any, ...]:
+def to_row(item: ShelfItem) -> tuple[Any, ...]:
     owner, times = (
-        (thing.parent, thing.account, thing.agent),
-        (to_micros(thing.created_at), to_micros(thing.changed_at)),
+        (item.parent, item.account, item.agent),
+        (to_micros(item.created_at), to_micros(item.changed_at)),
     )
-    return thing.shelf, thing.key, _encode(thing.body).decode(), *owner, thing.version, *times
+    return item.shelf, item.key, _encode(item.body).decode(), *owner, item.version, *times
 
 
-def from_row(row: Sequence[Any]) -> Thing:
+def from_row(row: Sequence[Any]) -> ShelfItem:
     shelf, key, body, parent, account, agent, version, created, changed = row
-    return Thing(shelf, key, _body(body), parent, account, agent, version, from_micros(created), from_micros(changed))
+    return ShelfItem(
+        shelf, key, _body(body), parent, account, agent, version, from_micros(created), from_micros(changed)
+    )
 
 
-def names(things: Iterable[Thing]) -> list[str] | None:
+def names(items: Iterable[ShelfItem]) -> list[str] | None:
     """What stands for them in the audit log, where a key that somebody chose must not stand; None for none."""
-    return [hashlib.sha256(f"{thing.shelf}\0{thing.key}".encode()).hexdigest()[:16] for thing in things] or None
+    return [hashlib.sha256(f"{item.shelf}\0{item.key}".encode()).hexdigest()[:16] for item in items] or None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from recollect.values.record import Record
 
-KEPT, SECONDS = 256, 5.0
+LIMIT, SECONDS = 256, 5.0
 
 
 class Touched(NamedTuple):
@@ -24,8 +24,8 @@ class Touched(NamedTuple):
 class Touches:
     """Those of one place, for any number of threads."""
 
-    def __init__(self, kept: int = KEPT, seconds: float = SECONDS) -> None:
-        self._kept, self._seconds = kept, seconds
+    def __init__(self, limit: int = LIMIT, seconds: float = SECONDS) -> None:
+        self._limit, self._seconds = limit, seconds
         self._lock = threading.Lock()
         self._touched: dict[str, Touched] = {}
         self._since = 0.0
@@ -40,7 +40,7 @@ class Touches:
                 self._since = time.monotonic()
             for ident in ids:
                 self._count(ident, 1, at)
-            return len(self._touched) >= self._kept or time.monotonic() - self._since > self._seconds
+            return len(self._touched) >= self._limit or time.monotonic() - self._since > self._seconds
 
     def _count(self, ident: str, count: int, at: datetime) -> None:
         before = self._touched.get(ident)

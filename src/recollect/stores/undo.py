@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.stores.fields import ADDRESS, CHANGEABLE, FIELDS
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.record import Record
 
 _ALWAYS = ("id", "created_at", "checksum", "schema_version")
@@ -67,13 +67,13 @@ class Undo(NamedTuple):
     deleted: Sequence[Record] = ()
     """Memories that it deleted, whole."""
     changed: Sequence[OldValues] = ()
-    things: Sequence[Thing] = ()
+    things: Sequence[ShelfItem] = ()
     """Documents as they were before. One of version 0 was not there, and has no content here."""
 
     @classmethod
-    def of(cls, before: Iterable[Record], deleted: Iterable[str], things: Iterable[Thing] = ()) -> Undo:
+    def of(cls, before: Iterable[Record], deleted: Iterable[str], items: Iterable[ShelfItem] = ()) -> Undo:
         """From memories as they were before. Those with the ids `deleted` are gone, and the others are still there."""
-        records, gone, documents = list(before), set(deleted), [_without_content(thing) for thing in things]
+        records, gone, documents = list(before), set(deleted), [_without_content(item) for item in items]
         if not records and not documents:
             return NO_UNDO
         return cls(
@@ -91,11 +91,11 @@ class Undo(NamedTuple):
 NO_UNDO = Undo()
 
 
-def _without_content(thing: Thing) -> Thing:
+def _without_content(item: ShelfItem) -> ShelfItem:
     """A document that the entry made, and that was not there before: undo needs its key only, and sight its channel."""
-    if thing.version:
-        return thing
-    return replace(thing, body={name: value for name, value in thing.body.items() if name == "channel"})
+    if item.version:
+        return item
+    return replace(item, body={name: value for name, value in item.body.items() if name == "channel"})
 
 
 What = Literal["deleted", "changed", "thing"]
@@ -113,14 +113,14 @@ class UndoItem(NamedTuple):
 _encode = msgspec.json.Encoder().encode
 _record = msgspec.json.Decoder(Record).decode
 _fields = msgspec.json.Decoder(FieldValues).decode
-_thing = msgspec.json.Decoder(Thing).decode
+_thing = msgspec.json.Decoder(ShelfItem).decode
 
 
 def to_items(undo: Undo) -> list[UndoItem]:
     return [
         *(UndoItem("deleted", record.id, _encode(record)) for record in undo.deleted),
         *(UndoItem("changed", values.id, _encode(values.fields)) for values in undo.changed),
-        *(UndoItem("thing", document_name(thing.shelf, thing.key), _encode(thing)) for thing in undo.things),
+        *(UndoItem("thing", document_name(item.shelf, item.key), _encode(item)) for item in undo.things),
     ]
 
 
@@ -128,12 +128,12 @@ def from_items(items: Iterable[tuple[str, str, bytes]]) -> Undo:
     """From the items of one entry, in their order."""
     deleted: list[Record] = []
     changed: list[OldValues] = []
-    things: list[Thing] = []
+    shelf_items: list[ShelfItem] = []
     for what, name, body in items:
         if what == "deleted":
             deleted.append(_record(body))
         elif what == "changed":
             changed.append(OldValues(name, _fields(body)))
         else:
-            things.append(_thing(body))
-    return Undo(deleted, changed, things)
+            shelf_items.append(_thing(body))
+    return Undo(deleted, changed, shelf_items)

@@ -110,8 +110,8 @@ class Wrapping:
         self._options = chosen
         self._stored: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
-        self._left: deque[tuple[Call, Reply]] = deque()
-        self._open: dict[int, tuple[Call, Reply]] = {}
+        self._left: deque[tuple[WrappedCall, Reply]] = deque()
+        self._open: dict[int, tuple[WrappedCall, Reply]] = {}
         """Streams that are being read, or were left in the middle by somebody who still holds them."""
         self.last: Context | None = None
         """What the latest call, of any thread, was given: `.report`, `.memories`, `.text`."""
@@ -120,9 +120,9 @@ class Wrapping:
     def memory(self) -> Memory:
         return self._options.memory
 
-    def call(self, shape: Shape, arguments: dict[str, Any]) -> Call:
+    def call(self, shape: Shape, arguments: dict[str, Any]) -> WrappedCall:
         changes = arguments.pop("recollect", None)
-        return Call(self, shape, self._options if changes is None else self._options.but(changes), arguments)
+        return WrappedCall(self, shape, self._options if changes is None else self._options.but(changes), arguments)
 
     def flush(self) -> None:
         """Store the turns of streams that were let go before their end. The next call does so too."""
@@ -139,13 +139,13 @@ class Wrapping:
         for call, reply in list(self._open.values()):
             call.finish(reply, quietly=True)
 
-    def begin(self, call: Call, reply: Reply) -> None:
+    def begin(self, call: WrappedCall, reply: Reply) -> None:
         self._open[id(call)] = call, reply
 
-    def over(self, call: Call) -> None:
+    def over(self, call: WrappedCall) -> None:
         self._open.pop(id(call), None)
 
-    def leave(self, call: Call, reply: Reply) -> None:
+    def leave(self, call: WrappedCall, reply: Reply) -> None:
         """Keep for `flush`: nothing may be written while objects are being collected."""
         self._left.append((call, reply))
 
@@ -170,7 +170,7 @@ class Wrapping:
                 self._stored.pop(turn.key, None)
 
 
-class Call:
+class WrappedCall:
     def __init__(self, wrapping: Wrapping, shape: Shape, chosen: Options, arguments: dict[str, Any]) -> None:
         self.shape = shape
         self._wrapping = wrapping

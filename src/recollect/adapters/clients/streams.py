@@ -11,7 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from recollect.adapters.clients.calls import Call
+from recollect.adapters.clients.calls import WrappedCall
 from recollect.adapters.clients.turns import Reply
 
 P = ParamSpec("P")
@@ -27,7 +27,7 @@ async def threaded(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
 class _Stream(ABC):
     """Behaves like the client's stream. Everything is read through it, so that everything is heard."""
 
-    def __init__(self, inner: Any, call: Call) -> None:
+    def __init__(self, inner: Any, call: WrappedCall) -> None:
         self._inner = inner
         self._call = call
         self._reply = Reply()
@@ -186,7 +186,7 @@ class AsyncStream(_Stream):
 class Manager:
     """What `stream` helpers return: the request is made on entering."""
 
-    def __init__(self, method: Callable[..., Any], call: Call) -> None:
+    def __init__(self, method: Callable[..., Any], call: WrappedCall) -> None:
         self._method = method
         self._call = call
 
@@ -207,7 +207,7 @@ class Manager:
 class AsyncManager:
     """As Manager, awaited."""
 
-    def __init__(self, method: Callable[..., Any], call: Call) -> None:
+    def __init__(self, method: Callable[..., Any], call: WrappedCall) -> None:
         self._method = method
         self._call = call
 

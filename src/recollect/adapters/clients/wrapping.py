@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from recollect.adapters.clients import anthropic, openai
-from recollect.adapters.clients.calls import Call, OnError, Storing, Wrapping, options
+from recollect.adapters.clients.calls import OnError, Storing, WrappedCall, Wrapping, options
 from recollect.adapters.clients.streams import AsyncManager, AsyncStream, Manager, Stream, threaded
 from recollect.adapters.clients.turns import Reply, Shape
 from recollect.aio import AsyncMemory
@@ -166,7 +166,7 @@ def _awaited(method: Callable[..., Any], shape: Shape, wrapping: Wrapping) -> Ca
     return stream if method.__name__ == "stream" else create
 
 
-def _heard(call: Call, result: Any) -> Reply:
+def _heard(call: WrappedCall, result: Any) -> Reply:
     reply = Reply()
     call.hear(reply, call.shape.reply, result)
     return reply

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 OPENAI = "https://api.openai.com/v1"
 
 
-class _Item(msgspec.Struct):
+class _Embedding(msgspec.Struct):
     embedding: list[float]
     index: int | None = None
 
 
-class _Answer(msgspec.Struct):
-    data: list[_Item]
+class _EmbeddingAnswer(msgspec.Struct):
+    data: list[_Embedding]
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_EmbeddingAnswer).decode
 _SERVICE = Service(
     "/embeddings",
     "RECOLLECT_EMBEDDING_KEY",
@@ -139,7 +139,7 @@ class RemoteEmbedder:
         return rows
 
 
-def _in_order(items: Sequence[_Item], expected: int) -> list[list[float]]:
+def _in_order(items: Sequence[_Embedding], expected: int) -> list[list[float]]:
     """The vectors in the order of the texts, which the answer may have shuffled."""
     if len(items) != expected:
         raise ValueError(f"{len(items)} vectors for {expected} texts")

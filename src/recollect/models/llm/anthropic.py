@@ -21,7 +21,7 @@ class _Block(msgspec.Struct):
     text: str = ""
 
 
-class _Answer(msgspec.Struct):
+class _AnthropicAnswer(msgspec.Struct):
     content: list[_Block]
     stop_reason: str | None = None
 
@@ -43,7 +43,7 @@ class _Event(msgspec.Struct):
     error: _Error | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_AnthropicAnswer).decode
 _decode_event = msgspec.json.Decoder(_Event).decode
 
 

@@ -86,9 +86,9 @@ class Chat(ABC):
 
     def _learn(self, refusal: RefusedError, sent: dict[str, Any]) -> None:
         """Which parameters a model takes is in no list, but its refusal names the one that it does not."""
-        if refusal.status in (400, 422) and _NOT_TAKEN.search(refusal.said):
+        if refusal.status in (400, 422) and _NOT_TAKEN.search(refusal.answer):
             for name in ("temperature", "max_tokens"):
-                if name in sent and name in refusal.said and _RENAMED.get(name, name) in refusal.said:
+                if name in sent and name in refusal.answer and _RENAMED.get(name, name) in refusal.answer:
                     self._unwanted.add(name)
                     return
         raise refusal

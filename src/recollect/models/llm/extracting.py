@@ -38,13 +38,13 @@ assistant's words only decisions, promises and results. Leave out greetings, sma
 what the assistant repeats. An empty array is a good answer."""
 
 
-class _Item(msgspec.Struct):
+class _ExtractedItem(msgspec.Struct):
     kind: Kind
     text: str
     turn: int = 0
 
 
-_items = msgspec.json.Decoder(list[_Item]).decode
+_items = msgspec.json.Decoder(list[_ExtractedItem]).decode
 
 
 def extracted(llm: Llm | None, turns: Sequence[Said]) -> list[Extracted]:

@@ -26,12 +26,12 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Answer(msgspec.Struct):
+class _OpenAiAnswer(msgspec.Struct):
     choices: list[_Choice] | None = None
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_OpenAiAnswer).decode
 
 
 class OpenAiLlm(Chat):

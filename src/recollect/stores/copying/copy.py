@@ -36,7 +36,7 @@ from recollect.stores.port import (
     Store,
 )
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionStore
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values.errors import ConcurrencyError, InputError, MovedError, StoreError
 from recollect.values.record import Record, utc_now
 
@@ -143,25 +143,25 @@ class _Claims:
         self._place = next(
             (place for place in places if place in target.places(place.tenant)), Place(tenants[0], CLAIMS)
         )
-        things = target.shelf(self._place, "claims")
-        self.known = {Place(*msgspec.json.decode(thing.key)): msgspec.convert(thing.body, _Claim) for thing in things}
+        items = target.shelf(self._place, "claims")
+        self.by_place = {Place(*msgspec.json.decode(item.key)): msgspec.convert(item.body, _Claim) for item in items}
 
     def claim(self, source: Store, place: Place) -> _Claim:
         """That of the place, made where there is none."""
-        if place not in self.known:
+        if place not in self.by_place:
             if place in self._target.places(place.tenant):
                 raise InputError("target", f"somebody else wrote to {shown(place)} meanwhile")
-            claim = self.known[place] = _claim(source, place)
+            claim = self.by_place[place] = _claim(source, place)
             now = utc_now()
             body: dict[str, object] = msgspec.to_builtins(claim)
-            self._target.keep(self._place, Thing("claims", _key(place), body, created_at=now, changed_at=now))
-        return self.known[place]
+            self._target.keep(self._place, ShelfItem("claims", _key(place), body, created_at=now, changed_at=now))
+        return self.by_place[place]
 
     def drop(self, place: Place) -> None:
         """One that the source has no more."""
         self._target.drop(place)
         self._target.remove(self._place, "claims", [_key(place)])
-        del self.known[place]
+        del self.by_place[place]
 
     def finish(self) -> None:
         self._target.drop(self._place)
@@ -193,20 +193,20 @@ def _plan(
     places = _places(source, names)
     state = _state(source, target, names, places)
     total = sum(_count(source, place) for place in places)
-    told = _Counting(progress, "Checking", total)
-    losses = [loss for place in places for loss in _losses(source, target, place, told)]
+    counting = _Counting(progress, "Checking", total)
+    losses = [loss for place in places for loss in _losses(source, target, place, counting)]
     compared = list[_Compared]()
     if state == "alike":
-        told = _Counting(progress, "Verifying", 2 * total)
-        compared = [_same(source, target, place, _changed(losses, place), told) for place in places]
+        counting = _Counting(progress, "Verifying", 2 * total)
+        compared = [_same(source, target, place, _changed(losses, place), counting) for place in places]
     planned = Plan(tuple(names), tuple(places), total, state != "empty", tuple(losses), state == "alike")
     return planned, compared
 
 
 def _check_apart(source: Store, target: Store) -> None:
     roots = [os.path.realpath(root) if (root := getattr(store, "root", None)) else None for store in (source, target)]
-    known = [store.identity() if isinstance(store, HasIdentity) else None for store in (source, target)]
-    if source is target or any(one is not None and one == other for one, other in (roots, known)):
+    identities = [store.identity() if isinstance(store, HasIdentity) else None for store in (source, target)]
+    if source is target or any(first is not None and first == other for first, other in (roots, identities)):
         raise InputError("target", "is where the source is; give another place")
     for store, other in ((source, roots[1]), (target, roots[0])):
         if isinstance(store, OnDisk) and other is not None:
@@ -244,7 +244,7 @@ def _state(
     source: Store, target: Store, tenants: Sequence[str], places: Sequence[Place]
 ) -> Literal["empty", "begun", "alike"]:
     """Whether it holds the beginning of this copy, or as much as all of it. InputError if it holds anything else."""
-    claims = _Claims(target, tenants).known
+    claims = _Claims(target, tenants).by_place
     if not claims and _alike(source, target, tenants, places):
         return "alike"
     _check_claimed(target, tenants, claims)
@@ -262,10 +262,10 @@ def _alike(source: Store, target: Store, tenants: Sequence[str], places: Sequenc
     return held == set(places) and all(_count(source, place) == _count(target, place) for place in places)
 
 
-def _same(source: Store, target: Store, place: Place, changed: frozenset[str], told: _Counting) -> _Compared:
+def _same(source: Store, target: Store, place: Place, changed: frozenset[str], counting: _Counting) -> _Compared:
     pair = Pair(source, target, place, changed, 0)
     pair.match()
-    compared = _Compared(place, pair.sums(source, told), pair.sums(target, told))
+    compared = _Compared(place, pair.sums(source, counting), pair.sums(target, counting))
     if compared.source != compared.target:
         raise _refused(place)
     return compared
@@ -286,11 +286,11 @@ def _changed(losses: Iterable[Loss], place: Place) -> frozenset[str]:
     return frozenset(field for loss in losses if Place(loss.tenant, loss.workspace) == place for field in loss.fields)
 
 
-def _losses(source: Store, target: Store, place: Place, told: _Counting) -> Iterator[Loss]:
+def _losses(source: Store, target: Store, place: Place, counting: _Counting) -> Iterator[Loss]:
     for damage in damage_in(source, place):
         yield Loss(*place, f"{damage.where}: {damage.problem}")
     yield from _settings_lost(source, target, place)
-    records = told.each(source.scan(memories_of(place)))
+    records = counting.each(source.scan(memories_of(place)))
     if isinstance(target, HasLimits):
         for short in target.shortfalls(place, records):
             yield Loss(*place, short.problem, short.fields, bool(short.fields))
@@ -300,9 +300,9 @@ def _losses(source: Store, target: Store, place: Place, told: _Counting) -> Iter
 
 def _settings_lost(source: Store, target: Store, place: Place) -> Iterator[Loss]:
     """What people have set is not among what every store keeps."""
-    if isinstance(source, OnDisk) and (said := source.settings(place)) != NO_SETTINGS:
-        there = target.settings(place) if isinstance(target, OnDisk) else NO_SETTINGS
-        if said != there:
+    if isinstance(source, OnDisk) and (settings := source.settings(place)) != NO_SETTINGS:
+        target_settings = target.settings(place) if isinstance(target, OnDisk) else NO_SETTINGS
+        if settings != target_settings:
             yield Loss(*place, "its settings of decay, quota or injection are not copied")
     if isinstance(source, SessionStore) and (session := source.session(place)) is not None:
         usual = None, SessionCompaction(), Preferences()
@@ -365,8 +365,8 @@ def copy(
             if rounds == 1:
                 raise
             raise StoreError(f"copy: the target does not hold what it was given: {error.problem}") from error
-        if all(one.source == one.target for one in compared):
-            _check_claimed(target, planned.tenants, claims.known)
+        if all(comparison.source == comparison.target for comparison in compared):
+            _check_claimed(target, planned.tenants, claims.by_place)
             target.close()  # what was put off is written, or told to be lost, before it counts as finished
             claims.finish()
             return Copied(tuple(map(_copied, compared)), tuple(copying.losses), planned.resumes, rounds)
@@ -376,7 +376,7 @@ def copy(
 
 
 def _sources(compared: Sequence[_Compared]) -> list[Sums]:
-    return [one.source for one in compared]
+    return [comparison.source for comparison in compared]
 
 
 class _Copying:
@@ -391,16 +391,16 @@ class _Copying:
     def round(self) -> list[_Compared]:
         """Follow every place, then compare every place, so that there is a moment in between."""
         places = _places(self._source, self._planned.tenants)
-        for place in self._claims.known.keys() - set(places):
+        for place in self._claims.by_place.keys() - set(places):
             self._claims.drop(place)
             self._pairs.pop(place, None)
-        told = _Counting(self._progress, "Copying", self._planned.memories)
+        counting = _Counting(self._progress, "Copying", self._planned.memories)
         for place in places:
-            self._pair(place).follow(told)
+            self._pair(place).follow(counting)
         self._target.close()  # so that what is compared is what it keeps, and not what it remembers
-        told = _Counting(self._progress, "Verifying", 2 * self._planned.memories)
+        counting = _Counting(self._progress, "Verifying", 2 * self._planned.memories)
         now = _places(self._source, self._planned.tenants)
-        return [self._compare(place, told) for place in dict.fromkeys([*now, *self._claims.known])]
+        return [self._compare(place, counting) for place in dict.fromkeys([*now, *self._claims.by_place])]
 
     def _pair(self, place: Place) -> Pair:
         if place not in self._pairs:
@@ -413,26 +413,29 @@ class _Copying:
 
     def _look_at(self, place: Place) -> None:
         """At one that was not there when all others were."""
-        found = list(_losses(self._source, self._target, place, _Counting(None, "", None)))
-        if problem := _problem(found, self._lossy):
+        losses = list(_losses(self._source, self._target, place, _Counting(None, "", None)))
+        if problem := _problem(losses, self._lossy):
             raise StoreError(f"copy: the target {problem}")
-        self.losses += found
+        self.losses += losses
 
-    def _compare(self, place: Place, told: _Counting) -> _Compared:
+    def _compare(self, place: Place, counting: _Counting) -> _Compared:
         pair = self._pair(place)
         if isinstance(self._target, OnDisk) and (unsaved := self._target.unsaved(place)):
             raise StoreError(f"copy: the disk of the target refuses {unsaved:,} writes; make room, and copy again")
-        return _Compared(place, pair.sums(self._source, told), pair.sums(self._target, told))
+        return _Compared(place, pair.sums(self._source, counting), pair.sums(self._target, counting))
 
 
-def _copied(one: _Compared) -> CopiedPlace:
-    sums = one.target
-    return CopiedPlace(*one.place, sums.memories, sums.things, sums.entries, sums.checksum)
+def _copied(comparison: _Compared) -> CopiedPlace:
+    sums = comparison.target
+    return CopiedPlace(*comparison.place, sums.memories, sums.things, sums.entries, sums.checksum)
 
 
 def _failure(before: Sequence[_Compared], compared: Sequence[_Compared]) -> StoreError:
-    differing = [one for one in compared if one.source != one.target]
-    parts = [f"{shown(one.place)}: {', '.join(one.source.differences(one.target))}" for one in differing]
+    differing = [comparison for comparison in compared if comparison.source != comparison.target]
+    parts = [
+        f"{shown(comparison.place)}: {', '.join(comparison.source.differences(comparison.target))}"
+        for comparison in differing
+    ]
     named = "; ".join(parts[:_TOLD])
     if _sources(before) != _sources(compared):
         return ConcurrencyError(

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 from recollect.stores.audit import GENESIS, Entry, seal
 from recollect.stores.fields import CHANGEABLE
 from recollect.stores.port import OnDisk, Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.undo import NO_UNDO, Undo
 from recollect.values.errors import InputError, StoreError
 from recollect.values.filters import Filter
 from recollect.values.record import EPOCH, Address, Record, Tier
 
 T = TypeVar("T")
-Told = Callable[[int], object]
+CountDone = Callable[[int], object]
 """Called with how many memories were dealt with since the last call."""
 
 _BATCH = 500
@@ -63,7 +63,7 @@ class Sums(msgspec.Struct, frozen=True):
         """The parts that are not the same, with how many of each there are here and there."""
         names = ("memories", "things", "entries")
         ours, theirs = zip(names, self.digests, strict=True), other.digests
-        differ = [name for (name, mine), its in zip(ours, theirs, strict=True) if mine != its]
+        differ = [name for (name, our_digest), its in zip(ours, theirs, strict=True) if our_digest != its]
         return [f"{name} ({getattr(self, name):,} and {getattr(other, name):,})" for name in differ]
 
 
@@ -107,19 +107,19 @@ class Pair:
         """Learn the ids of the target from the order of both, where nothing is to be written."""
         if self.renamed:
             ours, theirs = (store.scan(memories_of(self.place), whole=False) for store in (self.source, self.target))
-            self.names = {one.id: other.id for one, other in zip(ours, theirs, strict=False)}
+            self.names = {original.id: other.id for original, other in zip(ours, theirs, strict=False)}
 
     def check_removable(self, what: str) -> None:
         if self.source.written(self.place) <= self._grown:
             where = shown(self.place)
             raise InputError("target", f"holds {what} in {where} and the source does not: no copy of it began so")
 
-    def follow(self, told: Told) -> None:
+    def follow(self, count_done: CountDone) -> None:
         """Make the target the same. The log comes last: as long as it is a part of the source's, nobody else wrote."""
         rest = self._log_behind()
         self._drop_undo()
-        _follow(_Memories(self, told))
-        _follow(_Things(self))
+        _follow(_CopiedMemories(self, count_done))
+        _follow(_CopiedItems(self))
         self._append(rest)
         if self.has_traces and isinstance(self.target, OnDisk):  # the source may have erased what was removed here
             self.target.scrub(self.place)
@@ -153,19 +153,21 @@ class Pair:
         """What an entry replaced. It names memories by ids: where they got others it would be about nothing."""
         return (None if self.renamed else store.undo_of(self.place, entry.seq)) or NO_UNDO
 
-    def sums(self, store: Store, told: Told) -> Sums:
+    def sums(self, store: Store, count_done: CountDone) -> Sums:
         """Of the target; of the source as the target should have it."""
         expected = self.expected if store is self.source else _as_it_is
-        memories = _summed(_encode(expected(record)) for record in _told(told, store.scan(memories_of(self.place))))
-        things = _summed(map(_encode, store.shelf(self.place)))
+        memories = _summed(
+            _encode(expected(record)) for record in _counting(count_done, store.scan(memories_of(self.place)))
+        )
+        items = _summed(map(_encode, store.shelf(self.place)))
         entries = _summed(_encode((entry, self.undo(store, entry))) for entry in unbroken(store.entries(self.place)))
-        return Sums(memories[0], things[0], entries[0], (memories[1], things[1], entries[1]))
+        return Sums(memories[0], items[0], entries[0], (memories[1], items[1], entries[1]))
 
 
-def _told(told: Told, items: Iterable[T]) -> Iterator[T]:
+def _counting(count_done: CountDone, items: Iterable[T]) -> Iterator[T]:
     for item in items:
         yield item
-        told(1)
+        count_done(1)
 
 
 def _summed(lines: Iterable[bytes]) -> tuple[int, str]:
@@ -185,7 +187,7 @@ def _as_it_is(record: Record) -> Record:
     return record
 
 
-class _Part(Protocol[T]):
+class _CopiedPart(Protocol[T]):
     """Memories, or things."""
 
     def wanted(self) -> Iterator[T]: ...
@@ -211,7 +213,7 @@ class _Part(Protocol[T]):
     def add(self, items: list[T]) -> None: ...
 
 
-def _follow(part: _Part[T]) -> None:
+def _follow(part: _CopiedPart[T]) -> None:
     """Go along with both as long as they are the same. What the target has behind that is removed, and what the source
     has behind that is added: so the target is a part of the source at any time, from the beginning and in order."""
     wanted, held = part.wanted(), part.held()
@@ -238,10 +240,10 @@ def _batches(items: Iterator[T]) -> Iterator[list[T]]:
         yield batch
 
 
-class _Memories:
-    def __init__(self, pair: Pair, told: Told) -> None:
+class _CopiedMemories:
+    def __init__(self, pair: Pair, count_done: CountDone) -> None:
         self._pair = pair
-        self._told = told
+        self._count_done = count_done
 
     def wanted(self) -> Iterator[Record]:
         return self._pair.source.scan(memories_of(self._pair.place))
@@ -259,7 +261,7 @@ class _Memories:
         return False
 
     def amend(self, want: Record, have: Record) -> None:
-        self._told(1)
+        self._count_done(1)
         want = self._pair.expected(want)
         if _encode(want) == _encode(have):
             return
@@ -282,8 +284,8 @@ class _Memories:
     def add(self, items: list[Record]) -> None:
         stored = self._pair.target.put(self._pair.place, items)
         if self._pair.renamed:
-            self._pair.names.update((one.id, other.id) for one, other in zip(items, stored, strict=True))
-        self._told(len(items))
+            self._pair.names.update((original.id, other.id) for original, other in zip(items, stored, strict=True))
+        self._count_done(len(items))
 
 
 def _amended(have: Record, want: Record) -> bool:
@@ -294,37 +296,37 @@ def _amended(have: Record, want: Record) -> bool:
     return _encode(replace(have, **changes)) == _encode(want)
 
 
-class _Things:
+class _CopiedItems:
     def __init__(self, pair: Pair) -> None:
         self._pair = pair
 
-    def wanted(self) -> Iterator[Thing]:
+    def wanted(self) -> Iterator[ShelfItem]:
         return self._pair.source.shelf(self._pair.place)
 
-    def held(self) -> Iterator[Thing]:
+    def held(self) -> Iterator[ShelfItem]:
         return self._pair.target.shelf(self._pair.place)
 
-    def pairs(self, want: Thing, have: Thing) -> bool:
+    def pairs(self, want: ShelfItem, have: ShelfItem) -> bool:
         return (want.shelf, want.key) == (have.shelf, have.key)
 
-    def amend(self, want: Thing, have: Thing) -> None:
+    def amend(self, want: ShelfItem, have: ShelfItem) -> None:
         if _encode(want) != _encode(have):
             self._pair.target.keep(self._pair.place, want, exact=True)
             self._pair.has_traces = True
 
-    def check_removable(self, have: Thing) -> None:
+    def check_removable(self, have: ShelfItem) -> None:
         """Leases and the like come and go without an entry in the log."""
 
-    def gone(self, have: Thing) -> bool:
+    def gone(self, have: ShelfItem) -> bool:
         return not self._pair.source.find(self._pair.place, have.shelf, [have.key])
 
-    def remove(self, items: list[Thing]) -> None:
+    def remove(self, items: list[ShelfItem]) -> None:
         with self._pair.target.transaction(self._pair.place):
-            for thing in items:
-                self._pair.target.remove(self._pair.place, thing.shelf, [thing.key])
+            for item in items:
+                self._pair.target.remove(self._pair.place, item.shelf, [item.key])
         self._pair.has_traces = True
 
-    def add(self, items: list[Thing]) -> None:
+    def add(self, items: list[ShelfItem]) -> None:
         with self._pair.target.transaction(self._pair.place):
-            for thing in items:
-                self._pair.target.keep(self._pair.place, thing, expect=0, exact=True)
+            for item in items:
+                self._pair.target.keep(self._pair.place, item, expect=0, exact=True)

@@ -38,18 +38,18 @@ class AgentSettings:
         folders = [folder]
         for _ in range(above):
             folders.append(os.path.dirname(folders[-1]))
-        self._paths = [os.path.join(one, "agent.json") for one in dict.fromkeys(folders)]
+        self._paths = [os.path.join(parent, "agent.json") for parent in dict.fromkeys(folders)]
         self._seen: list[files.FileIdentity] | None = None
         self._settings = NO_SETTINGS
 
     def now(self) -> Settings:
-        found = [files.identity(path) for path in self._paths]
-        if found != self._seen:
+        identities = [files.identity(path) for path in self._paths]
+        if identities != self._seen:
             read_at = time.time_ns()
             self._settings = self._read()
             # One that was written just now may be written again without another time, and must be looked at again.
-            settled = all(read_at - one.changed > _TICK for one in found)
-            self._seen = found if settled else None
+            settled = all(read_at - identity.changed > _TICK for identity in identities)
+            self._seen = identities if settled else None
         return self._settings
 
     def _read(self) -> Settings:

@@ -25,13 +25,13 @@ def set_aside(place: Place, fileset: FileSet, format: Format, damaged: set[int],
     if memories and not memories[-1].whole and _problem(place, format, memories[-1].data):
         damaged = {*damaged, memories[-1].start}  # no damage so far: somebody might still have been writing it
     new = [line.data for line in memories if line.start in damaged]
-    kept = list(dict.fromkeys([*_lines(before), *new]))  # a crash after this must not make them twice as many
-    if not kept:
+    unread_lines = list(dict.fromkeys([*_lines(before), *new]))  # a crash after this must not make them twice as many
+    if not unread_lines:
         return
     gone = [line.data for line in memories if line.start not in damaged and _id(line.data) in deleted]
     contents = [content for line in gone if (content := _content(format, line)) is not None]
-    kept = [line for line in kept if not _tells_of(line, deleted, gone, contents)]
-    after = b"".join(line + b"\n" for line in kept)
+    unread_lines = [line for line in unread_lines if not _tells_of(line, deleted, gone, contents)]
+    after = b"".join(line + b"\n" for line in unread_lines)
     if after != before:
         files.replace(path, after)
 
@@ -42,12 +42,12 @@ def count(fileset: FileSet) -> int:
 
 def damage(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
     """What is there, each with what is wrong with it."""
-    found: list[Damage] = []
+    damages: list[Damage] = []
     for number, line in enumerate(_lines(files.read_whole(fileset.path(UNREAD))), 1):
         why = _problem(place, format, line)
         problem = f"was set aside{why and f': it {why}'}. Add it to {format.file} as it should be, and remove it here"
-        found.append(Damage(f"{UNREAD}, line {number}", problem))
-    return found
+        damages.append(Damage(f"{UNREAD}, line {number}", problem))
+    return damages
 
 
 def _problem(place: Place, format: Format, line: bytes) -> str:

@@ -35,32 +35,32 @@ class AuditFile:
     def __init__(self, fileset: FileSet, counted: Callable[[], int]) -> None:
         self._fileset = fileset
         self._counted = counted
-        self._known: tuple[FileIdentity | None, Last] = None, (0, GENESIS)
+        self._cached_last: tuple[FileIdentity | None, Last] = None, (0, GENESIS)
         self._numbers = 0, 0, 0
         """The file, how far it was read for ids, and the highest number among them."""
         self._undo: tuple[FileIdentity | None, dict[int, tuple[int, int]]] = None, {}
 
     def last(self) -> Last:
         """Of what is in the file."""
-        there = self._fileset.identity(AUDIT)
-        known, last = self._known
-        if there != known:
-            last = self._read_last(there)
-            self._known = there, last
+        identity = self._fileset.identity(AUDIT)
+        cached_identity, last = self._cached_last
+        if identity != cached_identity:
+            last = self._read_last(identity)
+            self._cached_last = identity, last
         return last
 
-    def note_appended(self, there: FileIdentity, lines: bytes) -> None:
+    def note_appended(self, identity: FileIdentity, lines: bytes) -> None:
         """These lines were appended to the file just now, which is so since: it need not be read for the last one."""
-        self._known = there, last_of(lines)
+        self._cached_last = identity, last_of(lines)
 
-    def _read_last(self, there: FileIdentity) -> Last:
+    def _read_last(self, identity: FileIdentity) -> Last:
         """From the last line that can be read."""
-        if there == MISSING:  # before the first entry, or because somebody removed it
+        if identity == MISSING:  # before the first entry, or because somebody removed it
             return self._counted(), GENESIS
         path = self._fileset.paths[AUDIT]
-        for size in (_TAIL, there.size):  # the last entry is rarely longer than that
+        for size in (_TAIL, identity.size):  # the last entry is rarely longer than that
             data = files.read_end(path, size)
-            for line in reversed(data.splitlines()[1 if len(data) < there.size else 0 :]):
+            for line in reversed(data.splitlines()[1 if len(data) < identity.size else 0 :]):
                 try:
                     last = _audited(line)
                 except UNREADABLE:
@@ -70,13 +70,13 @@ class AuditFile:
 
     def highest(self, number: Callable[[str], int]) -> int:
         """The highest number in an id that the log names. Only what was added since the last time is read."""
-        there, (inode, at, best) = self._fileset.identity(AUDIT), self._numbers
-        if inode != there.inode or there.size < at:
+        identity, (inode, at, best) = self._fileset.identity(AUDIT), self._numbers
+        if inode != identity.inode or identity.size < at:
             at = 0
-        if there.size > at:
-            data = files.read_part(self._fileset.paths[AUDIT], at, there.size)
+        if identity.size > at:
+            data = files.read_part(self._fileset.paths[AUDIT], at, identity.size)
             best = max(best, *map(number, last_changes(data.splitlines())), 0)
-        self._numbers = there.inode, there.size, best
+        self._numbers = identity.inode, identity.size, best
         return best
 
     def noted(self) -> int:
@@ -96,16 +96,16 @@ class AuditFile:
 
     def undo_line(self, seq: int) -> UndoLine | None:
         """By where its line is: whoever asks for all of them must not read the whole file for each."""
-        there = self._fileset.identity(UNDO)
-        known, spans = self._undo
-        if there != known:
+        identity = self._fileset.identity(UNDO)
+        cached_identity, spans = self._undo
+        if identity != cached_identity:
             spans = _spans(files.read_whole(self._fileset.paths[UNDO]))
-            self._undo = there, spans
+            self._undo = identity, spans
         if seq not in spans:
             return None
         start, end = spans[seq]
         line = files.read_part(self._fileset.paths[UNDO], start, end)
-        if self._fileset.identity(UNDO) != there:  # written anew meanwhile, so that another line may be there
+        if self._fileset.identity(UNDO) != identity:  # written anew meanwhile, so that another line may be there
             self._undo = None, {}
             return self.undo_line(seq)
         return undo_line(line)

@@ -27,11 +27,11 @@ def read_buried(
         return {}
     # Earlier tombstones come first: a memory may have been deleted, stored again under its id, and deleted again.
     names = (TOMBSTONES, format.file, CHANGES, VECTORS)
-    known = _lines_of({buried.id for buried in wanted}, names, lines)
+    lines_by_id = _lines_of({buried.id for buried in wanted}, names, lines)
     records: dict[Buried, Record] = {}
     for buried in wanted:
         replay = Replay(place, format)
-        for name, data, version in known[buried.id]:
+        for name, data, version in lines_by_id[buried.id]:
             if version < buried.version or (version == buried.version and name != TOMBSTONES):
                 replay.read(name, Line(PENDING, PENDING, data, True))
         if (row := replay.row(buried.id)) is not None:
@@ -40,7 +40,7 @@ def read_buried(
 
 
 def _lines_of(ids: set[str], names: Iterable[str], lines: Callable[[str], Iterable[bytes]]) -> _Lines:
-    known: _Lines = defaultdict(list)
+    lines_by_id: _Lines = defaultdict(list)
     for name in names:
         for data in lines(name):
             try:
@@ -48,5 +48,5 @@ def _lines_of(ids: set[str], names: Iterable[str], lines: Callable[[str], Iterab
             except UNREADABLE:
                 continue
             if line.id in ids:
-                known[line.id].append((name, data, line.version))
-    return known
+                lines_by_id[line.id].append((name, data, line.version))
+    return lines_by_id

@@ -58,8 +58,8 @@ class DecaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not self.enabled:
             return NoDecay()
         rates = {**_RATES, **self.type_specific}
-        hours = {kind: one.half_life_hours for kind, one in rates.items() if one.half_life_hours}
-        never = tuple(kind for kind, one in rates.items() if not one.decay_enabled)
+        hours = {kind: rate.half_life_hours for kind, rate in rates.items() if rate.half_life_hours}
+        never = tuple(kind for kind, rate in rates.items() if not rate.decay_enabled)
         return HalfLife(hours, self.half_life_hours, never, self.min_decay_factor)
 
 
@@ -109,7 +109,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None if size is None else int(size * 1024 * 1024)
 
 
-def load(path: str, given: Mapping[str, Any] | None = None) -> Config:
+def load(path: str, overrides: Mapping[str, Any] | None = None) -> Config:
     """The settings in a file, or the usual ones where there is none. What is given goes before the file's.
 
     Decay as in the ledger document is as good as none: other presets have curves of their own.
@@ -122,33 +122,33 @@ def load(path: str, given: Mapping[str, Any] | None = None) -> Config:
     except OSError as error:
         raise files.unread(error, path) from error
     config = convert(data, Config, path)
-    if given:
-        said: dict[str, Any] = msgspec.to_builtins(config)
+    if overrides:
+        settings: dict[str, Any] = msgspec.to_builtins(config)
         if config.decay is None:
-            del said["decay"]
-        config = convert(msgspec.json.encode(_over(said, given)), Config, "what the store was made with")
+            del settings["decay"]
+        config = convert(msgspec.json.encode(_over(settings, overrides)), Config, "what the store was made with")
     return replace(config, decay=None) if config.decay in (LEDGER_DECAY, _SHOWN_DECAY) else config
 
 
-def _over(said: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _over(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Block by block."""
-    new = dict(said)
-    for name, value in given.items():
+    new = dict(base)
+    for name, value in overrides.items():
         old: Any = new.get(name)
         new[name] = _over(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value  # pyright: ignore[reportUnknownArgumentType]
     return new
 
 
-def unlimited(known: Config) -> Config:
+def unlimited(config: Config) -> Config:
     """The same without a limit to the size."""
-    return msgspec.structs.replace(known, storage=msgspec.structs.replace(known.storage, max_session_size_mb=None))
+    return msgspec.structs.replace(config, storage=msgspec.structs.replace(config.storage, max_session_size_mb=None))
 
 
-def with_half_life(given: Mapping[str, Any] | None, hours: float) -> dict[str, Any]:
+def with_half_life(settings: Mapping[str, Any] | None, hours: float) -> dict[str, Any]:
     """Settings with another half-life for types that have none of their own, neither in the document nor in these."""
     if not hours > 0:
         raise InputError("default_decay_half_life", "must be a number of hours above 0")
-    return _over({"decay": {"half_life_hours": hours}}, given or {})
+    return _over({"decay": {"half_life_hours": hours}}, settings or {})
 
 
 def convert(data: bytes, into: Any, path: str) -> Any:
@@ -156,12 +156,12 @@ def convert(data: bytes, into: Any, path: str) -> Any:
     try:
         return msgspec.json.decode(data, type=into)
     except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at `$")
+        problem, _, place = str(error).partition(" - at `$")
         key = place.rstrip("`").lstrip(".")
-        if said.startswith("Object contains unknown field"):
-            unknown = said.split("`")[1]
-            key, said = f"{key}.{unknown}".lstrip("."), "is not a setting"
-        raise InputError(key or "config", f"{said[:1].lower()}{said[1:]}, in {path}") from None
+        if problem.startswith("Object contains unknown field"):
+            unknown = problem.split("`")[1]
+            key, problem = f"{key}.{unknown}".lstrip("."), "is not a setting"
+        raise InputError(key or "config", f"{problem[:1].lower()}{problem[1:]}, in {path}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(os.path.basename(path), f"is not JSON: {error}, in {path}") from None
 

@@ -26,9 +26,9 @@ def copy(log: Log, turn: AbstractContextManager[object], parts: Sequence[str], r
         with turn:
             if log.unsaved:
                 raise StoreError(f"{len(log.unsaved)} writes are not saved yet: {log.unsaved_because}")
-            found = [(path, stack.enter_context(open(path, "rb"))) for path in _files(parts)]
-            sizes = [os.fstat(file.fileno()).st_size for _, file in found]
-        for (path, file), size in zip(found, sizes, strict=True):
+            opened = [(path, stack.enter_context(open(path, "rb"))) for path in _files(parts)]
+            sizes = [os.fstat(file.fileno()).st_size for _, file in opened]
+        for (path, file), size in zip(opened, sizes, strict=True):
             _write(file, size, os.path.join(folder, os.path.relpath(path, root)))
 
 
@@ -39,8 +39,8 @@ def _files(parts: Sequence[str]) -> Iterator[str]:
             yield part
         for folder, folders, names in os.walk(part):
             folders[:] = [name for name in folders if not name.startswith(TRASH)]
-            mine = (name for name in names if name != "lock" and not name.startswith(INDEX_FILE))
-            yield from (os.path.join(folder, name) for name in mine if not name.endswith(files.TEMPORARY))
+            wanted = (name for name in names if name != "lock" and not name.startswith(INDEX_FILE))
+            yield from (os.path.join(folder, name) for name in wanted if not name.endswith(files.TEMPORARY))
 
 
 def _write(file: IO[bytes], size: int, path: str) -> None:

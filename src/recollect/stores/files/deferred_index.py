@@ -80,10 +80,10 @@ class DeferredIndex(LogReader):
 
     def is_alone(self) -> bool:
         """With the lock held: whether the files are as this process has left them."""
-        there = self.identities()
-        if all(file.there == there[name] for name, file in self.read.items()):
+        identities = self.identities()
+        if all(file.identity == identities[name] for name, file in self.read.items()):
             return self.current()
-        if any(file.there.size != there[name].size for name, file in self.read.items()):
+        if any(file.identity.size != identities[name].size for name, file in self.read.items()):
             self._note_sharing()
         return False
 
@@ -139,8 +139,8 @@ class DeferredIndex(LogReader):
     def defer(self, parts: Parts, entries: int | None) -> None:
         """The log has what was stored: the index gets it later."""
         names = [name for name in parts if name in self.log.fileset.read]
-        there = {name: self.log.appender.file(name).identity() for name in names}
-        if any(there[name].size != self.read[name].to + len(parts[name]) for name in names):
+        identities = {name: self.log.appender.file(name).identity() for name in names}
+        if any(identities[name].size != self.read[name].to + len(parts[name]) for name in names):
             self.read = {}  # a line without its end stood before: the lines are read from the log
             return
         before, rows = self._deferred, self._new_rows
@@ -149,7 +149,7 @@ class DeferredIndex(LogReader):
             base, batches, last_id, size = before.base, before.batches, before.last_id, before.size
             entries = before.entries if entries is None else entries
         read = self.read | {
-            name: FileRead(there[name], there[name].size, zlib.crc32(parts[name], self.read[name].crc))
+            name: FileRead(identities[name], identities[name].size, zlib.crc32(parts[name], self.read[name].crc))
             for name in names
         }
         assert self.facts is not None  # else it would have been read, and for that the transaction woken up
@@ -180,7 +180,7 @@ class DeferredIndex(LogReader):
         self.note_files({name: file for name, file in deferred.read.items() if file != deferred.base.get(name)})
         self.set_facts(lines=deferred.lines, **({} if deferred.entries is None else {"entries": deferred.entries}))
         self.read = deferred.read
-        self.seen_next = {name: file.there for name, file in self.read.items()}
+        self.seen_next = {name: file.identity for name, file in self.read.items()}
 
     def commit_taken(self) -> None:
         """Commit what was taken in and begin anew: others must see at once what was acknowledged before."""
@@ -239,7 +239,7 @@ class DeferredIndex(LogReader):
         if not self.asleep:
             super().end(error)
             return
-        self._end(kept=error is None)
+        self._end(committed=error is None)
         if isinstance(error, apsw.Error):
             raise self.problem(error) from error
 

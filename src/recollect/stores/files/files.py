@@ -251,13 +251,13 @@ def unread(error: OSError, path: str) -> StoreError:
     return problem(error, path) if error.errno == errno.EIO else unreadable(error, path)
 
 
-def told(error: OSError, path: str) -> str:
+def describe_error(error: OSError, path: str) -> str:
     return f"{path}: {error.strerror or error}"
 
 
 def problem(error: OSError, path: str) -> StoreError:
     """What an error of the system means to the caller."""
-    text = told(error, path)
+    text = describe_error(error, path)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return DiskFullError(f"{text}. Free some space; nothing that was acknowledged is lost")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

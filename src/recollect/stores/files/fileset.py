@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from recollect.stores.files import files
 from recollect.stores.files.files import AppendOnly, FileIdentity
 from recollect.stores.files.lock import Lock, LockNote, Patience, read_note
-from recollect.stores.paths import there
+from recollect.stores.paths import path_exists
 
 CHANGES, VECTORS, TOMBSTONES, SHELVES = "changes.jsonl", "vectors.jsonl", "tombstones.jsonl", "shelves.jsonl"
 UNDO, AUDIT = "undo.jsonl", "audit.jsonl"
@@ -55,9 +55,9 @@ class FileSet:
         return {name: files.identity(self.paths[name]) for name in names}
 
     def exists(self) -> bool:
-        if there(self.main_path):
+        if path_exists(self.main_path):
             return True
-        return there(self.folder) and any(map(there, self.paths.values()))
+        return path_exists(self.folder) and any(map(path_exists, self.paths.values()))
 
     def size(self, *more: str) -> int:
         return sum(self.identity(name).size for name in (*self.paths, *more))
@@ -65,20 +65,20 @@ class FileSet:
     def note(self) -> LockNote:
         return read_note(self.lock_path)
 
-    def complete(self, note: LockNote, there: Mapping[str, FileIdentity]) -> dict[str, FileIdentity]:
+    def complete(self, note: LockNote, identities: Mapping[str, FileIdentity]) -> dict[str, FileIdentity]:
         """How far each file can be read: to its end, or to where an unfinished write began."""
         # The audit log may lag behind: what it lacks is added by whoever writes next.
-        known = {name: self.identity(name) for name in note.began if name == UNDO} | dict(there)
+        current = {name: self.identity(name) for name in note.began if name == UNDO} | dict(identities)
         writing = {
             name: (size, note.ends.get(name, size))
             for name, (inode, size) in note.began.items()
-            if name in known and known[name].inode == inode
+            if name in current and current[name].inode == inode
         }
-        if all(known[name].size >= end for name, (_, end) in writing.items()):
-            return dict(there)
+        if all(current[name].size >= end for name, (_, end) in writing.items()):
+            return dict(identities)
         return {
             name: FileIdentity(was.inode, min(was.size, writing[name][0])) if name in writing else was
-            for name, was in there.items()
+            for name, was in identities.items()
         }
 
 
@@ -120,10 +120,10 @@ class Appender:
         self.lock.settle()
         return outcome
 
-    def append(self, parts: Mapping[str, bytes], known: Mapping[str, int], *, durable: bool = True) -> None:
+    def append(self, parts: Mapping[str, bytes], line_ends: Mapping[str, int], *, durable: bool = True) -> None:
         """After an error or interrupt nothing of it is left, or whoever comes next removes it.
 
-        `known` are the sizes up to which the files are known to end with a whole line.
+        `line_ends` are the sizes up to which each file is known to end with a whole line.
         """
         self.cut()
         began: dict[str, tuple[int, int]] = {}
@@ -136,7 +136,7 @@ class Appender:
             inode, size, _ = file.identity()
             began[name] = inode, size
             # A line that somebody left without its end must not become a part of ours.
-            torn = size > 0 and size != known.get(name) and file.read(size - 1, size) != b"\n"
+            torn = size > 0 and size != line_ends.get(name) and file.read(size - 1, size) != b"\n"
             starts[name] = size + torn
         if fresh:
             files.sync_folder(self._fileset.folder)

@@ -40,12 +40,12 @@ class Addresses:
     """One object for each address that occurs: there are far fewer of them than memories."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str | None, ...], Address] = {}
+        self._addresses: dict[tuple[str | None, ...], Address] = {}
 
     def __call__(self, *parts: Any) -> Address:
-        address = self._known.get(parts)
+        address = self._addresses.get(parts)
         if address is None:
-            address = self._known[parts] = Address(*parts)
+            address = self._addresses[parts] = Address(*parts)
         return address
 
 

@@ -63,7 +63,7 @@ class PlaceIndex(DeferredIndex):
         assert staging is not None, "not in a transaction"
         return staging
 
-    def mine(self) -> Staging | None:
+    def own_staging(self) -> Staging | None:
         """What this thread has staged, if it is in a transaction."""
         return self.log.staging if self.inside else None
 
@@ -98,7 +98,7 @@ class PlaceIndex(DeferredIndex):
                 self.log.session.check_settings()
             self.log.staging, self._parts, self._untouched = Staging(), None, []
         except BaseException:
-            self._end(kept=False)
+            self._end(committed=False)
             raise
 
     def begun(self) -> None:
@@ -294,15 +294,17 @@ class PlaceIndex(DeferredIndex):
     def _note_appended(self, parts: Parts) -> None:
         """The index has what was appended. Where a line without its end stood before that, it is whole now."""
         appended = [name for name in parts if name in self.log.fileset.read]
-        there = {name: self.log.appender.file(name).identity() for name in appended}
-        if any(there[name].size != self.read[name].to + len(parts[name]) for name in appended):
-            there = self.identities()
-            self.take_in_tails(there, there)
+        identities = {name: self.log.appender.file(name).identity() for name in appended}
+        if any(identities[name].size != self.read[name].to + len(parts[name]) for name in appended):
+            identities = self.identities()
+            self.take_in_tails(identities, identities)
             return
         for name in appended:
-            self.read[name] = FileRead(there[name], there[name].size, zlib.crc32(parts[name], self.read[name].crc))
+            self.read[name] = FileRead(
+                identities[name], identities[name].size, zlib.crc32(parts[name], self.read[name].crc)
+            )
         self.note_files({name: self.read[name] for name in appended})
-        self.seen_next = {name: read.there for name, read in self.read.items()}
+        self.seen_next = {name: read.identity for name, read in self.read.items()}
         if main := parts.get(self.log.format.file):
             self.set_facts(lines=self.fact("lines") + main.count(b"\n"))
 
@@ -393,9 +395,9 @@ class PlaceIndex(DeferredIndex):
 
     def embed(self, model: str | None, vectors: Mapping[str, bytes]) -> None:
         """Those that are gone are passed over."""
-        known = [ident for ident in vectors if self.row("SELECT 1 FROM log_lines WHERE id = ?", (ident,))]
-        versions = {ident: self.version(ident) + 1 for ident in known}
-        super().embed(model, {ident: vectors[ident] for ident in known})
+        stored_ids = [ident for ident in vectors if self.row("SELECT 1 FROM log_lines WHERE id = ?", (ident,))]
+        versions = {ident: self.version(ident) + 1 for ident in stored_ids}
+        super().embed(model, {ident: vectors[ident] for ident in stored_ids})
         for ident, version in versions.items():
             self.staging.add(VECTORS, line(Vector(ident, version, model, vectors[ident])))
             self.writer.execute("UPDATE log_lines SET vector_version = ? WHERE id = ?", (version, ident))

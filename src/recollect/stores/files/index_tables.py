@@ -15,7 +15,7 @@ from recollect.stores.files.replay import Replay, Row
 from recollect.stores.integrity import log_damage
 from recollect.stores.port import Damage
 from recollect.stores.rows import UNREADABLE, to_record
-from recollect.stores.shelves import COLUMNS, Thing, from_row, to_row
+from recollect.stores.shelves import COLUMNS, ShelfItem, from_row, to_row
 from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.sqlite.rows import DIALECT
 from recollect.stores.tables.conditions import marks
@@ -50,7 +50,7 @@ _FIXED = [
 class FileRead(NamedTuple):
     """How far a file of the log was taken in."""
 
-    there: FileIdentity
+    identity: FileIdentity
     """The file as it was then."""
     to: int
     crc: int
@@ -155,7 +155,7 @@ class IndexTables(PlaceFile):
     def kinds(self) -> dict[str, int]:
         return dict(self.rows("SELECT kind, count(*) FROM memories GROUP BY kind"))
 
-    def things(self) -> list[Thing]:
+    def things(self) -> list[ShelfItem]:
         """All documents, in the order in which they were first kept."""
         return [from_row(row) for row in self.rows(f"SELECT {', '.join(COLUMNS)} FROM things ORDER BY seq")]
 
@@ -171,7 +171,7 @@ class IndexTables(PlaceFile):
 
     def note_files(self, read: Mapping[str, FileRead]) -> None:
         self.writer.executemany(
-            _FILE, [(name, *file.there, file.to, file.crc, file.torn) for name, file in read.items()]
+            _FILE, [(name, *file.identity, file.to, file.crc, file.torn) for name, file in read.items()]
         )
 
     def set_facts(self, **facts: int) -> None:
@@ -194,24 +194,24 @@ class IndexTables(PlaceFile):
     def replayed(self, replay: Replay) -> None:
         """Write what lines have changed."""
         for ident, row in replay.rows.items():
-            known = replay.loaded.get(ident)
-            if known is None or row is known:
+            loaded = replay.loaded.get(ident)
+            if loaded is None or row is loaded:
                 continue
             if row is None or ident in replay.stored:
                 super().delete([ident])
                 self.writer.execute("DELETE FROM log_lines WHERE id = ?", (ident,))
             else:
-                self.restate(known, row)
+                self.restate(loaded, row)
         new = [row for ident in replay.stored if (row := replay.rows[ident]) is not None]
         if new:
             super().put([replace(row.record, checksum=row.record.digest()) for row in new])
             self.put_lines(new)
         self.bury(replay.tombs.items())
-        for (shelf, key), thing in replay.things.items():
-            if thing is None:
+        for (shelf, key), item in replay.things.items():
+            if item is None:
                 self.writer.execute("DELETE FROM things WHERE shelf = ? AND key = ?", (shelf, key))
             else:
-                self.writer.execute(insert(DIALECT, "things", COLUMNS, _KEEP), to_row(thing))
+                self.writer.execute(insert(DIALECT, "things", COLUMNS, _KEEP), to_row(item))
         self.add_damage(replay.damage)
         self.set_facts(
             lines=replay.lines,
@@ -219,9 +219,9 @@ class IndexTables(PlaceFile):
             oldest_schema=min(replay.oldest_schema, self.oldest_schema),
         )
 
-    def restate(self, known: Row, row: Row) -> None:
+    def restate(self, before: Row, row: Row) -> None:
         """Put what is new of a memory in place of what is known of it. It keeps its number."""
-        old, new = known.record, row.record
+        old, new = before.record, row.record
         if any(getattr(old, name) != getattr(new, name) for name in _FIXED):
             super().delete([old.id])
             self.put_at(row.seq, replace(new, checksum=new.digest()))

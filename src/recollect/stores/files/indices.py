@@ -44,10 +44,10 @@ class _Topics(msgspec.Struct):
 def _read(root: str) -> _Global:
     try:
         with open(os.path.join(root, _FOLDER, _GLOBAL), "rb") as file:
-            found = msgspec.json.decode(file.read(), type=_Global)
+            stored = msgspec.json.decode(file.read(), type=_Global)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return _Global()
-    return found if found.version == _VERSION else _Global()
+    return stored if stored.version == _VERSION else _Global()
 
 
 Sizes = Callable[[str], Mapping[str, int]]
@@ -85,41 +85,41 @@ def _update(
     sizes: Sizes,
     index_size: Callable[[str], int],
 ) -> None:
-    known = _read(root)
+    index = _read(root)
     for name, part in changed.items():
-        old = known.sessions.get(name)
+        old = index.sessions.get(name)
         if part is not None and old is not None and old.covers == sizes(name) != part.covers:
             continue
-        known.sessions.pop(name, None)
+        index.sessions.pop(name, None)
         if part is not None:
             # index.json may have been written by another process since: its length changes with its time and checksum.
             used = sum(part.covers.values()) + index_size(name)
-            known.sessions[name] = msgspec.structs.replace(part, size_bytes=used)
-    known.last_updated = now
+            index.sessions[name] = msgspec.structs.replace(part, size_bytes=used)
+    index.last_updated = now
     topics: dict[str, dict[str, int]] = {}
-    for name, part in known.sessions.items():
+    for name, part in index.sessions.items():
         for topic, count in part.topics.items():
             topics.setdefault(topic, {})[name] = count
-    folder, by_topic = os.path.join(root, _FOLDER), _Topics(_VERSION, known.last_updated, topics)
+    folder, by_topic = os.path.join(root, _FOLDER), _Topics(_VERSION, index.last_updated, topics)
     # Not durable: a file that a power cut has damaged is written anew.
-    files.replace(os.path.join(folder, _GLOBAL), msgspec.json.encode(known) + b"\n", durable=False)
+    files.replace(os.path.join(folder, _GLOBAL), msgspec.json.encode(index) + b"\n", durable=False)
     files.replace(os.path.join(folder, _TOPICS), msgspec.json.encode(by_topic) + b"\n", durable=False)
 
 
 def out_of_date(root: str, sizes: Mapping[str, Mapping[str, int]]) -> tuple[list[str], list[str]]:
     """Sessions whose files have other sizes than the index says, and sessions of the index that there are not."""
-    known = _read(root).sessions
-    behind = [name for name, now in sizes.items() if (part := known.get(name)) is None or part.covers != now]
-    return behind, [name for name in known if name not in sizes]
+    sessions = _read(root).sessions
+    behind = [name for name, now in sizes.items() if (part := sessions.get(name)) is None or part.covers != now]
+    return behind, [name for name in sessions if name not in sizes]
 
 
 def without(root: str, tag: str, sizes: Mapping[str, Mapping[str, int]]) -> set[str]:
     """Of the sessions whose files have these sizes, those that have no memory with the tag or one below it."""
-    known = _read(root).sessions
+    sessions = _read(root).sessions
     return {
         name
         for name, now in sizes.items()
-        if (part := known.get(name)) is not None
+        if (part := sessions.get(name)) is not None
         and part.covers == now
         and not any(topic == tag or topic.startswith(tag + ".") for topic in part.topics)
     }

@@ -20,7 +20,7 @@ from recollect.stores.files.metrics import Meter
 from recollect.stores.files.session import COUNTED, Session
 from recollect.stores.files.snapshots import INDEX, METADATA
 from recollect.stores.files.store import FileStore, holds_something
-from recollect.stores.paths import check_apart, existing_or_coded, names_in, perhaps, there
+from recollect.stores.paths import check_apart, existing_or_coded, may_hold, names_in, path_exists
 from recollect.stores.port import Place, Settings, Shortfall
 from recollect.stores.sessions import Preferences, SessionCompaction, SessionDecay, SessionMetadata
 from recollect.stores.sqlite.place_file import SOON
@@ -41,16 +41,16 @@ _INDEX_TIMEOUT = 2.0
 class LedgerLayout:
     """`sessions/<workspace>/memory.jsonl` and what belongs to it. What accounts share is in `account/`."""
 
-    def __init__(self, root: str, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, root: str, overrides: Mapping[str, Any] | None = None) -> None:
         self.root = self.own_folder = root
-        self._given = given
+        self._overrides = overrides
         self._config: config.Config | None = None
         self._started = False
 
     @property
     def config(self) -> config.Config:
         if self._config is None:
-            self._config = config.load(os.path.join(self.root, "config.json"), self._given)
+            self._config = config.load(os.path.join(self.root, "config.json"), self._overrides)
         return self._config
 
     def tenant(self, tenant: str) -> str:
@@ -94,7 +94,7 @@ class LedgerLayout:
     def places(self, tenant: str) -> list[Place]:
         names = names_in(os.path.join(self.tenant(tenant), "sessions"))
         places = [*(Place(tenant, name) for name in names), Place(tenant, None)]
-        return [place for place in places if perhaps(self.holds, place)]
+        return [place for place in places if may_hold(self.holds, place)]
 
     def tenants(self) -> list[str]:
         others = names_in(os.path.join(self.root, "tenants"))
@@ -109,7 +109,7 @@ class LedgerLayout:
             return
         self._started = True
         path = os.path.join(self.root, "config.json")
-        if not there(path):
+        if not path_exists(path):
             files.make_folder(self.root)
             files.replace(path, config.shown(self.config))
 
@@ -228,18 +228,20 @@ class Ledger(FileStore):
         for record in records:
             size += len(format.line(record, 1))
             changed += record.checksum != record.digest()
-        found: list[Shortfall] = []
+        shortfalls: list[Shortfall] = []
         limit = None if place.reserved else self.config.limit
         if limit is not None and size > limit:
-            found.append(
+            shortfalls.append(
                 Shortfall(
                     f"takes {size:,} bytes, and a session may have {limit:,}: set storage.max_session_size_mb in "
                     f"{os.path.join(self.root, 'config.json')} to {size * 11 // 10 // 1_048_576 + 1} or more"
                 )
             )
         if changed:
-            found.append(Shortfall(f"{changed:,} do not match their checksum, and would get a new one", ("checksum",)))
-        return found
+            shortfalls.append(
+                Shortfall(f"{changed:,} do not match their checksum, and would get a new one", ("checksum",))
+            )
+        return shortfalls
 
     def check_apart(self, folder: str) -> None:
         check_apart(folder, self.root)
@@ -264,9 +266,9 @@ class Ledger(FileStore):
         return damaged
 
     def drop(self, place: Place) -> None:
-        known = there(self._ledger.path(place))
+        existed = path_exists(self._ledger.path(place))
         super().drop(place)
-        if known and place.workspace is not None:
+        if existed and place.workspace is not None:
             tell(place, logging.INFO, "session deleted")
             with self._parts_lock:
                 self._parts[place] = None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.undo import FieldValues, OldValues, Undo, document_name
 from recollect.values.record import EPOCH, Record
 
@@ -59,12 +59,12 @@ class Shelved(msgspec.Struct, omit_defaults=True):
     changed_at: datetime = EPOCH
     removed: bool = False
 
-    def thing(self) -> Thing:
-        return Thing(*(getattr(self, name) for name in Thing.__struct_fields__))
+    def thing(self) -> ShelfItem:
+        return ShelfItem(*(getattr(self, name) for name in ShelfItem.__struct_fields__))
 
     @classmethod
-    def of(cls, thing: Thing) -> Shelved:
-        return cls(**{name: getattr(thing, name) for name in Thing.__struct_fields__})
+    def of(cls, item: ShelfItem) -> Shelved:
+        return cls(**{name: getattr(item, name) for name in ShelfItem.__struct_fields__})
 
 
 class Buried(NamedTuple):
@@ -85,7 +85,7 @@ class UndoLine(msgspec.Struct, omit_defaults=True):
     """Memories whose lines are gone from the log."""
     buried: list[Buried] = []
     changed: list[OldValues] = []
-    things: list[Thing] = []
+    things: list[ShelfItem] = []
     before: list[Record] = []
     """In lines of earlier versions: memories that the entry changed or deleted. Those that are stored it changed."""
 
@@ -116,7 +116,7 @@ class UndoLine(msgspec.Struct, omit_defaults=True):
             deleted=[record for record in self.deleted if record.id not in names],
             buried=[buried for buried in self.buried if buried.id not in names],
             changed=[values for values in self.changed if values.id not in names],
-            things=[thing for thing in self.things if document_name(thing.shelf, thing.key) not in names],
+            things=[item for item in self.things if document_name(item.shelf, item.key) not in names],
             before=[record for record in self.before if record.id not in names],
         )
         return left if left.deleted or left.buried or left.changed or left.things or left.before else None
@@ -140,10 +140,10 @@ class Purged(NamedTuple):
         """What is left of a line with undo data; None for nothing."""
         if seq in self.seqs:
             return None
-        if not self.names or ((known := undo_line(data)).ids.isdisjoint(self.names) and not known.things):
+        if not self.names or ((undo := undo_line(data)).ids.isdisjoint(self.names) and not undo.things):
             return data
-        left = known.without(self.names)
-        return None if left is None else data if left == known else line(left)[:-1]
+        left = undo.without(self.names)
+        return None if left is None else data if left == undo else line(left)[:-1]
 
 
 class UndoHead(msgspec.Struct):

@@ -188,7 +188,7 @@ class Log:
                 if attempt == concurrency.max_retries:
                     if self.session is None:  # only the ledger document keeps what the disk refuses
                         raise tell_failure(self.place, problem) from error
-                    self._hold(parts, files.told(error, self.fileset.folder))
+                    self._hold(parts, files.describe_error(error, self.fileset.folder))
                     return False
                 time.sleep(concurrency.retry_backoff_ms / 1000 * 2**attempt)
         return False
@@ -210,7 +210,7 @@ class Log:
                 parts = audit_file.renumbered(self.unsaved[0], self.audit.last())
                 self.appender.append(parts, sizes)
             except OSError as error:
-                self.unsaved_because = files.told(error, self.fileset.folder)
+                self.unsaved_because = files.describe_error(error, self.fileset.folder)
                 return False
             self.unsaved.pop(0)
         return True
@@ -286,8 +286,8 @@ class Log:
     def undo_of(self, staging: Staging | None, seq: int) -> Undo | None:
         def read() -> list[UndoLine]:
             if staging is None and not self.unsaved and not any(self.undropped):
-                known = self.audit.undo_line(seq)
-                return [] if known is None else [known]
+                undo = self.audit.undo_line(seq)
+                return [] if undo is None else [undo]
             return [undo_line(line) for head, line in self._undo_lines(staging) if head.seq == seq]
 
         return next((undo for _, undo in self._whole(read, staging)), None)
@@ -324,8 +324,8 @@ class Log:
         records = self._buried(lines)
 
         def moved(data: Iterable[bytes]) -> bytes:
-            each = ((known, known.with_records(records)) for known in map(undo_line, data))
-            return b"".join(line(whole or known) for known, whole in each)
+            each = ((undo, undo.with_records(records)) for undo in map(undo_line, data))
+            return b"".join(line(whole or undo) for undo, whole in each)
 
         self.unsaved = [
             {**part, UNDO: moved(part[UNDO].splitlines())} if UNDO in part else part for part in self.unsaved

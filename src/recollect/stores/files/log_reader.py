@@ -54,7 +54,7 @@ class LogReader(IndexTables):
         """How far each file was taken in, as of the last transaction of this process."""
         self.seen_next: dict[str, FileIdentity] | None = None
         """In a transaction: the files that the index is current with once it is committed."""
-        self._told: set[tuple[str, int]] = set()
+        self._logged_damage: set[tuple[str, int]] = set()
         """Damage that was logged."""
         self._cache_lock = threading.Lock()
         self._cache: OrderedDict[str, Record] = OrderedDict()
@@ -82,16 +82,16 @@ class LogReader(IndexTables):
     def refresh(self) -> None:
         if self.inside:
             return
-        there, is_deferred = self.identities(), self.is_deferred
-        if there == self._seen and not is_deferred:
+        identities, is_deferred = self.identities(), self.is_deferred
+        if identities == self._seen and not is_deferred:
             return
-        if all(which == MISSING for which in there.values()) and not self.current():
+        if all(which == MISSING for which in identities.values()) and not self.current():
             raise StaleFileError
-        if is_deferred or not self._is_current(there, self.files_read()) or not self._is_as_checked():
+        if is_deferred or not self._is_current(identities, self.files_read()) or not self._is_as_checked():
             self._seen = {}
-            self._refresh(there, _MOMENT if is_deferred else 0.0)
+            self._refresh(identities, _MOMENT if is_deferred else 0.0)
 
-    def _refresh(self, there: Mapping[str, FileIdentity], seconds: float) -> None:
+    def _refresh(self, identities: Mapping[str, FileIdentity], seconds: float) -> None:
         is_empty = self.row("SELECT 1 FROM log_files LIMIT 1") is None
         try:
             super().begin(seconds=self.patience if is_empty else seconds)
@@ -102,7 +102,7 @@ class LogReader(IndexTables):
             if is_empty:
                 raise
             # Only a ledger acknowledges before the index has it.
-            if self.log.session is not None and not self.in_memory and self._lacks_acknowledged(there):
+            if self.log.session is not None and not self.in_memory and self._lacks_acknowledged(identities):
                 self._catch_up_beside()
         except StoreError as error:
             if self.in_memory or not _is_of_disk(error):
@@ -110,13 +110,13 @@ class LogReader(IndexTables):
             self._refuse(error)
             raise StaleFileError from error
 
-    def _lacks_acknowledged(self, there: Mapping[str, FileIdentity]) -> bool:
+    def _lacks_acknowledged(self, identities: Mapping[str, FileIdentity]) -> bool:
         """Whether the index lacks lines before those that somebody is just writing, and has not acknowledged yet."""
         note, read = self.log.fileset.note(), self.files_read()
-        for name, which in there.items():
+        for name, which in identities.items():
             inode, size = note.began.get(name, (0, 0))
-            known = read.get(name, _UNREAD)
-            if known.there != which and known.to < (size if inode == which.inode else which.size):
+            file_read = read.get(name, _UNREAD)
+            if file_read.identity != which and file_read.to < (size if inode == which.inode else which.size):
                 return True
         return False
 
@@ -141,18 +141,18 @@ class LogReader(IndexTables):
 
     def problem(self, error: Exception) -> RecollectError:
         """What is wrong with the index is no harm: it is made anew, or kept in memory where the disk refuses it."""
-        known = super().problem(error)
-        if self.in_memory or isinstance(known, StaleFileError):
-            return known
+        translated = super().problem(error)
+        if self.in_memory or isinstance(translated, StaleFileError):
+            return translated
         of_another_version = isinstance(error, apsw.SQLError) and "no such" in str(error)
         if isinstance(error, _DAMAGED) or of_another_version:
-            tell(self.place, logging.ERROR, "index made anew", problem=str(known))
+            tell(self.place, logging.ERROR, "index made anew", problem=str(translated))
             remove_index(self.path)
-            return StaleFileError(str(known))
+            return StaleFileError(str(translated))
         if isinstance(error, _REFUSED):
-            self._refuse(known)
-            return StaleFileError(str(known))
-        return known
+            self._refuse(translated)
+            return StaleFileError(str(translated))
+        return translated
 
     def _refuse(self, error: Exception) -> None:
         """The disk does not take the index: from now on this process has one in memory."""
@@ -162,23 +162,23 @@ class LogReader(IndexTables):
     def identities(self) -> dict[str, FileIdentity]:
         return self.log.fileset.identities(self.log.fileset.read)
 
-    def _is_current(self, there: dict[str, FileIdentity], read: Mapping[str, FileRead]) -> bool:
-        if {name: file.there for name, file in read.items()} != there:
+    def _is_current(self, identities: dict[str, FileIdentity], read: Mapping[str, FileRead]) -> bool:
+        if {name: file.identity for name, file in read.items()} != identities:
             return False
-        self._seen = there
+        self._seen = identities
         return True
 
     def take_in(self) -> None:
         """Whatever was added to the files, or all of them if they are not those that were read."""
-        there = self.identities()
-        if {name: file.there for name, file in self.read.items()} == there:
+        identities = self.identities()
+        if {name: file.identity for name, file in self.read.items()} == identities:
             return  # nobody has written since this process did, and what it knows of the files is true
         self.read, self.facts = self.files_read(), None
-        if self._is_current(there, self.read) and self._is_as_checked():
+        if self._is_current(identities, self.read) and self._is_as_checked():
             return
-        there, ends = self._complete_ends(there)
-        if self._continues(there, ends):
-            self.take_in_tails(there, ends)
+        identities, ends = self._complete_ends(identities)
+        if self._continues(identities, ends):
+            self.take_in_tails(identities, ends)
         else:
             self._take_in_all()
         self._tell_damage()
@@ -203,30 +203,32 @@ class LogReader(IndexTables):
         except (StoreError, ValueError):
             return 0
 
-    def _complete_ends(self, there: dict[str, FileIdentity]) -> tuple[dict[str, FileIdentity], dict[str, FileIdentity]]:
+    def _complete_ends(
+        self, identities: dict[str, FileIdentity]
+    ) -> tuple[dict[str, FileIdentity], dict[str, FileIdentity]]:
         """The files as they are now, and how far they are complete."""
-        ends = there
+        ends = identities
         for _ in range(_TRIES):
             note = self.log.fileset.note()
             again = self.identities()
             ends = self.log.fileset.complete(note, again)
-            if again == there:
+            if again == identities:
                 break
-            there = again
-        return there, ends
+            identities = again
+        return identities, ends
 
-    def _continues(self, there: Mapping[str, FileIdentity], ends: Mapping[str, FileIdentity]) -> bool:
+    def _continues(self, identities: Mapping[str, FileIdentity], ends: Mapping[str, FileIdentity]) -> bool:
         """Whether the files are those that were read before, with nothing but more at their ends.
 
         People and other programs replace files, shorten them, or write them anew in place.
         """
-        for name, (known, to, crc, torn) in self.read.items():
-            now = there[name]
-            if now == known:
+        for name, (before, to, crc, torn) in self.read.items():
+            now = identities[name]
+            if now == before:
                 continue
-            if torn or ends[name].size < to or (known != MISSING and known.inode != now.inode):
+            if torn or ends[name].size < to or (before != MISSING and before.inode != now.inode):
                 return False
-            if to and (known.size == now.size or zlib.crc32(self._bytes(name, now, 0, to)) != crc):
+            if to and (before.size == now.size or zlib.crc32(self._bytes(name, now, 0, to)) != crc):
                 return False
         return bool(self.read) and self._is_as_checked()
 
@@ -234,14 +236,14 @@ class LogReader(IndexTables):
         """Whether lines were taken in under the same rule about checksums that is set now."""
         return self.fact("checked") == self.log.config.integrity.enable_checksums
 
-    def take_in_tails(self, there: Mapping[str, FileIdentity], ends: Mapping[str, FileIdentity]) -> None:
+    def take_in_tails(self, identities: Mapping[str, FileIdentity], ends: Mapping[str, FileIdentity]) -> None:
         """Tombstones first: what they tell of need not be stored before."""
         replay = self._replay()
         for name in sorted(self.log.fileset.read, key=lambda name: name != TOMBSTONES):
             _, start, crc, torn = self.read.get(name, _UNREAD)
             to = start
             if ends[name].size > start:
-                data = self._bytes(name, there[name], start, ends[name].size)
+                data = self._bytes(name, identities[name], start, ends[name].size)
                 for number, each in enumerate(files.lines(data, start), 1):
                     replay.read(name, each)
                     to, torn = (each.end, False) if each.whole else (to, True)
@@ -250,8 +252,8 @@ class LogReader(IndexTables):
                         replay = self._replay()
                 crc = zlib.crc32(data[: to - start], crc)
             # What is not complete yet must be looked at again, even if no byte is added to it.
-            known = there[name] if ends[name] == there[name] else FileIdentity(there[name].inode, -1)
-            self.read[name] = FileRead(known, to, crc, torn)
+            identity = identities[name] if ends[name] == identities[name] else FileIdentity(identities[name].inode, -1)
+            self.read[name] = FileRead(identity, to, crc, torn)
         self.replayed(replay)
         self._files_noted()
 
@@ -267,7 +269,7 @@ class LogReader(IndexTables):
 
     def _files_noted(self) -> None:
         self.note_files(self.read)
-        self.seen_next = {name: read.there for name, read in self.read.items()}
+        self.seen_next = {name: read.identity for name, read in self.read.items()}
 
     def _leave_out_forgotten(self) -> None:
         """If tombstones.jsonl has lost its end, what it deleted would be back: the audit log knows better."""
@@ -300,8 +302,8 @@ class LogReader(IndexTables):
     def _tell_damage(self) -> None:
         """Count and log each once."""
         for key, damage in self.damaged_lines().items():
-            if key not in self._told:
-                self._told.add(key)
+            if key not in self._logged_damage:
+                self._logged_damage.add(key)
                 self.log.meter.counts[CORRUPTION] += 1
                 tell(self.place, logging.ERROR, "corruption detected", where=damage.where, problem=damage.problem)
 
@@ -314,21 +316,21 @@ class LogReader(IndexTables):
             if self._cached_of is not self._seen:
                 self._cached_of, self._cache = self._seen, OrderedDict()
             cache = self._cache
-            known = {ident: cache[ident] for ident in ids if ident in cache}
+            cached = {ident: cache[ident] for ident in ids if ident in cache}
         for ident in ids if debug else ():
-            tell(self.place, logging.DEBUG, "cache hit" if ident in known else "cache miss", id=ident)
+            tell(self.place, logging.DEBUG, "cache hit" if ident in cached else "cache miss", id=ident)
         loaded = {
-            record.id: record for record in self.load([ident for ident in dict.fromkeys(ids) if ident not in known])
+            record.id: record for record in self.load([ident for ident in dict.fromkeys(ids) if ident not in cached])
         }
         with self._cache_lock:
             for ident in dict.fromkeys(ids):
-                if (record := known.get(ident) or loaded.get(ident)) is not None:
+                if (record := cached.get(ident) or loaded.get(ident)) is not None:
                     cache[ident] = record
                     cache.move_to_end(ident)
             while len(cache) > size:
                 cache.popitem(last=False)
-        found = known | loaded
-        return [found[ident] for ident in dict.fromkeys(ids) if ident in found]
+        records = cached | loaded
+        return [records[ident] for ident in dict.fromkeys(ids) if ident in records]
 
     # What is known of the files
 
@@ -339,7 +341,7 @@ class LogReader(IndexTables):
     def known_sizes(self) -> dict[str, int]:
         """The sizes of the files when they were last looked at."""
         is_read = self.inside or self.is_deferred
-        seen = {name: read.there for name, read in self.read.items()} if is_read else self._seen
+        seen = {name: read.identity for name, read in self.read.items()} if is_read else self._seen
         return {name: max(which.size, 0) for name, which in seen.items()}
 
     def forget_files(self) -> None:
@@ -355,25 +357,25 @@ class LogReader(IndexTables):
     def rewritten(self, rows: Sequence[tuple[Row, Row]]) -> None:
         """The files were written anew with nothing but these memories: what is known, and what was written of each."""
         self.writer.execute("DELETE FROM tombs; DELETE FROM unburied; DELETE FROM damage").fetchall()
-        for known, row in rows:
-            if known.record != row.record:
-                self.restate(known, row)
+        for before, row in rows:
+            if before.record != row.record:
+                self.restate(before, row)
         self.put_lines(row for _, row in rows)
         self.set_facts(lines=len(rows), oldest_schema=SCHEMA_VERSION, unburied=0)
         self.read = {name: self._whole_file(name) for name in self.log.fileset.read}
         self._files_noted()
 
     def _whole_file(self, name: str) -> FileRead:
-        there = self.log.fileset.identity(name)
-        return FileRead(there, max(there.size, 0), zlib.crc32(files.read_whole(self.log.fileset.paths[name])))
+        identity = self.log.fileset.identity(name)
+        return FileRead(identity, max(identity.size, 0), zlib.crc32(files.read_whole(self.log.fileset.paths[name])))
 
     def begun(self) -> None:
         self.take_in()
 
-    def ended(self, kept: bool) -> None:
-        super().ended(kept)
+    def ended(self, committed: bool) -> None:
+        super().ended(committed)
         # Not before it is committed: what is cached of these files must be as they are.
-        if kept:
+        if committed:
             self.note_seen()
         else:
             self._seen, self.read, self.facts, self.seen_next = {}, {}, None, None

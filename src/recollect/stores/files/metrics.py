@@ -35,9 +35,9 @@ class Meter:
 
     def read(self) -> dict[str, float]:
         """Durations as their median, and under `.p95` the value that one in twenty passes."""
-        found: dict[str, float] = dict(self.counts)
+        values: dict[str, float] = dict(self.counts)
         for name, durations in self._durations.items():
             ordered = sorted(durations)
-            found[name] = ordered[len(ordered) // 2] if ordered else 0.0
-            found[f"{name}.p95"] = ordered[len(ordered) * 95 // 100] if ordered else 0.0
-        return found
+            values[name] = ordered[len(ordered) // 2] if ordered else 0.0
+            values[f"{name}.p95"] = ordered[len(ordered) * 95 // 100] if ordered else 0.0
+        return values

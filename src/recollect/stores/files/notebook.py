@@ -14,7 +14,7 @@ from recollect.stores.files.formats import NotebookFormat
 from recollect.stores.files.log import Log
 from recollect.stores.files.metrics import Meter
 from recollect.stores.files.store import FileStore, holds_something
-from recollect.stores.paths import check_apart, existing_or_coded, names_in, perhaps
+from recollect.stores.paths import check_apart, existing_or_coded, may_hold, names_in
 from recollect.stores.port import Place, Settings, Shortfall
 from recollect.values.errors import InputError, SchemaError
 from recollect.values.record import Record
@@ -82,7 +82,7 @@ class NotebookLayout:
         names = names_in(os.path.dirname(self.path(Place(tenant, "any"))))
         own = ["default"] if tenant == "default" else []
         places = [*(Place(tenant, name) for name in (*own, *names)), Place(tenant, None)]
-        return [place for place in places if perhaps(self._holds, place)]
+        return [place for place in places if may_hold(self._holds, place)]
 
     def tenants(self) -> list[str]:
         others = names_in(os.path.join(self.root, "tenants"))
@@ -137,9 +137,9 @@ class Notebook(FileStore):
         for record in records:
             renamed += format.renames(record)
             changed += record.checksum != record.digest()
-        found: list[Shortfall] = []
+        shortfalls: list[Shortfall] = []
         if renamed:
-            found.append(
+            shortfalls.append(
                 Shortfall(
                     f"{renamed:,} would get other ids (m-1, m-2, …), while the audit log names the old ones; "
                     "what undo needs is left out",
@@ -147,8 +147,10 @@ class Notebook(FileStore):
                 )
             )
         if changed:
-            found.append(Shortfall(f"{changed:,} do not match their checksum, and would get a new one", ("checksum",)))
-        return found
+            shortfalls.append(
+                Shortfall(f"{changed:,} do not match their checksum, and would get a new one", ("checksum",))
+            )
+        return shortfalls
 
     def check_apart(self, folder: str) -> None:
         """Other files may be beside a notebook, and so may its copy."""

@@ -17,7 +17,7 @@ from recollect.stores.files.fileset import CHANGES, SHELVES, TOMBSTONES, VECTORS
 from recollect.stores.files.formats import Format
 from recollect.stores.files.lines import Change, Shelved, Tombstone, Vector
 from recollect.stores.port import Damage, Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.values import validation
 from recollect.values.errors import SchemaError
 from recollect.values.record import SCHEMA_VERSION, Record
@@ -92,7 +92,7 @@ class Replay:
         self.stored: dict[str, None] = {}
         """Memories that are new, in the order of storing."""
         self.tombs: dict[str, int] = {}
-        self.things: dict[tuple[str, str], Thing | None] = {}
+        self.things: dict[tuple[str, str], ShelfItem | None] = {}
         """By shelf and key; None for one that was removed."""
         self.lines = 0
         """Of the file of memories, counted from its beginning."""
@@ -111,17 +111,17 @@ class Replay:
 
     def row(self, ident: str) -> Row | None:
         if ident not in self.rows:
-            known = self._source.known_row(ident) if self._source and ident <= self._last_id else None
-            self.rows[ident] = known
-            if known is not None:
-                self.loaded[ident] = known
+            row = self._source.known_row(ident) if self._source and ident <= self._last_id else None
+            self.rows[ident] = row
+            if row is not None:
+                self.loaded[ident] = row
         return self.rows[ident]
 
     def tomb(self, ident: str) -> int:
-        known = self.tombs.get(ident)
-        if known is None:
-            known = self._source.tomb(ident) if self._source and ident <= self._last_id else 0
-        return known
+        version = self.tombs.get(ident)
+        if version is None:
+            version = self._source.tomb(ident) if self._source and ident <= self._last_id else 0
+        return version
 
     def read(self, name: str, line: Line) -> None:
         """Take in one line of a file. A line that cannot be read is noted and skipped."""
@@ -147,14 +147,14 @@ class Replay:
             )
         if not 0 < version < FOREVER:
             raise ValueError(f"version {version} is none that can be followed by another")
-        known, size = self.row(record.id), line.end - line.start
-        if known is not None and known.size and version <= known.version:
-            same = version != known.version or known.size == size
-            if known.record.created_at != record.created_at or not same:
-                raise ValueError(f"has the id {record.id} of line {known.number}")
+        existing, size = self.row(record.id), line.end - line.start
+        if existing is not None and existing.size and version <= existing.version:
+            same = version != existing.version or existing.size == size
+            if existing.record.created_at != record.created_at or not same:
+                raise ValueError(f"has the id {record.id} of line {existing.number}")
         self.oldest_schema = min(self.oldest_schema, schema)
         self.highest = max(self.highest, self.format.number(record.id))
-        if version <= self.tomb(record.id) or (known is not None and known.version >= version):
+        if version <= self.tomb(record.id) or (existing is not None and existing.version >= version):
             return
         self.stored.pop(record.id, None)  # one that was deleted and stored again comes last
         self.stored[record.id] = None

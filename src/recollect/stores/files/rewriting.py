@@ -32,13 +32,13 @@ def rewrite(
     Retrievals that are not written yet stay so: compaction must not make a place larger.
     """
     log, fileset = index.log, index.log.fileset
-    before = sum(known.size for known in fileset.identities(fileset.read).values())
+    before = sum(identity.size for identity in fileset.identities(fileset.read).values())
     log.meter.counts[COMPACTION] += 1
     deleted = {ident for ident in index.tombs() if index.known_row(ident) is None}
     damaged = {byte for name, byte in index.damaged_lines() if name == fileset.main}
     _log_foreign_deletions(index, deleted)
-    known = list(index.known_rows(whole=True))
-    rows, new = _lines(index, known, change)
+    old_rows = list(index.known_rows(whole=True))
+    rows, new = _lines(index, old_rows, change)
     try:
         log.appender.cut()
         log.appender.lock.quiet()
@@ -52,13 +52,13 @@ def rewrite(
             path = fileset.paths[name]
             if written or os.path.exists(path):
                 files.replace(path, b"".join(written))
-        index.rewritten(list(zip(known, rows, strict=True)))
+        index.rewritten(list(zip(old_rows, rows, strict=True)))
     except OSError as error:
         index.rebuild()
         raise files.problem(error, fileset.folder) from error
     finally:
         log.appender.close_files()
-    return before - sum(known.size for known in fileset.identities(fileset.read).values())
+    return before - sum(identity.size for identity in fileset.identities(fileset.read).values())
 
 
 def _log_foreign_deletions(index: PlaceIndex, deleted: set[str]) -> None:
@@ -84,7 +84,7 @@ def compact(index: PlaceIndex, erased: Collection[str] = ()) -> int:
 
 
 def _lines(
-    index: PlaceIndex, known: Sequence[Row], change: Callable[[Record], Record]
+    index: PlaceIndex, old_rows: Sequence[Row], change: Callable[[Record], Record]
 ) -> tuple[list[Row], dict[str, list[bytes]]]:
     """The memories as they will be, and what each file will hold, in the order in which they are replaced."""
     format = index.log.format
@@ -92,7 +92,7 @@ def _lines(
     memories: list[bytes] = []
     changes: list[bytes] = []
     vectors: list[bytes] = []
-    for number, row in enumerate(known, 1):
+    for number, row in enumerate(old_rows, 1):
         record, version = change(row.record), 1 if format.rewrites else row.last_version
         own = format.line(record, version)
         if row.foreign:
@@ -107,6 +107,6 @@ def _lines(
         rows.append(
             replace(row, record=record, version=version, vector_version=vector_version, number=number, size=len(own))
         )
-    shelves = [line(Shelved.of(thing)) for thing in index.things()]
+    shelves = [line(Shelved.of(item)) for item in index.things()]
     main = index.log.fileset.main
     return rows, {main: memories, VECTORS: vectors, CHANGES: changes, TOMBSTONES: [], SHELVES: shelves}

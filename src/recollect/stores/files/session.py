@@ -92,14 +92,14 @@ class Session:
         raise SizeLimitError(self.used(), _counted(parts), self._log.config.limit or 0, self.auto_compact())
 
     def auto_compact(self) -> bool:
-        kept = self._kept()
-        own = kept.compaction_config.auto_compact if kept else None
+        stored = self._stored_metadata()
+        own = stored.compaction_config.auto_compact if stored else None
         return self._log.config.storage.auto_compact if own is None else own
 
     def crowded(self, sizes: Mapping[str, int] | None) -> bool:
         """Whether it is so full that it should be compacted."""
-        limit, storage, kept = self._log.config.limit, self._log.config.storage, self._known()
-        own = kept.compaction_config.threshold if kept else None
+        limit, storage, stored = self._log.config.limit, self._log.config.storage, self._last_metadata()
+        own = stored.compaction_config.threshold if stored else None
         threshold = storage.compaction_threshold if own is None else own
         if limit is None or self._nearly_used(sizes) <= threshold * limit:
             return False
@@ -110,7 +110,7 @@ class Session:
             tell(self._log.place, logging.WARNING, "approaching size limit", size_bytes=used, limit_bytes=limit)
         # Below the limit not again before enough was written for it to be worth the while. Deletions are never refused,
         # and the marks that they leave may pass it.
-        grown = used - (kept.compacted_size_bytes if kept else 0)
+        grown = used - (stored.compacted_size_bytes if stored else 0)
         return self.auto_compact() and (used > limit or grown > limit / 100)
 
     # Snapshots
@@ -121,9 +121,9 @@ class Session:
         self._log.defer()
         if self._log.unsaved:
             return
-        if index.read.get(TOMBSTONES, _UNREAD).there == MISSING:
+        if index.read.get(TOMBSTONES, _UNREAD).identity == MISSING:
             self._have_tombstones()
-        if self._known() is None:
+        if self._last_metadata() is None:
             if self._log.place.workspace is not None:
                 tell(self._log.place, logging.INFO, "session created")
             self.write_metadata(index, durable=False)
@@ -137,8 +137,8 @@ class Session:
         with suppress(InputError, StoreError):  # whoever uses the session is told
             if not fileset.exists() or not os.access(fileset.folder, os.W_OK):
                 return
-            kept, sizes = self._kept(), {name: fileset.identity(name).size for name in fileset.log}
-            if kept is None or kept.covers != sizes or kept.total_size_bytes != self.used():
+            stored, sizes = self._stored_metadata(), {name: fileset.identity(name).size for name in fileset.log}
+            if stored is None or stored.covers != sizes or stored.total_size_bytes != self.used():
                 self.behind = True
                 self._log.defer()
 
@@ -217,38 +217,38 @@ class Session:
 
     def metadata(self, index: PlaceIndex | None) -> SessionMetadata | None:
         """What is known of the session, counted as of now. None if it was never created, nor written to."""
-        log, kept = self._log, self._kept()
-        if kept is None and not log.fileset.exists():
+        log, stored = self._log, self._stored_metadata()
+        if stored is None and not log.fileset.exists():
             return None
-        if kept is None:
+        if stored is None:
             ((first,),) = index.rows("SELECT min(created_at) FROM memories") if index else [(None,)]
             now = log.now()
             created = now if first is None else from_micros(first)
-            kept = SessionMetadata(session_id=log.place.workspace or "account", created_at=created, last_accessed=now)
+            stored = SessionMetadata(session_id=log.place.workspace or "account", created_at=created, last_accessed=now)
         kinds = index.kinds() if index else {}
         oldest = index.oldest_schema if index else SCHEMA_VERSION
-        shown, inherited = self._decay_in_force(self._own_decay(kept))
+        shown, inherited = self._decay_in_force(self._own_decay(stored))
         return replace(
-            kept,
+            stored,
             total_entries=sum(kinds.values()),
             total_size_bytes=self.used(),
             decay_config=shown,
             inherited_decay=inherited,
             statistics=snapshots.statistics(kinds),
-            last_decay_update=kept.last_decay_update or kept.created_at,
+            last_decay_update=stored.last_decay_update or stored.created_at,
             migration=replace(
-                kept.migration, status="current" if oldest >= SCHEMA_VERSION else "pending", schema_version=oldest
+                stored.migration, status="current" if oldest >= SCHEMA_VERSION else "pending", schema_version=oldest
             ),
             corrupt_entries=(len(index.damaged_lines()) if index else 0) + aside.count(log.fileset),
             buffered_writes=len(log.unsaved),
         )
 
-    def _kept(self) -> SessionMetadata | None:
+    def _stored_metadata(self) -> SessionMetadata | None:
         """What the file says, or its copy. None if neither is there and can be read."""
-        there, known = self._log.fileset.identity(METADATA), self._metadata
-        if known is None or known[0] != there:
-            known = self._metadata = there, self._read(METADATA) or self._read(SETTINGS)
-        return known[1]
+        identity, cached = self._log.fileset.identity(METADATA), self._metadata
+        if cached is None or cached[0] != identity:
+            cached = self._metadata = identity, self._read(METADATA) or self._read(SETTINGS)
+        return cached[1]
 
     def _read(self, name: str) -> SessionMetadata | None:
         """InputError names a setting that a person got wrong. None if the file cannot be read for another reason."""
@@ -263,9 +263,9 @@ class Session:
         except (CorruptionError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
-    def _known(self) -> SessionMetadata | None:
+    def _last_metadata(self) -> SessionMetadata | None:
         """What the file said when it was last looked at, which every write does when it begins."""
-        return self._kept() if self._metadata is None else self._metadata[1]
+        return self._stored_metadata() if self._metadata is None else self._metadata[1]
 
     @property
     def has_metadata(self) -> bool:
@@ -274,20 +274,20 @@ class Session:
 
     def check_settings(self) -> None:
         """InputError for a setting in the metadata that is wrong: before anything is written, and so overwritten."""
-        self._kept()
+        self._stored_metadata()
 
     def write_metadata(self, index: PlaceIndex, *, durable: bool = True, **changes: Any) -> SessionMetadata:
-        known, now = self.metadata(index), self._log.now()
-        if known is None:
+        metadata, now = self.metadata(index), self._log.now()
+        if metadata is None:
             name, counts = self._log.place.workspace or "account", snapshots.statistics({})
-            known = SessionMetadata(session_id=name, created_at=now, last_accessed=now, statistics=counts)
-        audited = self._log.last_entry(index.mine())[0]
+            metadata = SessionMetadata(session_id=name, created_at=now, last_accessed=now, statistics=counts)
+        audited = self._log.last_entry(index.own_staging())[0]
         if not durable:  # the log may still be on its way to the disk
-            audited = min(audited, known.audit_entries)
+            audited = min(audited, metadata.audit_entries)
         fields = {"last_accessed": now, "audit_entries": audited, "covers": self._read_sizes(index), **changes}
         if self._decayed_at is not None:
             fields["last_decay_update"], self._decayed_at = self._decayed_at, None
-        new = replace(known, **fields)
+        new = replace(metadata, **fields)
         shown, inherited = self._decay_in_force(self._own_decay(new))
         new = replace(new, decay_config=shown, inherited_decay=inherited)
         data = msgspec.json.format(msgspec.json.encode(new), indent=2) + b"\n"
@@ -304,16 +304,16 @@ class Session:
 
     def audit_entries(self) -> int:
         with suppress(InputError):  # a setting is wrong, which says nothing about the log
-            kept = self._kept()
-            return kept.audit_entries if kept else 0
+            stored = self._stored_metadata()
+            return stored.audit_entries if stored else 0
         return 0
 
     def _part(self, index: PlaceIndex) -> SessionPart:
         """What the indices of all sessions say of this one."""
-        sizes, kept = self._read_sizes(index), self._kept()
+        sizes, stored = self._read_sizes(index), self._stored_metadata()
         ((entries, first, last),) = index.rows("SELECT count(*), min(created_at), max(created_at) FROM memories")
         return SessionPart(
-            kept.user_id if kept else None,
+            stored.user_id if stored else None,
             entries,
             self.used(),
             None if first is None else from_micros(first),
@@ -327,8 +327,8 @@ class Session:
 
     def decay(self) -> Decay | None:
         """The session's own settings, or those of all sessions; None if nothing was set."""
-        shared, kept = self._log.config.decay, self._kept()
-        own = self._own_decay(kept) if kept else SessionDecay()
+        shared, stored = self._log.config.decay, self._stored_metadata()
+        own = self._own_decay(stored) if stored else SessionDecay()
         if not own.enabled:
             return NoDecay()
         if own.half_life_hours is None and own.min_decay_factor is None:
@@ -341,9 +341,9 @@ class Session:
         return HalfLife({}, own.half_life_hours, base.never, floor)
 
     @staticmethod
-    def _own_decay(kept: SessionMetadata) -> SessionDecay:
+    def _own_decay(stored: SessionMetadata) -> SessionDecay:
         """What was set for the session, or written into its metadata since."""
-        shown, inherited = kept.decay_config, kept.inherited_decay
+        shown, inherited = stored.decay_config, stored.inherited_decay
 
         def own(name: str) -> float | None:
             value = getattr(shown, name)
@@ -387,13 +387,13 @@ class Session:
 
     def compacted(self, index: PlaceIndex, entries_before: int, freed: int, started: float) -> None:
         self.write_index(index)
-        kept, (entries, size), self._stripped = self._kept(), self._stripped, (0, 0)
+        stored, (entries, size), self._stripped = self._stored_metadata(), self._stripped, (0, 0)
         self.write_metadata(
             index,
             last_compaction=self._log.now(),
             compacted_size_bytes=self.used(),
-            stripped_entries=(kept.stripped_entries if kept else 0) + entries,
-            stripped_bytes=(kept.stripped_bytes if kept else 0) + size,
+            stripped_entries=(stored.stripped_entries if stored else 0) + entries,
+            stripped_bytes=(stored.stripped_bytes if stored else 0) + size,
         )
         self._wrote, self.behind = True, False
         self.summary = self._part(index)
@@ -419,7 +419,7 @@ class Session:
         self._wrote = True
 
     def create(self, index: PlaceIndex, now: datetime, **settings: Any) -> SessionMetadata:
-        if self._log.fileset.exists() or self._kept() is not None:
+        if self._log.fileset.exists() or self._stored_metadata() is not None:
             raise ConflictError(f"there is a session {self._log.place.workspace} already")
         tell(self._log.place, logging.INFO, "session created")
         files.make_folder(self._log.fileset.folder)

@@ -21,9 +21,9 @@ from recollect.stores.files.log_reader import remove_index
 from recollect.stores.files.metrics import QUERY, Meter
 from recollect.stores.files.rewriting import compact
 from recollect.stores.files.staging import Staging
-from recollect.stores.paths import TRASH, empty_trash, there
+from recollect.stores.paths import TRASH, empty_trash, path_exists
 from recollect.stores.port import Damage, Place
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.sqlite.opening import create, moves
 from recollect.stores.sqlite.place_file import SOON
 from recollect.stores.sqlite.places import SqlitePlaces
@@ -246,7 +246,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
     def drop(self, place: Place) -> None:
         parts = self._layout.parts(place)
-        if place.workspace is None or not any(map(there, parts)):
+        if place.workspace is None or not any(map(path_exists, parts)):
             return
         trash = os.path.join(os.path.dirname(parts[0]), TRASH + new_id())
         with suppress(_GoneError), self.turn(place, "drop") as index:
@@ -292,7 +292,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
     def _staged(self, place: Place) -> Staging | None:
         index = self.inside().get(place)
-        return index.mine() if index is not None else None
+        return index.own_staging() if index is not None else None
 
     def written(self, place: Place) -> int:
         written = self._log_read(place).last_entry(self._staged(place))[0]
@@ -328,18 +328,18 @@ class FileStore(SqlitePlaces[PlaceIndex]):
 
     # Shelves
 
-    def keep(self, place: Place, thing: Thing, *, expect: int | None = None, exact: bool = False) -> Thing:
+    def keep(self, place: Place, item: ShelfItem, *, expect: int | None = None, exact: bool = False) -> ShelfItem:
         with self.writing(place) as index:
-            kept = super().keep(place, thing, expect=expect, exact=exact)
-            index.staging.add(SHELVES, line(Shelved.of(kept)))
-        return kept
+            stored = super().keep(place, item, expect=expect, exact=exact)
+            index.staging.add(SHELVES, line(Shelved.of(stored)))
+        return stored
 
     def remove(self, place: Place, shelf: str, keys: Sequence[str]) -> int:
         if not self._exists(place):
             return 0
         with self.writing(place) as index:
-            for thing in self.find(place, shelf, keys):
-                index.staging.add(SHELVES, line(Shelved(shelf, thing.key, removed=True)))
+            for item in self.find(place, shelf, keys):
+                index.staging.add(SHELVES, line(Shelved(shelf, item.key, removed=True)))
             return super().remove(place, shelf, keys)
 
     # On disk

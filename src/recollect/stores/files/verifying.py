@@ -33,8 +33,8 @@ def _inodes(fileset: FileSet) -> list[int]:
 def _verify(place: Place, fileset: FileSet, format: Format) -> list[Damage]:
     fresh = Replay(place, format)
     logged = last_changes(files.read_whole(fileset.paths[AUDIT]).splitlines())
-    there = fileset.identities(fileset.read)
-    ends = fileset.complete(fileset.note(), there)
+    identities = fileset.identities(fileset.read)
+    ends = fileset.complete(fileset.note(), identities)
     for name in fileset.read:
         # What is added meanwhile is none of this, and what is not complete yet is no damage.
         data = files.read_whole(fileset.paths[name])[: ends[name].size]
@@ -56,7 +56,9 @@ def _compared_with_audit(replay: Replay, fileset: FileSet, before: Mapping[str, 
     if back:
         problem = f"has lost its end: {len(back):,} left out, which the audit log says were forgotten ({back[0]})"
         yield Damage(TOMBSTONES, problem)
-    lost = [ident for ident, there in stored.items() if there and ident not in rows and ident not in replay.tombs]
+    lost = [
+        ident for ident, was_stored in stored.items() if was_stored and ident not in rows and ident not in replay.tombs
+    ]
     unreadable = sum(name == fileset.main for name, _ in replay.damage) + len(
         files.read_whole(fileset.path(UNREAD)).splitlines()
     )

@@ -80,15 +80,15 @@ class Location(NamedTuple):
     def of(cls, location: str) -> Location:
         """From `postgresql://user@host/database?schema=name`. What else the URL says is for libpq."""
         split = _split(location)
-        given = parse_qsl(split.query, keep_blank_values=True)
-        named = [value for key, value in given if key == "schema"]
+        parameters = parse_qsl(split.query, keep_blank_values=True)
+        named = [value for key, value in parameters if key == "schema"]
         if len(named) > 1:
             raise InputError("schema", "is given twice")
         schema = named[0] if named else "recollect"
         if not _SCHEMA.fullmatch(schema):
             raise InputError("schema", f"{schema[:48]!r} must be 1 to 40 of a-z, 0-9 and '_', not beginning with pg_")
         # libpq takes a plus for a plus.
-        query = urlencode([(key, value) for key, value in given if key != "schema"], quote_via=quote)
+        query = urlencode([(key, value) for key, value in parameters if key != "schema"], quote_via=quote)
         return cls(urlunsplit(("postgresql", split.netloc, split.path, query, "")), schema)
 
     def __repr__(self) -> str:
@@ -385,8 +385,8 @@ def _quiet() -> Any:
 
 
 def _opened(url: str, seconds: float) -> Connection:
-    said = dict(parse_qsl(urlsplit(url).query))
-    options = {name: value for name, value in _WATCHED.items() if name not in said}
+    parameters = dict(parse_qsl(urlsplit(url).query))
+    options = {name: value for name, value in _WATCHED.items() if name not in parameters}
     # Texts are ours to encode, whatever the database or the environment says.
     options |= {"client_encoding": _ENCODING, "connect_timeout": max(2, int(seconds))}
     connection: Connection = _quiet().connect(url, autocommit=True, **options)
@@ -467,23 +467,23 @@ def _limit_reached(error: Any, message: str) -> RecollectError:
 def translated(error: Any, location: Location) -> RecollectError:
     """What an error of psycopg means to the caller. It never repeats what was stored."""
     state: str = error.sqlstate or ""
-    said = str(error.diag.message_primary or error).strip().split("\n")[0]
+    message = str(error.diag.message_primary or error).strip().split("\n")[0]
     where = location.shown
     if lost(error):
-        return UnavailableError(f"{where}: the connection was lost ({said}); {_AGAIN}")
+        return UnavailableError(f"{where}: the connection was lost ({message}); {_AGAIN}")
     if state in ("55P03", "40P01", "40001", "57014"):
         causes = {"55P03": "was locked by somebody else for too long", "57014": "took longer than the server allows"}
         return ConcurrencyError(f"{where} {causes.get(state, 'was changed by others at the same time')}; {_AGAIN}")
     if state == LIMIT:
-        return _limit_reached(error, said)
-    if state in ("53100", "53200", "54000") or "No space left" in said:
-        return DiskFullError(f"{where} has no room: {said}. Nothing was written")
+        return _limit_reached(error, message)
+    if state in ("53100", "53200", "54000") or "No space left" in message:
+        return DiskFullError(f"{where} has no room: {message}. Nothing was written")
     if state.startswith("53"):
-        return UnavailableError(f"{where} has no connection free: {said}; {_AGAIN}")
+        return UnavailableError(f"{where} has no connection free: {message}; {_AGAIN}")
     if state == "25006":
-        return ReadOnlyError(f"{where} takes no writes: {said}. It may be a replica")
+        return ReadOnlyError(f"{where} takes no writes: {message}. It may be a replica")
     if state in ("42501",):
-        return AccessError(f"{where} refuses this role: {said}. `recollect db roles` prints what it needs")
+        return AccessError(f"{where} refuses this role: {message}. `recollect db roles` prints what it needs")
     if state in ("3F000", "42P01", "42883", "42703"):
-        return SchemaError(f"{where} is not set up as this recollect needs it ({said}): run `recollect db upgrade`")
-    return StoreError(f"{where}: {type(error).__name__}: {said}")
+        return SchemaError(f"{where} is not set up as this recollect needs it ({message}): run `recollect db upgrade`")
+    return StoreError(f"{where}: {type(error).__name__}: {message}")

@@ -76,10 +76,10 @@ def _insert_many(table: str, columns: Sequence[str]) -> str:
     The tenant comes from the row of the place: so Citus runs all of it on the worker that has both. Otherwise it would
     read the JSON on the coordinator and send the rows by COPY, which row-level security refuses.
     """
-    given = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in columns)
+    typed = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in columns)
     taken = ", ".join("decode(x.vector, 'hex')" if name == "vector" else f"x.{name}" for name in columns)
     return f"""INSERT INTO {{s}}.{table} (tenant, workspace, {", ".join(columns)})
-    SELECT p.tenant, p.workspace, {taken} FROM {{s}}.places p CROSS JOIN json_to_recordset(%s::json) AS x ({given})
+    SELECT p.tenant, p.workspace, {taken} FROM {{s}}.places p CROSS JOIN json_to_recordset(%s::json) AS x ({typed})
     WHERE p.tenant = %s AND p.workspace = %s"""
 
 
@@ -168,10 +168,10 @@ class MemoryRows:
                 ),
             ]
         )
-        known = dict(done[0].fetchall())
-        transaction.changed(place, "memory", [(seq,) for seq in known.values()])
+        seqs = dict(done[0].fetchall())
+        transaction.changed(place, "memory", [(seq,) for seq in seqs.values()])
         for record in records:
-            if record.id not in known:
+            if record.id not in seqs:
                 raise no_memory(record.id)
 
     def delete(self, transaction: OpenTransaction, place: Place, ids: Sequence[str]) -> None:
@@ -214,10 +214,10 @@ class MemoryRows:
             transaction, place, seqs, [table for table in tables(transaction) if table not in ("embeddings", "vectors")]
         )
         blobs = [(seq, vectors[ident]) for ident, seq in rows]
-        known = [{"seq": seq, "embedded": embedded_as(model, len(blob) // 4)} for seq, blob in blobs]
-        statements = [Statement(_EMBEDDED, (_json(known), *where))]
-        given = [(*where, seq, model, blob) for seq, blob in blobs]
-        statements += _inserted("embeddings", _EMBEDDING, given)
+        models = [{"seq": seq, "embedded": embedded_as(model, len(blob) // 4)} for seq, blob in blobs]
+        statements = [Statement(_EMBEDDED, (_json(models), *where))]
+        embeddings = [(*where, seq, model, blob) for seq, blob in blobs]
+        statements += _inserted("embeddings", _EMBEDDING, embeddings)
         if transaction.server.facts.vectors:
             near = [
                 (*where, seq, embedded_as(model, len(blob) // 4), halves(blob)) for seq, blob in blobs if fits(blob)
@@ -230,11 +230,13 @@ class MemoryRows:
         where = place.tenant, workspace_of(place)
         asked = [Statement(sql, where) for sql in (_UNPLACED, _WITHOUT_CONTENT, _WITHOUT_WORDS, COUNTED)]
         unplaced, lost, unindexed, counted = self._runner.read(place.tenant, asked)
-        found = [Damage(f"{place.tenant}/{workspace_of(place)}", "has memories, but no row in places")] * len(unplaced)
-        found += [Damage(ident, "has lost its content: its row in contents is missing") for (ident,) in lost]
-        found += [Damage(ident, "is missing from the text index") for (ident,) in unindexed]
+        damages = [Damage(f"{place.tenant}/{workspace_of(place)}", "has memories, but no row in places")] * len(
+            unplaced
+        )
+        damages += [Damage(ident, "has lost its content: its row in contents is missing") for (ident,) in lost]
+        damages += [Damage(ident, "is missing from the text index") for (ident,) in unindexed]
         if not lost:  # else the content that is missing is the damage, and there is nothing to count it by
-            found += [
+            damages += [
                 Damage(
                     f"{place.tenant}/{workspace_of(place)}",
                     f"is counted as {live} memories of {size} bytes, and has {true_live} of {true_size}: run "
@@ -243,7 +245,7 @@ class MemoryRows:
                 for live, size, true_live, true_size in counted
                 if None not in (live, size) and (live, size) != (true_live, true_size)
             ]
-        return found
+        return damages
 
     # Retrievals
 
@@ -307,8 +309,8 @@ def _inserted(table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]
     tenant, workspace, *values = zip(*rows, strict=True)
     filled = [pair for pair in zip(columns[2:], values, strict=True) if pair[1].count(None) < len(rows)]
     names = [name for name, _ in filled]
-    given = [dict(zip(names, row, strict=True)) for row in zip(*(column for _, column in filled), strict=True)]
-    return [Statement(_insert_many(table, names) + end, (_json(given), tenant[0], workspace[0]))]
+    objects = [dict(zip(names, row, strict=True)) for row in zip(*(column for _, column in filled), strict=True)]
+    return [Statement(_insert_many(table, names) + end, (_json(objects), tenant[0], workspace[0]))]
 
 
 def _json(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -327,21 +329,21 @@ class _Rows:
         if "\0" in text:  # PostgreSQL takes no NUL in a text: the whole of it is in the JSON then
             values = (*values[:-2], text.replace("\0", "\ufffd"), values[-1] or _encode(record.content).decode())
         self.size = sum(len(part.encode()) for part in values[-2:] if part is not None)
-        known = None if blob is None else embedded_as(record.embedding_model or "", len(blob) // 4)
+        embedded = None if blob is None else embedded_as(record.embedding_model or "", len(blob) // 4)
         key = text_key(text) if record.address.conversation is None else None
         self.seq, self.id = seq, record.id
-        self.memory = (*where, *_narrow(values), len(text), speaker_of(record), name_in(record), key, known)
+        self.memory = (*where, *_narrow(values), len(text), speaker_of(record), name_in(record), key, embedded)
         self.content = (*where, *_beside(values))
         self.words = [(*where, part, made) for part, made in enumerate(words.vectors(place, text))]
         self.tags = [(*where, tag) for tag in _and_above(record.tags)] if record.tags else []
         self.embedding = None if blob is None else (*where, record.embedding_model, blob)
-        self.vector = (*where, known, halves(blob)) if blob is not None and fits(blob) else None
+        self.vector = (*where, embedded, halves(blob)) if blob is not None and fits(blob) else None
 
 
 def _and_above(tags: Sequence[str]) -> list[str]:
     """The tags and all that they stand below."""
-    found = [tag[:at] for tag in tags for at, char in enumerate(tag) if char == "." and at]
-    return list(dict.fromkeys([*tags, *found]))
+    above = [tag[:at] for tag in tags for at, char in enumerate(tag) if char == "." and at]
+    return list(dict.fromkeys([*tags, *above]))
 
 
 def fits(blob: bytes) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from recollect.runtime import forking
 from recollect.stores.metrics import Durations, Labels, Metric
 from recollect.stores.postgres.admin.nearest import ABOVE, SHRUNK, index_name
-from recollect.stores.postgres.admin.setup import ADMIN, Facts, facts
+from recollect.stores.postgres.admin.setup import ADMIN, SetupFacts, facts
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
 from recollect.stores.postgres.replica import position_number
 from recollect.stores.postgres.statements import place_of
@@ -181,7 +181,7 @@ class ServerGauges:
         lag = [] if self._replica is None else self._lag(self._replica, position)
         return [self._gauge("recollect_store_up", _UP, 1), *rows, *lag]
 
-    def _rows(self, connection: Connection, seen: Facts) -> list[Metric]:
+    def _rows(self, connection: Connection, seen: SetupFacts) -> list[Metric]:
         """What only a role that may see all tenants can count: nothing for others, or where it takes too long."""
         if not seen.begun or not (seen.unbound or ADMIN in seen.member_of):
             return []

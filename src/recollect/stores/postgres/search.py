@@ -206,9 +206,9 @@ class _PlaceQuery:
 
 def _condition(ask: Ask) -> tuple[str, dict[str, Any]]:
     """The filter, with its values by name."""
-    clause, given = condition(ask.where, DIALECT)
+    clause, parameters = condition(ask.where, DIALECT)
     values: dict[str, Any] = {}
-    for number, value in enumerate(given):
+    for number, value in enumerate(parameters):
         clause = clause.replace("%s", f"%(c{number})s", 1)
         values[f"c{number}"] = value
     return clause, values
@@ -245,9 +245,9 @@ def _next_to(
     """Who is before and after each in its conversation, by position among the shortlisted; -1 for nobody there."""
     before, after = np.full(len(seqs), -1, np.int32), np.full(len(seqs), -1, np.int32)
     if turns and turns[0]:
-        said = np.array(turns, np.int64)  # one row for each step, one column for each turn that was among the best
-        at = np.minimum(np.searchsorted(seqs, said), len(seqs) - 1)
-        at[seqs[at] != said] = -1
+        turn_seqs = np.array(turns, np.int64)  # one row for each step, one column for each turn that was among the best
+        at = np.minimum(np.searchsorted(seqs, turn_seqs), len(seqs) - 1)
+        at[seqs[at] != turn_seqs] = -1
         first, second = at[:-1].ravel(), at[1:].ravel()
         linked = (first >= 0) & (second >= 0)
         before[second[linked]], after[first[linked]] = first[linked], second[linked]
@@ -290,15 +290,15 @@ def _required(server: Runner, place: Place, ask: Ask) -> list[int] | None:
 
 def _with_patterns(server: Runner, place: Place, query: TextQuery, seqs: Sequence[int]) -> list[int]:
     patterns = [re.compile(word_pattern(pattern)) for pattern in query.patterns]
-    found: list[int] = []
+    matching: list[int] = []
     for at in range(0, len(seqs), _TEXTS):
         some = list(seqs[at : at + _TEXTS])
         values = place.tenant, workspace_of(place), some
         for seq, text in server.rows(place.tenant, _TEXT, values):
             folded = fold(text)
             if all(pattern.search(folded) for pattern in patterns):
-                found.append(seq)
-    return found
+                matching.append(seq)
+    return matching
 
 
 _TEXT = "SELECT seq, text FROM {s}.contents WHERE tenant = %s AND workspace = %s AND seq = ANY(%s)"

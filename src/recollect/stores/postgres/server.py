@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from recollect.runtime import forking
 from recollect.stores.port import Place
-from recollect.stores.postgres.admin.setup import ADMIN, Facts, ready
+from recollect.stores.postgres.admin.setup import ADMIN, SetupFacts, ready
 from recollect.stores.postgres.connections import PATIENCE, Connection, Connections, Location, driver, lost, translated
 from recollect.stores.postgres.metrics import StatementMetrics, counted_as
 from recollect.stores.postgres.replica import Replica
@@ -36,8 +36,8 @@ class Runner(Protocol):
     """What runs statements: on one server, or on the one that a tenant is on."""
 
     @property
-    def facts(self) -> Facts: ...
-    def facts_of(self, tenant: str) -> Facts: ...
+    def facts(self) -> SetupFacts: ...
+    def facts_of(self, tenant: str) -> SetupFacts: ...
     @property
     def hints(self) -> PlaceHints: ...
     @property
@@ -81,13 +81,13 @@ class Server:
         self.replica = replica
         self.statements = StatementMetrics(location)
         self._forget_threads()
-        self._facts: Facts | None = None
+        self._facts: SetupFacts | None = None
         self.hints = PlaceHints()
         self._looking = threading.Lock()
         forking.watch(self)
 
     def _forget_threads(self) -> None:
-        self._thread = _Thread()
+        self._thread = _CurrentTransaction()
 
     def after_fork(self) -> None:
         self._looking = threading.Lock()
@@ -96,7 +96,7 @@ class Server:
         self._forget_threads()
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> SetupFacts:
         """Found out, and the schema made or brought up to date, when the server is first used."""
         if self._facts is None:
             with self._looking:
@@ -109,7 +109,7 @@ class Server:
                     self._facts = facts
         return self._facts
 
-    def facts_of(self, tenant: str) -> Facts:
+    def facts_of(self, tenant: str) -> SetupFacts:
         return self.facts
 
     @property
@@ -346,7 +346,7 @@ def _nothing(statement: Statement, rows: Rows) -> bool:
     return (not rows and not statement.sql.startswith("SET ")) or (len(rows) == 1 and rows[0][0] == 0)
 
 
-class _Thread(threading.local):
+class _CurrentTransaction(threading.local):
     def __init__(self) -> None:
         self.transaction: OpenTransaction | None = None
 

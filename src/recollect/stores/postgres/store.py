@@ -134,6 +134,12 @@ class Postgres(MemoryTable, AuditTable, ShelfTable):
 
         return remarks(self._runner.facts)
 
+    def problems(self) -> list[str]:
+        from recollect.stores.postgres.admin.status import status
+
+        checks = status(self._home.location)
+        return [f"{check.name}: {check.told}" for check in checks if check.level == "problem"]
+
     def limits(self, tenant: str) -> TenantLimits:
         rows = self._runner.rows(tenant, LIMITS, (tenant,))
         return TenantLimits(*rows[0]) if rows else TenantLimits()

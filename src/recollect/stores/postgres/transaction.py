@@ -166,8 +166,8 @@ class OpenTransaction:
             if moves:
                 self._heed(tenant, Movement(*moves[0]))
         self.shared[tenant] = entries_shared[0][0] if entries_shared else 0
-        for workspace, memories, things, entries, sealed in locked:
-            self.heads[place_of(tenant, workspace)] = Head(memories, things, entries, sealed or GENESIS)
+        for workspace, memories, items, entries, sealed in locked:
+            self.heads[place_of(tenant, workspace)] = Head(memories, items, entries, sealed or GENESIS)
 
     @property
     def depth(self) -> int:

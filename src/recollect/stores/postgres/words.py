@@ -87,7 +87,7 @@ def _quoted(token: str) -> str:
 
 def queries(place: Place, query: TextQuery) -> dict[str, str]:
     """The tsquery of each entry that the query's words stand for. One that can find nothing is left out."""
-    made = {entry: _one(place, entry) for entry in index_entries(query)}
+    made = {entry: _entry_query(place, entry) for entry in index_entries(query)}
     return {entry: asked for entry, asked in made.items() if asked}
 
 
@@ -97,11 +97,11 @@ def required(place: Place, query: TextQuery) -> list[str] | None:
     asked = [phrase for phrase in phrases if phrase]
     if query.phrases and not asked and not query.patterns:
         return None
-    begins = [[_one(place, entry) for entry in pattern_beginnings(pattern)] for pattern in query.patterns]
+    begins = [[_entry_query(place, entry) for entry in pattern_beginnings(pattern)] for pattern in query.patterns]
     return asked + [" | ".join(filter(None, some)) for some in begins if any(some)]
 
 
-def _one(place: Place, entry: str) -> str:
+def _entry_query(place: Place, entry: str) -> str:
     star = entry.endswith("*")
     tokens = _tokens(entry[:-1] if star else entry, _AS_QUERY)
     return _following(place, tokens, star)
@@ -109,7 +109,7 @@ def _one(place: Place, entry: str) -> str:
 
 def _phrase(place: Place, entries: Sequence[str]) -> str:
     if len(entries) == 1:
-        return _one(place, entries[0])
+        return _entry_query(place, entries[0])
     return _following(place, _tokens(" ".join(entries), _AS_QUERY))
 
 

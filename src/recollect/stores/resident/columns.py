@@ -80,19 +80,19 @@ class Codes:
 
     def __init__(self) -> None:
         self.values: list[Any] = []
-        self._known: dict[Any, int] = {}
+        self._codes: dict[Any, int] = {}
 
     def __call__(self, value: Any) -> int:
-        code = self._known.get(value)
+        code = self._codes.get(value)
         if code is None:
-            code = self._known[value] = len(self.values)
+            code = self._codes[value] = len(self.values)
             self.values.append(value)
         return code
 
     def many(self, values: Sequence[Any]) -> NDArray[np.int32]:
         for value in dict.fromkeys(values):
             self(value)
-        return np.fromiter(map(self._known.__getitem__, values), np.int32, len(values))
+        return np.fromiter(map(self._codes.__getitem__, values), np.int32, len(values))
 
     def table(self, wanted: Callable[[Any], bool]) -> NDArray[np.bool_]:
         """For each code, whether its value is wanted."""
@@ -115,7 +115,7 @@ class Ids(Sequence[str]):
     def __getitem__(self, at: slice) -> list[str]: ...
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, slice):
-            return [self[one] for one in range(len(self))[at]]
+            return [self[index] for index in range(len(self))[at]]
         at = range(len(self))[at]
         return self._text[self._ends[at] : self._ends[at + 1]].decode()
 
@@ -210,23 +210,23 @@ class Columns:
         return int(self._data["key"][self.size - 1]) if self.size else 0
 
     def position(self, key: int) -> int | None:
-        found = self.positions(np.array([key]))
-        return int(found[0]) if len(found) else None
+        positions = self.positions(np.array([key]))
+        return int(positions[0]) if len(positions) else None
 
     def positions(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of those that are there."""
-        known = self.column("key")
-        if not len(known) or not len(keys):
+        stored_keys = self.column("key")
+        if not len(stored_keys) or not len(keys):
             return np.zeros(0, np.int64)
-        first, last = int(known[0]), int(known[-1])
-        if last - first == len(known) - 1:  # no number was left out
-            found: NDArray[np.int64] = keys[(keys >= first) & (keys <= last)] - first
+        first, last = int(stored_keys[0]), int(stored_keys[-1])
+        if last - first == len(stored_keys) - 1:  # no number was left out
+            positions: NDArray[np.int64] = keys[(keys >= first) & (keys <= last)] - first
         else:
-            found = np.searchsorted(known, keys)  # keys grow with time, so positions are in the order of keys
-            inside = found < len(known)
-            found, keys = found[inside], keys[inside]
-            found = found[known[found] == keys]
-        return found[self._data["alive"][found]]
+            positions = np.searchsorted(stored_keys, keys)  # keys grow with time, so positions are in the order of keys
+            inside = positions < len(stored_keys)
+            positions, keys = positions[inside], keys[inside]
+            positions = positions[stored_keys[positions] == keys]
+        return positions[self._data["alive"][positions]]
 
     def extend(self, batch: Batch) -> None:
         """Add memories. Their keys grow, and are higher than any before."""
@@ -279,17 +279,17 @@ class Columns:
             grown[: len(self._last)] = self._last
             self._last = grown
         order = np.argsort(groups, kind="stable")
-        told, at = groups[order], order + start
-        same = told[1:] == told[:-1]
+        sorted_groups, at = groups[order], order + start
+        same = sorted_groups[1:] == sorted_groups[:-1]
         begins, ends = np.append(True, ~same), np.append(~same, True)
         before = np.append(-1, at[:-1])
-        before[begins] = self._last[told[begins]]
+        before[begins] = self._last[sorted_groups[begins]]
         after = np.append(at[1:], -1)
         after[ends] = -1
         self._data["before"][at], self._data["after"][at] = before, after
         linked = begins & (before >= 0)
         self._data["after"][before[linked]] = at[linked]
-        self._last[told[ends]] = at[ends]
+        self._last[sorted_groups[ends]] = at[ends]
 
     def remove(self, key: int) -> None:
         at = self.position(key)

@@ -31,14 +31,14 @@ def resident_shortlist(place: Place, columns: Columns, ask: Ask, postings: Posti
     if (keys := required(ask.words)) is not None:
         seen = seen.only(columns.positions(keys))
 
-    def found(query: TextQuery) -> dict[str, Positions]:
+    def matching_positions(query: TextQuery) -> dict[str, Positions]:
         rows = {word: columns.positions(postings(word)) for word in index_entries(query)}
         return {word: row for word, at in rows.items() if len(row := at[seen.mask[at]])}
 
-    words = found(ask.words)
+    words = matching_positions(ask.words)
     loose: dict[str, Positions] = {}
     if ask.words.words and _covered(words, len(seen.mask)) < ask.enough:
-        loose = found(msgspec.structs.replace(ask.words, loose=True))
+        loose = matching_positions(msgspec.structs.replace(ask.words, loose=True))
     cosine = _cosines(columns, ask)
     whole = _whole(seen, {**loose, **words}, cosine)._replace(speakers=speakers, lacking=_lacking(columns, ask))
     return Shortlist(place, seen, words, loose, cosine, whole)

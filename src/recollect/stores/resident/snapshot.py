@@ -48,7 +48,7 @@ class Mask:
         self.block = block
         self.mask = mask
         self._since, self._until = since, until
-        self._kept: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
 
     def holds(self, now: int) -> bool:
         """Whether at that time nothing else has expired than when it was made."""
@@ -56,9 +56,9 @@ class Mask:
 
     def once(self, what: Hashable, make: Callable[[], T]) -> T:
         """What depends on the block and the mask alone, made when first asked for and kept with them."""
-        if what not in self._kept:
-            self._kept[what] = make()
-        return self._kept[what]
+        if what not in self._cache:
+            self._cache[what] = make()
+        return self._cache[what]
 
     def only(self, positions: NDArray[np.int64]) -> Mask:
         """Of what is seen, these."""

@@ -165,12 +165,12 @@ class Database:
     def _give_back(self, connection: Any) -> None:
         with self._lock:
             self._reading -= 1
-            kept = connection is not None and self._identity is not None and len(self._idle) < _READERS
-            if kept:
+            reusable = connection is not None and self._identity is not None and len(self._idle) < _READERS
+            if reusable:
                 self._idle.append(connection)
             if self._closing:
                 self._guard.notify_all()
-        if connection is not None and not kept:
+        if connection is not None and not reusable:
             self.dispose(connection)
 
     def connect(self) -> Any:
@@ -305,7 +305,7 @@ class Database:
         try:
             self._begin(seconds, durable)
         except BaseException as error:
-            self._end(kept=False)
+            self._end(committed=False)
             if isinstance(error, apsw.Error):
                 raise self.problem(error) from error
             raise
@@ -357,21 +357,21 @@ class Database:
 
     def end(self, error: BaseException | None) -> None:
         """Commit, or roll back if there was an error."""
-        kept = False
+        committed = False
         try:
             if error is None:
                 self._writer.execute("COMMIT")
-                kept = True
+                committed = True
             elif not isinstance(error, RecollectError | apsw.Error):
                 self._drop_writer()
         except apsw.Error as failure:
             raise self.problem(failure) from failure
         finally:
-            self._end(kept)
+            self._end(committed)
         if isinstance(error, apsw.Error):
             raise self.problem(error) from error
 
-    def _end(self, kept: bool) -> None:
+    def _end(self, committed: bool) -> None:
         """Whatever is still open is rolled back. SQLite has done so itself after some errors, such as a full disk."""
         try:
             writer = self._writer
@@ -382,7 +382,7 @@ class Database:
                     if not self._durable:
                         writer.execute(f"PRAGMA synchronous = {self.synchronous}")
             self._durable = True
-            self.ended(kept)
+            self.ended(committed)
         finally:
             self.leave()
 
@@ -405,7 +405,7 @@ class Database:
     def begun(self) -> None:
         """Called first in every transaction, for what was put off."""
 
-    def ended(self, kept: bool) -> None:
+    def ended(self, committed: bool) -> None:
         """Called last in every transaction, with whether it was committed."""
 
     def abandon(self) -> None:
@@ -413,7 +413,7 @@ class Database:
         if self.lock.acquire(blocking=False):  # else another thread has it
             if self.inside or self._writer_is_broken_off():
                 self._drop_writer()
-            self._end(kept=False)
+            self._end(committed=False)
             let_go(self.lock)
 
     def _writer_is_broken_off(self) -> bool:

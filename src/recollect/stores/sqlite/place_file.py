@@ -173,9 +173,9 @@ class PlaceFile(Database):
         if newest is not None and newest - oldest >= most:
             self.writer.execute("DELETE FROM changed WHERE rev < ?", (newest - most // 2,))
 
-    def ended(self, kept: bool) -> None:
+    def ended(self, committed: bool) -> None:
         written, self._written = self._written, {}
-        if not kept:
+        if not committed:
             self.touches.put_back(written)
 
     def settle(self, seconds: float = SOON) -> None:
@@ -227,20 +227,20 @@ class PlaceFile(Database):
             return connection.execute("PRAGMA integrity_check").fetchall()
 
     def damage(self) -> list[Damage]:
-        found = [Damage(self.path, line) for (line,) in self._integrity() if line != "ok"]
+        damages = [Damage(self.path, line) for (line,) in self._integrity() if line != "ok"]
         missing = self.rows("SELECT m.id FROM memories m WHERE m.seq NOT IN (SELECT id FROM memories_text_docsize)")
-        found += [Damage(ident, "is missing from the text index") for (ident,) in missing]
+        damages += [Damage(ident, "is missing from the text index") for (ident,) in missing]
         for (seq,) in self.rows("SELECT seq FROM memories"):
             try:
                 for row in self.rows(f"{DIALECT.whole} WHERE m.seq = ?", (seq,)):
                     record = to_record(self.place, row)
                     if not is_intact(record):
-                        found.append(Damage(record.id, CHANGED))
+                        damages.append(Damage(record.id, CHANGED))
             except (CorruptionError, *UNREADABLE) as error:
-                found.append(Damage(f"{self.path}, row {seq}", str(error)))
-        if found and not self.current():  # it may have been looked at beside the log of another file
+                damages.append(Damage(f"{self.path}, row {seq}", str(error)))
+        if damages and not self.current():  # it may have been looked at beside the log of another file
             raise StaleFileError
-        return found
+        return damages
 
 
 def _size(path: str) -> int:

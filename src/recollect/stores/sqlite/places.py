@@ -283,19 +283,19 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         then clear away what the other still writes to.
         """
         deadline = time.monotonic() + BUSY_SECONDS
-        mine = self.inside().values()
+        own_handles = self.inside().values()
         # Whoever is in a transaction may open what it takes to finish that. Nobody else may begin.
         self._may_open.clear()
         while True:
             with self._lock:
-                alive = [handle for handle in self._alive if handle not in mine]
+                alive = [handle for handle in self._alive if handle not in own_handles]
             for handle in alive:
                 handle.settle(0.0)
                 handle.close()
             self.residents.clear()
             closed = [handle.close(max(deadline - time.monotonic(), 0.0)) for handle in alive]
             self._lock.acquire()
-            if time.monotonic() > deadline or (all(closed) and not (set(self._alive) - {*alive, *mine})):
+            if time.monotonic() > deadline or (all(closed) and not (set(self._alive) - {*alive, *own_handles})):
                 return
             self._lock.release()
 

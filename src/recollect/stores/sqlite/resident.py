@@ -155,19 +155,19 @@ class Resident:
     def _restate(self, changed: Sequence[int]) -> None:
         columns = self._columns
         for some in _shares(changed):
-            there = {row[0]: row for row in self._rows(f"{_ROWS} seq IN ({marks(some)})", tuple(some))}
-            kept: list[Sequence[Any]] = []
+            rows_by_seq = {row[0]: row for row in self._rows(f"{_ROWS} seq IN ({marks(some)})", tuple(some))}
+            restated: list[Sequence[Any]] = []
             for seq in some:
-                at, row = columns.position(seq), there.get(seq)
+                at, row = columns.position(seq), rows_by_seq.get(seq)
                 if row is None:
                     columns.remove(seq)
                 elif at is not None and columns.ids[at] == row[1]:
-                    kept.append(row)
+                    restated.append(row)
                 else:  # another has its number by now: those from here on were numbered anew, and are read as new
                     columns.remove_from(seq)
                     break
-            if kept:
-                self._take_in(columns.restate, kept)
+            if restated:
+                self._take_in(columns.restate, restated)
 
     def _take_in(self, way: Callable[[Batch], None], rows: Sequence[Sequence[Any]]) -> None:
         try:

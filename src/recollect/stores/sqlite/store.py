@@ -8,7 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from recollect.stores.audit import GENESIS, Entry
-from recollect.stores.paths import TRASH, check_apart, empty_trash, folder_name, names_in, perhaps, there, unreadable
+from recollect.stores.paths import (
+    TRASH,
+    check_apart,
+    empty_trash,
+    folder_name,
+    may_hold,
+    names_in,
+    path_exists,
+    unreadable,
+)
 from recollect.stores.port import NO_SETTINGS, Damage, Place, Settings
 from recollect.stores.sqlite.opening import create, moves
 from recollect.stores.sqlite.place_file import PlaceFile
@@ -39,7 +48,7 @@ class SqliteStore(SqlitePlaces[PlaceFile], AuditTable):
 
     def _open(self, place: Place, new: bool) -> PlaceFile | None:
         path = self.path(place)
-        while there(path) if new else _used(path):
+        while path_exists(path) if new else _used(path):
             with suppress(StaleFileError):  # dropped by another process, and perhaps begun anew
                 return PlaceFile(path, place, self.touches.setdefault(place, Touches()))
         return None
@@ -50,7 +59,7 @@ class SqliteStore(SqlitePlaces[PlaceFile], AuditTable):
     def places(self, tenant: str) -> list[Place]:
         folder = self.root / folder_name(tenant) / "workspaces"
         places = [*(Place(tenant, name) for name in names_in(folder)), Place(tenant, None)]
-        return [place for place in places if perhaps(lambda place: _used(self.path(place)), place)]
+        return [place for place in places if may_hold(lambda place: _used(self.path(place)), place)]
 
     def drop(self, place: Place) -> None:
         if place.workspace is None or not (self.inside().get(place) or _used(self.path(place))):

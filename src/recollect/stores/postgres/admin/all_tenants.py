@@ -6,13 +6,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from recollect.stores.postgres.admin.setup import ADMIN, Facts, ready
+from recollect.stores.postgres.admin.setup import ADMIN, SetupFacts, ready
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
 from recollect.values.errors import AccessError
 
 
 @contextmanager
-def connected_as_owner(location: Location, purpose: str) -> Generator[tuple[Connection, Facts]]:
+def connected_as_owner(location: Location, purpose: str) -> Generator[tuple[Connection, SetupFacts]]:
     """A connection, and what the server is like. AccessError names the purpose."""
     with Connections(location).lent() as connection:
         try:
@@ -26,7 +26,7 @@ def connected_as_owner(location: Location, purpose: str) -> Generator[tuple[Conn
             raise translated(error, location) from error
 
 
-def rows_of_all(connection: Connection, location: Location, seen: Facts, sql: str) -> list[Any]:
+def rows_of_all(connection: Connection, location: Location, seen: SetupFacts, sql: str) -> list[Any]:
     """The answer to a question about the places of all tenants."""
     with connection.transaction():
         for begin in (*seen.begin, *([f"SET LOCAL ROLE {ADMIN}"] if ADMIN in seen.member_of else ())):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from recollect.stores.postgres.admin.all_tenants import connected_as_owner, rows_of_all
-from recollect.stores.postgres.admin.setup import Facts
+from recollect.stores.postgres.admin.setup import SetupFacts
 from recollect.stores.postgres.connections import PATIENCE, Connection, Location
 from recollect.stores.postgres.memories import COUNTED
 from recollect.stores.postgres.statements import whose
@@ -45,7 +45,9 @@ def recount(location: Location, *, only_uncounted: bool = False) -> list[Recount
     return changed
 
 
-def _recount(connection: Connection, location: Location, seen: Facts, tenant: str, workspace: str) -> list[Recount]:
+def _recount(
+    connection: Connection, location: Location, seen: SetupFacts, tenant: str, workspace: str
+) -> list[Recount]:
     def run(sql: str, *values: object) -> list[tuple[int | None, ...]]:
         cursor = connection.execute(sql.replace("{s}", location.schema), values)
         return cursor.fetchall() if cursor.description else []

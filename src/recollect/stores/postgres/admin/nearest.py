@@ -16,7 +16,7 @@ import msgspec
 
 from recollect.stores.port import Place
 from recollect.stores.postgres.admin.all_tenants import connected_as_owner
-from recollect.stores.postgres.admin.setup import ADMIN, Facts
+from recollect.stores.postgres.admin.setup import ADMIN, SetupFacts
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.stores.postgres.statements import literal, place_of, whose, workspace_of
 
@@ -53,7 +53,7 @@ class Indexer:
         with self._connected() as (connection, seen):
             return self._plan(connection, seen)
 
-    def run(self, told: Callable[[IndexChange], object] = lambda change: None) -> list[IndexChange]:
+    def run(self, on_change: Callable[[IndexChange], object] = lambda change: None) -> list[IndexChange]:
         """Build what is wanted and drop what is not, each told when it is done."""
         with self._connected() as (connection, seen):
             connection.execute("SELECT pg_advisory_lock(7265, 3)")
@@ -61,13 +61,13 @@ class Indexer:
                 done: list[IndexChange] = []
                 for change in self._plan(connection, seen):
                     done.append(self._carry_out(connection, seen, change))
-                    told(done[-1])
+                    on_change(done[-1])
                 return done
             finally:
                 connection.execute("SELECT pg_advisory_unlock(7265, 3)")
 
     @contextmanager
-    def _connected(self) -> Generator[tuple[Connection, Facts]]:
+    def _connected(self) -> Generator[tuple[Connection, SetupFacts]]:
         with connected_as_owner(self._location, "make indexes of vectors") as (connection, seen):
             try:
                 connection.execute("SET row_security = on")
@@ -80,7 +80,7 @@ class Indexer:
     def _sql(self, text: str) -> str:
         return text.replace("{s}", self._location.schema)
 
-    def _plan(self, connection: Connection, seen: Facts) -> list[IndexChange]:
+    def _plan(self, connection: Connection, seen: SetupFacts) -> list[IndexChange]:
         if not seen.vectors:
             return []
         with connection.transaction():
@@ -89,20 +89,20 @@ class Indexer:
                 "SELECT tenant, workspace, nearest FROM {s}.places WHERE memories >= %s OR nearest IS NOT NULL"
             )
             rows = connection.execute(sql, (self._above * _KEEP,)).fetchall()
-        found: list[IndexChange] = []
+        changes: list[IndexChange] = []
         for tenant, workspace, nearest in rows:
             model, count = self._counted(connection, seen, tenant, workspace)
             wanted = count >= self._above or (nearest == model and count >= self._above * _KEEP)
             if wanted and int(model.rpartition(":")[2]) <= _LONGEST:
                 action: Any = "keep" if nearest == model else "build"
-                found.append(IndexChange(tenant, workspace, model, count, action))
+                changes.append(IndexChange(tenant, workspace, model, count, action))
             elif nearest is not None:
-                found.append(IndexChange(tenant, workspace, nearest, count, "drop"))
-        found.sort(key=lambda change: -change.vectors)
-        kept = [change for change in found if change.action != "drop"][:_MOST]
-        return [*kept, *(change for change in found if change.action == "drop")]
+                changes.append(IndexChange(tenant, workspace, nearest, count, "drop"))
+        changes.sort(key=lambda change: -change.vectors)
+        indexed = [change for change in changes if change.action != "drop"][:_MOST]
+        return [*indexed, *(change for change in changes if change.action == "drop")]
 
-    def _counted(self, connection: Connection, seen: Facts, tenant: str, workspace: str) -> tuple[str, int]:
+    def _counted(self, connection: Connection, seen: SetupFacts, tenant: str, workspace: str) -> tuple[str, int]:
         """The model that most of its vectors are of, and how many."""
         with self._as(connection, seen, tenant, seen.role or seen.owner):
             sql = """SELECT model, count(*) FROM {s}.vectors WHERE tenant = %s AND workspace = %s
@@ -111,13 +111,13 @@ class Indexer:
         return rows[0] if rows else ("", 0)
 
     @contextmanager
-    def _as(self, connection: Connection, seen: Facts, tenant: str, role: str | None) -> Generator[None]:
+    def _as(self, connection: Connection, seen: SetupFacts, tenant: str, role: str | None) -> Generator[None]:
         with connection.transaction():
             for statement in (*seen.begin, whose(tenant), f'SET LOCAL ROLE "{role}"'):
                 connection.execute(statement, prepare=False)
             yield
 
-    def _carry_out(self, connection: Connection, seen: Facts, change: IndexChange) -> IndexChange:
+    def _carry_out(self, connection: Connection, seen: SetupFacts, change: IndexChange) -> IndexChange:
         place = place_of(change.tenant, change.workspace)
         name = index_name(place, change.model)
         if change.action == "keep":
@@ -131,7 +131,7 @@ class Indexer:
         self._note(connection, seen, place, change.model)
         return msgspec.structs.replace(change, recall=self._recall(connection, seen, place, change.model))
 
-    def _build(self, connection: Connection, seen: Facts, place: Place, model: str, name: str) -> None:
+    def _build(self, connection: Connection, seen: SetupFacts, place: Place, model: str, name: str) -> None:
         table = self._sql("{s}.vectors")
         if not seen.citus:  # of the partition alone: an index of all of them cannot be made concurrently
             with self._as(connection, seen, place.tenant, seen.role or seen.owner):
@@ -145,22 +145,22 @@ class Indexer:
             WHERE {vectors_of(place, model)}"""
         )
 
-    def _drop(self, connection: Connection, seen: Facts, name: str) -> None:
+    def _drop(self, connection: Connection, seen: SetupFacts, name: str) -> None:
         self._become(connection, seen)
         connection.execute(self._sql(f"DROP INDEX CONCURRENTLY IF EXISTS {{s}}.{name}"))
 
-    def _become(self, connection: Connection, seen: Facts) -> None:
+    def _become(self, connection: Connection, seen: SetupFacts) -> None:
         """An index cannot be made concurrently inside a transaction."""
         if seen.owner != seen.user:
             connection.execute(f'SET ROLE "{seen.owner}"')
 
-    def _note(self, connection: Connection, seen: Facts, place: Place, model: str | None) -> None:
+    def _note(self, connection: Connection, seen: SetupFacts, place: Place, model: str | None) -> None:
         connection.execute("RESET ROLE")
         with self._as(connection, seen, place.tenant, seen.owner):
             sql = "UPDATE {s}.places SET nearest = %s WHERE tenant = %s AND workspace = %s"
             connection.execute(self._sql(sql), (model, place.tenant, workspace_of(place)))
 
-    def _recall(self, connection: Connection, seen: Facts, place: Place, model: str) -> float:
+    def _recall(self, connection: Connection, seen: SetupFacts, place: Place, model: str) -> float:
         """How many of the true ten the index finds, for some vectors of the place itself."""
         connection.execute("RESET ROLE")
         where = vectors_of(place, model)
@@ -170,12 +170,14 @@ class Indexer:
             sample = [vector for (vector,) in connection.execute(sql).fetchall()]
             hits = 0
             for vector in sample:
-                found, true = (self._nearest(connection, seen, where, model, vector, exact) for exact in (False, True))
-                hits += len(found & true)
+                approximate, true = (
+                    self._nearest(connection, seen, where, model, vector, exact) for exact in (False, True)
+                )
+                hits += len(approximate & true)
         return hits / max(1, len(sample) * _TOP)
 
     def _nearest(
-        self, connection: Connection, seen: Facts, where: str, model: str, vector: str, exact: bool
+        self, connection: Connection, seen: SetupFacts, where: str, model: str, vector: str, exact: bool
     ) -> set[int]:
         sql = self._sql(nearest_sql(where.replace("%", "%%"), model, _TOP, exact)).replace(
             "{v}", f'"{seen.extensions}"'
@@ -196,15 +198,15 @@ def nearest_sql(where: str, model: str, limit: int | str, exact: bool = False) -
     return f"SELECT seq FROM {{s}}.vectors WHERE {where} ORDER BY {far}{' + 0' if exact else ''} LIMIT {limit}"
 
 
-def not_moved(tenant: str, indexes: int, there: Location) -> str:
+def not_moved(tenant: str, indexes: int, location: Location) -> str:
     """What to tell whoever moved a tenant to a server where so many indexes are still to be made; nothing for none."""
     if not indexes:
         return ""
     which = "an index" if indexes == 1 else f"{indexes} indexes"
-    schema = "" if there.schema == "recollect" else f"?schema={there.schema}"
+    schema = "" if location.schema == "recollect" else f"?schema={location.schema}"
     return (
         f"{which} of the vectors of {tenant} did not move along: all of them are compared, which is exact but slower, "
-        f"until you run `recollect db index --store {there.shown}{schema}`"
+        f"until you run `recollect db index --store {location.shown}{schema}`"
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from recollect.stores.postgres.admin.all_tenants import connected_as_owner, rows_of_all
-from recollect.stores.postgres.admin.setup import APP, Facts, make_vectors
+from recollect.stores.postgres.admin.setup import APP, SetupFacts, make_vectors
 from recollect.stores.postgres.connections import Connection, Location
 from recollect.stores.postgres.statements import whose
 from recollect.values.errors import InputError
@@ -64,7 +64,7 @@ def _count(connection: Connection, location: Location) -> int:
 def _copy(
     connection: Connection,
     location: Location,
-    seen: Facts,
+    seen: SetupFacts,
     before: int,
     partitions: int,
     tell: Callable[[int, int], object],
@@ -92,7 +92,7 @@ def _copy(
     return Repartitioning(before, partitions, len(tenants), copied, indexes)
 
 
-def _become_owner(connection: Connection, seen: Facts) -> None:
+def _become_owner(connection: Connection, seen: SetupFacts) -> None:
     connection.execute(f'SET LOCAL ROLE "{seen.owner}"')
 
 

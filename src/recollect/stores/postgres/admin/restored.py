@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from recollect.stores.postgres.admin.catalogue import summarize
-from recollect.stores.postgres.admin.setup import ADMIN, SCHEMA, Facts, facts
+from recollect.stores.postgres.admin.setup import ADMIN, SCHEMA, SetupFacts, facts
 from recollect.stores.postgres.admin.status import Check, checks_of
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
 from recollect.stores.postgres.server import Server
@@ -43,7 +43,7 @@ def check_restore(location: Location) -> list[Check]:
     return [*(_meaning(check, seen, problems.vectors) for check in checks), *problems.checks(len(tenants))]
 
 
-def _tenants(connection: Connection, location: Location, seen: Facts) -> list[str]:
+def _tenants(connection: Connection, location: Location, seen: SetupFacts) -> list[str]:
     """All that have a row in places; for a superuser also those that have lost theirs."""
     if not seen.unbound and ADMIN not in seen.member_of:
         raise AccessError(
@@ -57,7 +57,7 @@ def _tenants(connection: Connection, location: Location, seen: Facts) -> list[st
         return sorted(tenant for (tenant,) in connection.execute(sql).fetchall())
 
 
-def _meaning(check: Check, seen: Facts, vectors: int) -> Check:
+def _meaning(check: Check, seen: SetupFacts, vectors: int) -> Check:
     """Vectors were stored, so pgvector was there where the dump was made: without it recall is not what it was."""
     if check.name != "meaning" or seen.vectors or not vectors:
         return check
@@ -105,10 +105,10 @@ def _place(tenant: str, workspace: str) -> str:
 
 def _behind(tenant: str, counters: Rows) -> Iterator[str]:
     """Where the next memory, document or entry would get a number that is taken."""
-    for workspace, memories, last_memory, things, last_thing, entries, last_entry, *_ in counters:
+    for workspace, memories, last_memory, items, last_thing, entries, last_entry, *_ in counters:
         pairs = {
             "memories": (memories, last_memory),
-            "documents": (things, last_thing),
+            "documents": (items, last_thing),
             "audit entries": (entries, last_entry),
         }
         for what, (counter, last) in pairs.items():

@@ -61,7 +61,7 @@ _ON_CITUS = [
 ]
 
 
-class Facts(msgspec.Struct, frozen=True):
+class SetupFacts(msgspec.Struct, frozen=True):
     """What there is, as the connecting role sees it."""
 
     version: int
@@ -107,11 +107,11 @@ class Facts(msgspec.Struct, frozen=True):
         return [*travels, "SET LOCAL jit = off", *([] if self.row_security else ["SET LOCAL row_security = on"])]
 
 
-def facts(connection: Connection, schema: str) -> Facts:
+def facts(connection: Connection, schema: str) -> SetupFacts:
     names = {"schema": schema, "migrations": f"{schema}.migrations", "vectors": f"{schema}.vectors"}
     try:
         *plain, members, roles = connection.execute(_FACTS, names).fetchone()
-        seen = Facts(*plain, member_of=tuple(members or ()), roles=tuple(roles or ()))
+        seen = SetupFacts(*plain, member_of=tuple(members or ()), roles=tuple(roles or ()))
         if not seen.begun:
             return seen
         (done,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {schema}.migrations").fetchone()
@@ -126,7 +126,7 @@ def facts(connection: Connection, schema: str) -> Facts:
     return msgspec.structs.replace(seen, migrations=done)
 
 
-def ready(connection: Connection, location: Location) -> Facts:
+def ready(connection: Connection, location: Location) -> SetupFacts:
     """The facts of a server that can be worked with: brought up to date if this role may do that."""
     seen = facts(connection, location.schema)
     if seen.migrations > SCHEMA:
@@ -174,7 +174,7 @@ def scripts() -> dict[str, str]:
     return {script.stem: script.read_text() for script in _MIGRATIONS}
 
 
-def _locked(connection: Connection, location: Location) -> Facts:
+def _locked(connection: Connection, location: Location) -> SetupFacts:
     """Inside a transaction: nobody else changes the schema until it ends."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s), 7265)", (location.schema,))
     seen = facts(connection, location.schema)
@@ -272,7 +272,7 @@ def _make_schema(connection: Connection, location: Location) -> None:
             connection.execute(f'CREATE SCHEMA {location.schema} AUTHORIZATION "{owner}"')
 
 
-def _as_owner(connection: Connection, seen: Facts) -> None:
+def _as_owner(connection: Connection, seen: SetupFacts) -> None:
     if seen.owner != seen.user:
         connection.execute(f'SET LOCAL ROLE "{seen.owner}"')
 
@@ -359,7 +359,7 @@ def _add_vectors(connection: Connection, location: Location) -> bool:
     return True
 
 
-def make_vectors(connection: Connection, schema: str, seen: Facts, table: str, partitions: int) -> None:
+def make_vectors(connection: Connection, schema: str, seen: SetupFacts, table: str, partitions: int) -> None:
     """A table of vectors, as the owner. Without partitions where it is distributed."""
     whole = "PARTITION BY HASH (tenant)" if partitions else ""
     names = {"schema": schema, "extensions": f'"{seen.extensions}"', "partitioned": whole, "vectors": table}

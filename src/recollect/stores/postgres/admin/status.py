@@ -15,7 +15,16 @@ from recollect.stores.postgres.admin.owners import (
     repair_owners,
     repair_rights,
 )
-from recollect.stores.postgres.admin.setup import APP, SCHEMA, Facts, facts, grant, roles_sql, undistributed, upgrade
+from recollect.stores.postgres.admin.setup import (
+    APP,
+    SCHEMA,
+    SetupFacts,
+    facts,
+    grant,
+    roles_sql,
+    undistributed,
+    upgrade,
+)
 from recollect.stores.postgres.connections import Connection, Connections, Location, driver, translated
 from recollect.values.errors import SchemaError
 
@@ -60,7 +69,7 @@ def checks_of(connection: Connection, location: Location) -> list[Check]:
     ]
 
 
-def read_findings(connection: Connection, location: Location, seen: Facts) -> list[SetupProblem]:
+def read_findings(connection: Connection, location: Location, seen: SetupFacts) -> list[SetupProblem]:
     """What the catalogue says of the schema, read as the role that transactions run as."""
     with connection.transaction():
         if seen.role is not None:
@@ -68,14 +77,16 @@ def read_findings(connection: Connection, location: Location, seen: Facts) -> li
         return Catalogue(connection, location.schema).findings()
 
 
-def check_version(seen: Facts) -> Check:
-    told = f"PostgreSQL {seen.version // 10000}.{seen.version % 10000}"
+def check_version(seen: SetupFacts) -> Check:
+    version = f"PostgreSQL {seen.version // 10000}.{seen.version % 10000}"
     if seen.version // 10000 < _OLDEST:
-        return Check("server", "problem", f"{told}; recollect needs PostgreSQL {_OLDEST} or newer: upgrade the server")
-    return Check("server", "ok", told)
+        return Check(
+            "server", "problem", f"{version}; recollect needs PostgreSQL {_OLDEST} or newer: upgrade the server"
+        )
+    return Check("server", "ok", version)
 
 
-def _schema(seen: Facts) -> Check:
+def _schema(seen: SetupFacts) -> Check:
     if not seen.begun:
         return Check("schema", "problem", "not there yet: run `recollect db upgrade`")
     if seen.migrations < SCHEMA:
@@ -85,7 +96,7 @@ def _schema(seen: Facts) -> Check:
     return Check("schema", "ok", f"up to date ({SCHEMA}), owned by {seen.owner}")
 
 
-def bypasses(seen: Facts) -> str:
+def bypasses(seen: SetupFacts) -> str:
     """What is wrong with a login that row-level security does not hold for, and what to do."""
     steps_down = f"each transaction becomes {seen.role}, but whoever has the login can bypass that"
     nothing = f"there is no {APP} to become: run `recollect db upgrade`"
@@ -95,7 +106,7 @@ def bypasses(seen: Facts) -> str:
     )
 
 
-def _role(seen: Facts, powers: Sequence[str] = ()) -> Check:
+def _role(seen: SetupFacts, powers: Sequence[str] = ()) -> Check:
     """`powers` are what the catalogue says that the role can do, and an application must not."""
     if seen.unbound:
         return Check("role", "problem", bypasses(seen), tuple(powers))
@@ -114,7 +125,7 @@ def _role(seen: Facts, powers: Sequence[str] = ()) -> Check:
     return Check("role", "ok", f"{seen.user}, bound by row-level security")
 
 
-def _catalogue(seen: Facts, problems: Sequence[SetupProblem]) -> list[Check]:
+def _catalogue(seen: SetupFacts, problems: Sequence[SetupProblem]) -> list[Check]:
     """A check for each topic of the catalogue."""
     if not seen.begun:
         return [Check("isolation", "problem", "nothing to look at yet")]
@@ -141,7 +152,7 @@ def _jit() -> Check:
     return Check("jit", "note", "the server compiles statements (JIT); each transaction of recollect switches that off")
 
 
-def _vectors(seen: Facts) -> Check:
+def _vectors(seen: SetupFacts) -> Check:
     if seen.extensions is None:
         how = (
             "run `CREATE EXTENSION vector` and `recollect db upgrade`" if seen.vector_available else "install pgvector"
@@ -152,7 +163,7 @@ def _vectors(seen: Facts) -> Check:
     return Check("meaning", "ok", "vectors are compared on the server")
 
 
-def _citus(connection: Connection, location: Location, seen: Facts) -> Check:
+def _citus(connection: Connection, location: Location, seen: SetupFacts) -> Check:
     tables = undistributed(connection, location.schema)
     problems = [f"the table {table} is not distributed: run `recollect db upgrade`" for table in tables]
     if not seen.unbound:
@@ -176,13 +187,13 @@ _BARE_SHARDS = """SELECT coalesce(string_agg(c.relname, ', ' ORDER BY c.relname)
     AND NOT (c.relrowsecurity AND (c.relforcerowsecurity OR c.relname ~ '^search(_|$)'))"""
 
 
-def remarks(seen: Facts) -> list[str]:
+def remarks(seen: SetupFacts) -> list[str]:
     """What `doctor` should say of a set-up that works, but not as well as it could."""
     role, meaning = _role(seen), _vectors(seen)
     # A login that bypasses row-level security works, and `db status` says what is wrong with it.
-    found = [role] if role.level == "problem" and seen.role is None else []
-    found += [meaning] if meaning.level != "ok" else []
-    return [f"{check.name}: {check.told}" for check in found]
+    checks = [role] if role.level == "problem" and seen.role is None else []
+    checks += [meaning] if meaning.level != "ok" else []
+    return [f"{check.name}: {check.told}" for check in checks]
 
 
 class Upgrade(msgspec.Struct, frozen=True):

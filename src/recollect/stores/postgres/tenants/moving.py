@@ -99,9 +99,9 @@ class TakenOverError(ConcurrencyError):
         super().__init__(f"another run has taken over the move of {tenant}; this one has stopped and harmed nothing")
 
 
-def move(servers: Servers, tenant: str, to: str, told: Progress = _silent, *, empty: bool = False) -> MoveReceipt:
+def move(servers: Servers, tenant: str, to: str, progress: Progress = _silent, *, empty: bool = False) -> MoveReceipt:
     """Move a tenant, or go on with a move that was stopped; one that has nothing yet only if it may be `empty`."""
-    return Mover(servers, tenant, told).move(to, empty)
+    return Mover(servers, tenant, progress).move(to, empty)
 
 
 def roll_back(servers: Servers, tenant: str) -> MoveReceipt:
@@ -110,9 +110,9 @@ def roll_back(servers: Servers, tenant: str) -> MoveReceipt:
 
 
 class Mover:
-    def __init__(self, servers: Servers, tenant: str, told: Progress = _silent) -> None:
+    def __init__(self, servers: Servers, tenant: str, progress: Progress = _silent) -> None:
         self.tenant = tenant
-        self._told = told
+        self._progress = progress
         self._started = time.monotonic()
         self._run = new_id()
         self._sides = {name: Side(name, server, tenant) for name, server in servers.named.items()}
@@ -125,15 +125,15 @@ class Mover:
     def move(self, to: str, empty: bool = False) -> MoveReceipt:
         if to not in self._sides:
             raise InputError("to", f"{to!r} is not the name of a server here; known: {', '.join(self._sides)}")
-        placed, found = self._placed(), self._unfinished()
-        if found is None:
+        placed, unfinished = self._placed(), self._unfinished()
+        if unfinished is None:
             if placed.server == to:
-                return self._there(to)
+                return self._receipt_without_move(to)
             self._source, self._target, self._move = self._side(placed.server), self._side(to), new_id()
             if not empty:
                 self._check_name()
         else:
-            self._resume(*found)
+            self._resume(*unfinished)
             if self._target.name != to:
                 raise InputError(
                     "to", f"{self.tenant} is being moved to {self._target.name}; finish that, or roll back"
@@ -147,10 +147,10 @@ class Mover:
         return self._finish()
 
     def roll_back(self) -> MoveReceipt:
-        found = self._unfinished()
-        if found is None:
+        unfinished = self._unfinished()
+        if unfinished is None:
             raise NotFoundError(f"{self.tenant} is not being moved: there is nothing to roll back")
-        self._resume(*found)
+        self._resume(*unfinished)
         with self._home.transaction() as run:
             # The same row decides for both: either this run of a move is over, or it has arrived.
             if not run.named(_GIVE_UP_HOME, to=self._target.name, move=self._move).rowcount:
@@ -200,7 +200,7 @@ class Mover:
                     f"{self._target.name}, pass --empty"
                 )
 
-    def _there(self, to: str) -> MoveReceipt:
+    def _receipt_without_move(self, to: str) -> MoveReceipt:
         self._source = self._target = self._side(to)
         with self._target.transaction() as run:
             return self._receipt("there already", transfer.counts(run))
@@ -286,7 +286,7 @@ class Mover:
                 edge = keys[-1]
                 self._put(msgspec.json.encode((number, edge)).decode(), group, (), rows)
                 done += len(keys) if group.what == "memory" else 0
-                self._told("copying", done, total)
+                self._progress("copying", done, total)
         self._put(_COPIED)
 
     def _put(
@@ -336,10 +336,10 @@ class Mover:
             rows, here = transfer.copied(run, group, keys), transfer.digest_of(run, group, keys)
         self._put(_COPIED, group, keys, rows)
         with self._target.transaction(_STEADY) as run:
-            there = transfer.digest_of(run, group, keys)
+            copy_digest = transfer.digest_of(run, group, keys)
         suspects = self._suspects.setdefault(group, set())
         suspects -= keys
-        suspects |= transfer.differing(here, there)
+        suspects |= transfer.differing(here, copy_digest)
 
     # Comparing
 
@@ -357,10 +357,10 @@ class Mover:
                     until = keys[-1] if len(keys) == _PAGE else None
                     here = transfer.digest_between(run, group, edge, until)
                 with self._target.transaction(_STEADY) as run:
-                    there = transfer.digest_between(run, group, edge, until)
-                suspects |= transfer.differing(here, there)
+                    copy_digest = transfer.digest_between(run, group, edge, until)
+                suspects |= transfer.differing(here, copy_digest)
                 done += len(keys) if group.what == "memory" else 0
-                self._told("comparing", done, total)
+                self._progress("comparing", done, total)
                 if until is None:
                     break
                 edge = until
@@ -382,8 +382,8 @@ class Mover:
                 transfer.write_limits(run, limits)
             # It stays as it is now, to be compared as a whole when writers need not wait for it any more.
             then = stack.enter_context(self._target.transaction(_STEADY))
-            if (there := transfer.counts(then)) != here:
-                raise _unlike(self.tenant, [name for name in here if here[name] != there[name]])
+            if (copy_counts := transfer.counts(then)) != here:
+                raise _unlike(self.tenant, [name for name in here if here[name] != copy_counts[name]])
             with self._home.transaction() as run:
                 self._still(run.named(_FLIP, to=self._target.name, move=self._move, run=self._run))
             self._open()
@@ -397,9 +397,9 @@ class Mover:
         """The target is written already. No later run may empty the source before somebody has looked."""
         with self._source.transaction() as run:
             run.named("UPDATE {s}.moves SET position = %(unlike)s WHERE tenant = %(tenant)s", unlike=_UNLIKE)
-        raise self._kept()
+        raise self._incomplete_copy()
 
-    def _kept(self) -> CorruptionError:
+    def _incomplete_copy(self) -> CorruptionError:
         schema = self._source.server.location.schema
         return CorruptionError(
             f"{self.tenant} is on {self._target.name} now, but what was copied there is not all that "
@@ -417,8 +417,8 @@ class Mover:
                 with self._source.transaction() as run:
                     here = transfer.digest_of(run, group, keys)
                 with self._target.transaction() as run:
-                    there = transfer.digest_of(run, group, keys)
-                if transfer.differing(here, there):
+                    copy_digest = transfer.digest_of(run, group, keys)
+                if transfer.differing(here, copy_digest):
                     raise _unlike(self.tenant, group.tables)
 
     def _open(self) -> None:
@@ -432,10 +432,10 @@ class Mover:
     def _finish(self) -> MoveReceipt:
         """The tenant is on the target. Until the source is empty this can be done again."""
         self._open()
-        self._told("finishing", 0, None)
+        self._progress("finishing", 0, None)
         with self._source.transaction() as run:
             if [MoveRow(*row).position for row in run.rows(_ROW)] == [_UNLIKE]:
-                raise self._kept()
+                raise self._incomplete_copy()
         with self._source.transaction() as run:
             rows, checked = transfer.counts(run), transfer.sums(run)
             ((indexes,),) = run.rows("SELECT count(nearest) FROM {s}.places WHERE tenant = %s")
@@ -462,13 +462,13 @@ class Mover:
     def _log(self, receipt: MoveReceipt) -> None:
         """In the tenant's own audit log, once: the entry has the name of the move."""
         server, place = self._target.server, Place(self.tenant, None)
-        told = {"from": receipt.source, "to": receipt.target, "by": receipt.by, "checksum": receipt.checksum}
-        details = {**told, "rows": dict(receipt.rows)}
+        summary = {"from": receipt.source, "to": receipt.target, "by": receipt.by, "checksum": receipt.checksum}
+        details = {**summary, "rows": dict(receipt.rows)}
         message = f"moved the tenant from the server {receipt.source} to {receipt.target}"
         entry = Entry(0, self._move, utc_now(), "move", message, None, {"details": details})
         with server.writing([place]) as transaction:
-            there = "SELECT FROM {s}.audit WHERE tenant = %s AND workspace = '' AND id = %s"
-            if not transaction.execute(there, (self.tenant, self._move)).rowcount:
+            sql = "SELECT FROM {s}.audit WHERE tenant = %s AND workspace = '' AND id = %s"
+            if not transaction.execute(sql, (self.tenant, self._move)).rowcount:
                 AuditTable(PostgresTables(server, {})).append(place, entry)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from recollect.stores.port import Place, TenantLimits
-from recollect.stores.postgres.admin.setup import Facts
+from recollect.stores.postgres.admin.setup import SetupFacts
 from recollect.stores.postgres.connections import PATIENCE
 from recollect.stores.postgres.server import PlaceHints, Server
 from recollect.stores.postgres.tenants.placement import (
@@ -69,10 +69,10 @@ class Servers:
         self._placed: dict[str, Placement] = {}
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> SetupFacts:
         return self._home.facts
 
-    def facts_of(self, tenant: str) -> Facts:
+    def facts_of(self, tenant: str) -> SetupFacts:
         return self._at(tenant, self.placed(tenant)).facts
 
     @property
@@ -111,7 +111,7 @@ class Servers:
 
     def tenants(self) -> list[Listed]:
         """All, each where it is. Only some roles may ask."""
-        found: list[Listed] = []
+        listed: list[Listed] = []
         for name, server in self.named.items():
             for (tenant,) in server.administer(_TENANTS):
                 if self.look(tenant).server != name:
@@ -120,13 +120,13 @@ class Servers:
                 try:
                     ((count,),), moves, ((size,),), limits = server.ask(tenant, asked, primary=True)
                 except AccessError:  # an administrator of tenants who may see nothing that is theirs
-                    found.append(Listed(tenant, name, None))
+                    listed.append(Listed(tenant, name, None))
                     continue
                 leaves = [Movement(*row).server for row in moves if row[0] in ("copying", "frozen")]
                 limited = TenantLimits(*limits[0]) if limits else None
-                found.append(Listed(tenant, name, count, leaves[0] if leaves else None, size, limited))
-        found += [Listed(tenant, server, None) for tenant, server in self.away().items()]
-        return sorted(found, key=lambda one: one.tenant)
+                listed.append(Listed(tenant, name, count, leaves[0] if leaves else None, size, limited))
+        listed += [Listed(tenant, server, None) for tenant, server in self.away().items()]
+        return sorted(listed, key=lambda entry: entry.tenant)
 
     def away(self) -> dict[str, str]:
         """The tenants on servers that were not named here."""
@@ -145,8 +145,8 @@ class Servers:
         until = time.monotonic() + PATIENCE
         while True:
             placed = self.placed(tenant)
-            *answer, told = self._at(tenant, placed).ask(tenant, asked, binary, steady=True)
-            if not told or self._holds(tenant, placed, Movement(*told[0])):
+            *answer, movements = self._at(tenant, placed).ask(tenant, asked, binary, steady=True)
+            if not movements or self._holds(tenant, placed, Movement(*movements[0])):
                 return answer
             _wait(until, tenant)
 
@@ -186,10 +186,10 @@ class Servers:
                     time.sleep(_PAUSE)
 
     def _only(self, placed: Mapping[str, Placement]) -> Server:
-        found = {where.server: self._at(tenant, where) for tenant, where in placed.items()}
-        if len(found) > 1:
-            raise StoreError(f"one transaction cannot change tenants on several servers ({', '.join(sorted(found))})")
-        return next(iter(found.values()))
+        servers = {where.server: self._at(tenant, where) for tenant, where in placed.items()}
+        if len(servers) > 1:
+            raise StoreError(f"one transaction cannot change tenants on several servers ({', '.join(sorted(servers))})")
+        return next(iter(servers.values()))
 
     def end(self, transaction: OpenTransaction, error: BaseException | None) -> None:
         transaction.server.end(transaction, error)

@@ -123,13 +123,13 @@ def page(run: Run, group: Group, after: Key | None, size: int) -> list[Key]:
 
 def copied(run: Run, group: Group, keys: Iterable[Key]) -> dict[str, list[str]]:
     """The rows of some keys, by table."""
-    found: dict[str, list[str]] = {table: [] for table in group.tables}
+    rows: dict[str, list[str]] = {table: [] for table in group.tables}
     for workspace, chosen in _by_workspace(keys).items():
         clause, values = _these(group, chosen)
         for table in group.tables:
             sql = f"SELECT row_to_json(t)::text FROM ({_rows_of(table)} AND workspace = %s {clause}) t"
-            found[table] += [row for (row,) in run.rows(sql, workspace, *values)]
-    return found
+            rows[table] += [row for (row,) in run.rows(sql, workspace, *values)]
+    return rows
 
 
 def write(run: Run, rows: Mapping[str, Sequence[str]]) -> None:
@@ -175,8 +175,8 @@ def remove_all(run: Run, workspace: str | None = None) -> None:
 
 def holds_something(run: Run) -> bool:
     parts = [f"EXISTS (SELECT FROM {{s}}.{table} WHERE tenant = x.tenant)" for table in tables(run.side)]
-    ((found,),) = run.rows(f"SELECT {' OR '.join(parts)} FROM (SELECT %s::text AS tenant) x")
-    return found
+    ((exists,),) = run.rows(f"SELECT {' OR '.join(parts)} FROM (SELECT %s::text AS tenant) x")
+    return exists
 
 
 # Comparing
@@ -186,11 +186,11 @@ Digest = dict[tuple[str, Key], tuple[int, int]]
 
 
 def digest_of(run: Run, group: Group, keys: Iterable[Key]) -> Digest:
-    found: Digest = {}
+    digest: Digest = {}
     for workspace, chosen in _by_workspace(keys).items():
         clause, values = _these(group, chosen)
-        found |= _digest(run, group, f"AND workspace = %s {clause}", (workspace, *values))
-    return found
+        digest |= _digest(run, group, f"AND workspace = %s {clause}", (workspace, *values))
+    return digest
 
 
 def digest_between(run: Run, group: Group, after: Key | None, until: Key | None) -> Digest:
@@ -206,16 +206,16 @@ def digest_between(run: Run, group: Group, after: Key | None, until: Key | None)
 
 def _digest(run: Run, group: Group, clause: str, values: Sequence[Any]) -> Digest:
     names = ", ".join(("workspace", *group.key))
-    found: Digest = {}
+    digest: Digest = {}
     for table in group.tables:
         sql = f"SELECT {names}, count(*), sum({_HASH}) FROM ({_rows_of(table)} {clause}) t GROUP BY {names}"
         for *key, count, summed in run.rows(sql, *values):
-            found[table, tuple(key)] = count, int(summed)
-    return found
+            digest[table, tuple(key)] = count, int(summed)
+    return digest
 
 
-def differing(one: Digest, other: Digest) -> set[Key]:
-    return {key for table, key in one.keys() | other.keys() if one.get((table, key)) != other.get((table, key))}
+def differing(first: Digest, other: Digest) -> set[Key]:
+    return {key for table, key in first.keys() | other.keys() if first.get((table, key)) != other.get((table, key))}
 
 
 def counts(run: Run) -> dict[str, int]:
@@ -227,11 +227,11 @@ def counts(run: Run) -> dict[str, int]:
 
 def sums(run: Run) -> dict[str, str]:
     """A checksum of everything, by table."""
-    found: dict[str, str] = {}
+    checksums: dict[str, str] = {}
     for table in tables(run.side):
         ((count, summed),) = run.rows(f"SELECT count(*), coalesce(sum({_HASH}), 0) FROM ({_rows_of(table)}) t")
-        found[table] = f"{count}:{int(summed) % (1 << 64):016x}"
-    return found
+        checksums[table] = f"{count}:{int(summed) % (1 << 64):016x}"
+    return checksums
 
 
 # Inside
@@ -242,10 +242,10 @@ def _rows_of(table: str) -> str:
 
 
 def _by_workspace(keys: Iterable[Key]) -> dict[str, list[Sequence[Any]]]:
-    found: dict[str, list[Sequence[Any]]] = {}
+    grouped: dict[str, list[Sequence[Any]]] = {}
     for workspace, *key in keys:
-        found.setdefault(workspace, []).append(key)
-    return found
+        grouped.setdefault(workspace, []).append(key)
+    return grouped
 
 
 def _these(group: Group, keys: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]:
@@ -255,8 +255,8 @@ def _these(group: Group, keys: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]
     if len(group.key) == 1:
         return f"AND {group.key[0]} = ANY(%s::bigint[])", [[number for (number,) in keys]]
     columns = [list(column) for column in zip(*keys, strict=True)]
-    given = ", ".join(["%s::text[]"] * len(columns))
-    return f"AND ({', '.join(group.key)}) IN (SELECT * FROM unnest({given}))", columns
+    arrays = ", ".join(["%s::text[]"] * len(columns))
+    return f"AND ({', '.join(group.key)}) IN (SELECT * FROM unnest({arrays}))", columns
 
 
 def _in_pieces(texts: Sequence[str]) -> Iterator[str]:
