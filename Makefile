@@ -4,7 +4,7 @@ BIN := .venv/bin
 # How many tests at a time: one more than there are cores, since some only wait.
 JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 1) + 1)
 
-.PHONY: demo test test-long lint types clauses bench screenshots clean
+.PHONY: demo test test-long lint types clauses bench docs site dist screenshots clean
 
 demo: .venv/installed
 	@$(BIN)/recollect models pull || echo "going on without a model: recall is by words alone"
@@ -12,12 +12,13 @@ demo: .venv/installed
 
 # PostgreSQL comes in a wheel and is started for the run. RECOLLECT_TEST_DSN=postgresql://… names a server to use instead,
 # as a superuser; RECOLLECT_TEST_STORES=sqlite,postgresql is for some of the stores only. For those that take no seconds
-# each: .venv/bin/pytest -n 2 -m "not slow".
+# each: .venv/bin/pytest -n 2 -m "not slow". Each run tries some of the points at which a write can be interrupted or
+# killed; it prints RECOLLECT_TEST_SEED=…, which repeats the same ones.
 test: .venv/tested
 	@sh tests/support/programs.sh
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal --durations=25
 
-# The same, with ten times the examples, all the rounds, and a minute for each store's mixed run.
+# The same, with many more examples, all rounds and all points, and a minute for each store's mixed run.
 test-long: .venv/tested
 	@sh tests/support/programs.sh
 	@RECOLLECT_TEST_PROFILE=long RECOLLECT_TEST_SECONDS=180 $(BIN)/pytest -n $(JOBS) --dist worksteal --timeout 3600
@@ -27,6 +28,7 @@ lint: .venv/developed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/deptry src
+	@$(BIN)/python tests/support/plain_names.py
 
 types: .venv/developed
 	@$(BIN)/pyright --project pyproject.toml
@@ -36,6 +38,22 @@ clauses: .venv/tested
 
 bench: .venv/installed
 	@$(BIN)/python benchmarks/engine.py
+
+# The files that are made from the operations: the types of AsyncMemory, and the tables of the docs.
+docs: .venv/tested
+	@$(BIN)/python tests/support/generated.py
+
+# The documentation as a web site in site/, with search. A broken link is an error.
+site: .venv/documented
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+# Wheel and sdist in dist/, each tried as a user would: in a fresh environment, outside this folder.
+dist: .venv/released
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist . >/dev/null
+	@$(BIN)/twine check --strict dist/*
+	@PYTHON=$(PYTHON) sh .ci/try-dist dist
 
 # The pictures in docs/images, of a memory that is made up.
 screenshots: .venv/tested
@@ -52,9 +70,18 @@ screenshots: .venv/tested
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[test]"
 	@touch $@
 
+# [dev] has all that [test] has.
 .venv/developed: .venv/installed
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[dev]"
+	@touch .venv/tested $@
+
+.venv/documented: .venv/installed
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[docs]"
+	@touch $@
+
+.venv/released: .venv/installed
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[release]"
 	@touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
