@@ -64,7 +64,7 @@ def edges(rounds: int, folder: str) -> None:
 
         def both(number: int) -> None:
             started = memory.conversations.start(f"topic {number}")
-            memory.conversations.idle(started.id)
+            memory.conversations.end(started.id)
 
         def floor(number: int) -> None:
             memory.remember(f"first {number}")
@@ -82,7 +82,7 @@ def ending(rounds: int, folder: str) -> None:
             for at, text in enumerate(texts[number * _TURNS : (number + 1) * _TURNS]):
                 memory.conversations.say(started.id, "assistant" if at % 2 else "user", text)
             begun = time.perf_counter()
-            memory.conversations.idle(started.id)
+            memory.conversations.end(started.id)
             found.append((time.perf_counter() - begun) * 1000)
         kept = memory.stats().total
     print(f"end of {_TURNS} turns: {', '.join(f'{one:.0f}' for one in found)} ms; {kept} memories kept in all")

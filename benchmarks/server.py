@@ -1,8 +1,8 @@
-"""The server beside the verb in process, and beside a bare litestar route that carries the same bytes.
+"""The server beside a bare route: the least ASGI application on the same uvicorn, with the same verb and bytes.
 
 The servers are processes of their own, the client is one socket that stays open, and all take turns.
 
-    python benchmarks/server.py [--load 60] [--clients 200] [--postgres] [--json]
+    python benchmarks/server.py [--load 60] [--clients 200] [--postgres] [--json] [--runs 5]
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from typing import Any
 import httpx
 import psutil
 import uvicorn
-from corpus import questions, sentences
-from litestar import Litestar, Request, Response, post
+from corpus import sentences
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support import postgres as servers
 
 from recollect import Memory
 from recollect.memory import view_of
-from recollect.server.access.vault import Vault
+from recollect.server.access.accounts import Accounts
+from recollect.server.replays import without_vectors
 
 os.environ["RECOLLECT_EMBEDDER"] = "none"
 ROUNDS = 400
@@ -47,9 +47,14 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--postgres", action="store_true", help="The load on PostgreSQL, too.")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--runs", type=int, default=5, help="Of the overhead and of the start; all are printed.")
     asked = parser.parse_args()
-    parts: list[Callable[[], list[dict[str, Any]]]] = [calls, lambda: [starting()], lambda: [page()]]
-    for kind in ("sqlite", "postgresql") if asked.postgres else ("sqlite",):
+    parts: list[Callable[[], list[dict[str, Any]]]] = [
+        lambda: overhead(asked.runs),
+        lambda: starting(asked.runs),
+        lambda: [page()],
+    ]
+    for kind in () if not asked.load else ("sqlite", "postgresql") if asked.postgres else ("sqlite",):
         parts.append(lambda kind=kind: [crowd(kind, asked.load, asked.clients)])
     for part in parts:
         for row in part():
@@ -73,12 +78,12 @@ class Wire:
     def send(self, method: str, path: str, body: bytes = b"") -> bytes:
         head = f"{method} {path} HTTP/1.1\r\n{self._head}Content-Length: {len(body)}\r\n\r\n".encode()
         self._socket.sendall(head + body)
-        told = b""
-        while b"\r\n\r\n" not in told:
-            told += self._socket.recv(65_536)
-        headers, _, content = told.partition(b"\r\n\r\n")
-        found = re.search(rb"content-length: (\d+)", headers, re.IGNORECASE)
-        length = int(found[1]) if found else 0
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += self._socket.recv(65_536)
+        headers, _, content = received.partition(b"\r\n\r\n")
+        match = re.search(rb"content-length: (\d+)", headers, re.IGNORECASE)
+        length = int(match[1]) if match else 0
         while len(content) < length:
             content += self._socket.recv(65_536)
         assert b" 20" in headers[:16], headers[:200] + content
@@ -103,105 +108,90 @@ def serving(store: str, *options: str) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def bare(answer: bytes) -> Iterator[str]:
-    """A litestar route that reads a body and answers with these bytes."""
+def bare(store: str) -> Iterator[str]:
+    """The bare route on a store. Its address."""
     context = multiprocessing.get_context("spawn")
-    told: Any = context.Queue()
-    process = context.Process(target=_bare, args=(answer, told), daemon=True)
+    addresses: Any = context.Queue()
+    process = context.Process(target=_bare, args=(store, addresses), daemon=True)
     process.start()
     try:
-        yield told.get(timeout=30)
+        yield addresses.get(timeout=30)
     finally:
         process.terminate()
         process.join()
 
 
-def _bare(answer: bytes, told: Any) -> None:
+def _bare(store: str, addresses: Any) -> None:
+    """GET of a path that ends with an id: `memory.get` in a thread, and its bytes. No keys, no limits, no numbers."""
     import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
-    @post("/", status_code=200)
-    async def route(request: Request[Any, Any, Any]) -> Response[bytes]:
-        await request.body()
-        return Response(answer, media_type="application/json")
+    from recollect.remote import wire
 
-    taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    taken.bind(("127.0.0.1", 0))
-    taken.listen(128)
-    told.put(f"http://127.0.0.1:{taken.getsockname()[1]}")
-    app = Litestar([route], openapi_config=None, logging_config=None)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, http="h11"))
-    asyncio.run(server.serve(sockets=[taken]))
+    threads = ThreadPoolExecutor(40)
+    with Memory(store) as memory:
 
+        def read(ident: str) -> bytes:
+            return wire.encoded(without_vectors(memory.get(ident)))
 
-def calls() -> list[dict[str, Any]]:
-    texts = sentences(10_000)
-    with tempfile.TemporaryDirectory() as folder, Memory(folder) as memory:
-        memory.remember_many(texts)
-        key = Vault(view_of(memory).store).create_key("bench", "owner").secret
-        asked, new = questions(ROUNDS, texts), sentences(3 * ROUNDS, seed=5)
-        with serving(folder) as (url, _):
-            ours = Wire(url, key)
-            bodies = [json.dumps({"query": text, "touch": False}).encode() for text in asked]
-            stored = [json.dumps({"content": text}).encode() for text in new]
-            recalled = ours.send("POST", "/v1/recall", bodies[0])
-            kept = ours.send("POST", "/v1/memories", stored[-1])
-            with bare(recalled) as one, bare(kept) as two:
-                floors = Wire(one), Wire(two)
-                return [
-                    compared(
-                        "recall 10 of 10,000",
-                        lambda n: ours.send("POST", "/v1/recall", bodies[n]),
-                        lambda n: floors[0].send("POST", "/", bodies[n]),
-                        lambda n: memory.recall(asked[n], touch=False),
-                    ),
-                    compared(
-                        "remember",
-                        lambda n: ours.send("POST", "/v1/memories", stored[n]),
-                        lambda n: floors[1].send("POST", "/", stored[n]),
-                        lambda n: memory.remember(new[ROUNDS + n]),
-                    ),
-                ]
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            ident = scope["path"].rpartition("/")[2]
+            content = await asyncio.get_running_loop().run_in_executor(threads, read, ident)
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(content))]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": content})
+
+        taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(128)
+        addresses.put(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        config = uvicorn.Config(app, log_config=None, access_log=False, http="h11", lifespan="off")
+        asyncio.run(uvicorn.Server(config).serve(sockets=[taken]))
 
 
-def compared(
-    what: str, ours: Callable[[int], object], floor: Callable[[int], object], verb: Callable[[int], object]
-) -> dict[str, Any]:
-    taken: dict[str, list[float]] = {"ours": [], "floor": [], "verb": []}
-    actions = {"ours": ours, "floor": floor, "verb": verb}
-    for number in range(ROUNDS):
-        for name, action in actions.items():
-            start = time.perf_counter()
-            action(number)
-            taken[name].append(time.perf_counter() - start)
-    middle = {name: statistics.median(times[20:]) * 1e3 for name, times in taken.items()}
-    over = middle["ours"] - middle["verb"]
-    return {
-        "what": f"{what}, p50",
-        "api_ms": middle["ours"],
-        "verb_ms": middle["verb"],
-        "overhead_ms": over,
-        "bare_route_ms": middle["floor"],
-        "ratio": over / middle["floor"],
-    }
-
-
-def starting() -> dict[str, Any]:
-    """From starting the process to the first answer that it is ready."""
-    seconds: list[float] = []
+def overhead(runs: int) -> list[dict[str, Any]]:
+    """`GET /v1/memories/{id}` through the whole pipeline, beside the bare route. One row a run."""
     with tempfile.TemporaryDirectory() as folder:
         with Memory(folder) as memory:
-            Vault(view_of(memory).store).create_key("bench", "owner")
-        for _ in range(5):
+            memory.remember_many(sentences(10_000))
+            ids = [record.id for record in memory.list(limit=ROUNDS)]
+            key = Accounts(view_of(memory).store).keys.create("bench", "owner").secret
+        with serving(folder) as (url, _), bare(folder) as bare_url:
+            ours, floor = Wire(url, key), Wire(bare_url)
+            for ident in ids[:100]:
+                path = f"/v1/memories/{ident}"
+                assert ours.send("GET", path) == floor.send("GET", path), "they do not answer the same bytes"
+            return [_compare(run, ids, ours, floor) for run in range(1, runs + 1)]
+
+
+def _compare(run: int, ids: list[str], ours: Wire, floor: Wire) -> dict[str, Any]:
+    times: dict[str, list[float]] = {"ours": [], "floor": []}
+    for ident in ids:
+        for name, wire in (("ours", ours), ("floor", floor)):
+            start = time.perf_counter()
+            wire.send("GET", f"/v1/memories/{ident}")
+            times[name].append(time.perf_counter() - start)
+    api, route = (statistics.median(times[name]) * 1e3 for name in ("ours", "floor"))
+    return {"what": f"get, p50, run {run}", "api_ms": api, "bare_route_ms": route, "ratio": api / route}
+
+
+def starting(runs: int) -> list[dict[str, Any]]:
+    """From starting the process to the first 200 of a probe. One row a run."""
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        with Memory(folder) as memory:
+            Accounts(view_of(memory).store).keys.create("bench", "owner")
+        for run in range(1, runs + 1):
             start = time.perf_counter()
             with serving(folder) as (url, _):
                 while True:
                     try:
-                        if httpx.get(f"{url}/readyz").status_code == 200:
+                        if httpx.get(f"{url}/readyz", verify=False).status_code == 200:
                             break
                     except httpx.HTTPError:
                         time.sleep(0.01)
-                seconds.append(time.perf_counter() - start)
-    return {"what": "start to ready, seconds", "median": statistics.median(seconds), "worst": max(seconds)}
+                rows.append({"what": f"start to ready, run {run}", "seconds": time.perf_counter() - start})
+    return rows
 
 
 def page() -> dict[str, Any]:
@@ -210,8 +200,8 @@ def page() -> dict[str, Any]:
         with Memory(folder) as memory:
             for first in range(0, 100_000, 10_000):
                 memory.remember_many(sentences(10_000, seed=first + 1))
-            kept = Vault(view_of(memory).store)
-            kept.add_person("ada", "a long enough password", "owner")
+            accounts = Accounts(view_of(memory).store)
+            accounts.people.add("ada", "a long enough password", "owner")
         with serving(folder) as (url, _), httpx.Client(base_url=url) as browser:
             browser.post("/login", data={"name": "ada", "password": "a long enough password"})
             first_bytes: list[float] = []
@@ -239,7 +229,7 @@ def crowd(kind: str, seconds: float, clients: int) -> dict[str, Any]:
     """Seven recalls to three remembers over 20 workspaces."""
     with tempfile.TemporaryDirectory() as folder, _located(kind, folder) as store:
         with Memory(store) as memory:
-            key = Vault(view_of(memory).store).create_key("bench", "owner").secret
+            key = Accounts(view_of(memory).store).keys.create("bench", "owner").secret
             for number in range(20):
                 memory.at(workspace=f"w{number}").remember_many(sentences(200, seed=number + 1))
         with serving(store) as (url, pid):

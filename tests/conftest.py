@@ -15,16 +15,17 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import fork_server, seeds, stores
 from support import postgres as servers
-from support import stores
 from support.browser import browser_missing
 from support.common import DISK, LONG, Clock, Script
+from support.schedule import arranged
 
 from recollect import Memory
 
 _UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 # Other examples in every run, so that few in each are many in a week; a failure prints how to repeat it.
-settings.register_profile("ci", max_examples=40, stateful_step_count=30, print_blob=True, **_UNHURRIED)
+settings.register_profile("ci", max_examples=20, stateful_step_count=30, print_blob=True, **_UNHURRIED)
 settings.register_profile("long", max_examples=1000, stateful_step_count=50, **_UNHURRIED)
 settings.load_profile("long" if LONG else "ci")
 
@@ -48,22 +49,36 @@ os.environ["RECOLLECT_EMBEDDER"] = "none"
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parent)]))
 # So do processes of a run that want a PostgreSQL: they share one.
 servers.begin()
+seeds.begin()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slow ones: a worker that waits in one leaves the processor to those that run quick ones."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the slow ones, so that no worker is alone with one at the end."""
+    items[:] = arranged(items, getattr(config, "workerinput", {"workercount": 1})["workercount"])
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Print the seed. Not by pytest_report_header, whose lines `-q` leaves out."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if isinstance(reporter, pytest.TerminalReporter) and not hasattr(session.config, "workerinput"):
+        reporter.write_line(seeds.banner())
 
 
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from modules and tests, which stay: it would visit millions of objects each time."""
-    gc.collect()
+    """Keep the garbage collector from modules and tests, which stay: it would visit millions of objects each time.
+
+    What is garbage by now stays as well. Looking for it would take longer than it is worth.
+    """
     gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
     gc.enable()  # also in the process that starts the workers, and collects nothing
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    seeds.reseed(item.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -73,12 +88,15 @@ def pytest_runtest_teardown() -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
+    fork_server.stop()
     stores.remove()
     servers.end()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tests that could not be run for want of a program are not passed over in silence."""
+    """Tests that could not be run for want of a program are not passed over in silence; a failure can be repeated."""
+    if terminalreporter.getreports("failed") or terminalreporter.getreports("error"):
+        terminalreporter.write_line(seeds.banner())
     for missing in filter(None, (servers.bouncer_missing(), servers.distribution_missing(), browser_missing())):
         if any(missing in str(report.longrepr) for report in terminalreporter.getreports("skipped")):
             terminalreporter.write_line(missing, red=True, bold=True)

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import io
 import threading
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -208,7 +209,7 @@ def test_every_facet_works_awaited(tmp_path: Path) -> None:
         ("", "recall", "recollect-asking"),
         ("", "maintain", "recollect-asking"),
         ("conversations", "archive", "recollect-asking"),
-        ("conversations", "idle", "recollect-asking"),
+        ("conversations", "end", "recollect-asking"),
         ("conversations", "list", "recollect-verb"),
         ("moments", "decision", "recollect-asking"),
         ("audit", "search", "recollect-verb"),
@@ -226,3 +227,16 @@ def test_verbs_that_may_ask_a_model_have_threads_of_their_own(
             return await getattr(getattr(awaited, owner) if owner else awaited, verb)("x")
 
         assert asyncio.run(call()).startswith(pool)
+
+
+def test_an_old_name_warns_the_one_who_calls_it(tmp_path: Path) -> None:
+    async def end() -> list[warnings.WarningMessage]:
+        async with AsyncMemory(f"sqlite:{tmp_path}/memory", embedder="none") as memory:
+            conversation = await memory.conversations.start("trip")
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                await memory.conversations.idle(conversation.id)
+            return caught
+
+    (warning,) = asyncio.run(end())
+    assert (warning.filename, str(warning.message)) == (__file__, "idle is now called end")

@@ -123,7 +123,7 @@ def test_a_conversation_of_the_same_name_is_another_in_each_channel(memory: Memo
     thief = memory.at(account="thief", channel="travel", conversation=conversation)
     thief.conversations.start("mine")
     assert thief.scratchpad.list() == []
-    thief.conversations.idle(conversation)
+    thief.conversations.end(conversation)
     assert thief.recall(WORD) == []
     kitchen = memory.at(channel="cooking")
     assert kitchen.conversations.get(ref).status == "active"

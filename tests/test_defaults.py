@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.stores import FILES
@@ -109,3 +110,9 @@ def test_what_is_done_to_the_whole_is_not_narrowed_and_a_copy_has_the_settings(t
     with Memory(f"{store}:{tmp_path / 'copy'}") as copy:
         assert copy.address.agent == "atlas"
         assert [one.text for one in copy.list()] == ["Alice prefers tabs"]
+
+
+@pytest.mark.parametrize("store", [5, True, b"./x", ["x"], {}, 1.5])
+def test_what_is_no_location_is_refused_at_once(store: Any) -> None:
+    with pytest.raises(InputError, match="store: must be a path"):
+        Memory(store)

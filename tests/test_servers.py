@@ -53,6 +53,16 @@ def test_a_paused_server_answers_when_it_goes_on(server: Server) -> None:
     assert server.psql("SELECT number FROM kept") == [(1,)]
 
 
+def test_each_server_has_data_of_its_own(server: Server) -> None:
+    """The data folders are copies of one, which nobody writes to."""
+    with Server() as first, Server() as second:
+        first.psql("CREATE TABLE mine ()")
+        for other in (server, second):
+            assert other.psql("SELECT to_regclass('mine')::text") == [(None,)]
+        assert second.psql("SELECT to_regclass('kept')::text") == [(None,)]
+        assert len({each.data.stat().st_ino for each in (server, first, second)}) == 3
+
+
 def test_a_server_may_ask_for_a_password() -> None:
     with Server(auth="scram-sha-256") as server:
         server.psql("CREATE ROLE somebody LOGIN PASSWORD 'p@ss/word'")

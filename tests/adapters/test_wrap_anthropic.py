@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.lazily import Lazily
 from support.model_server import ModelServer, Tool, cut, fails_midway, model_server, says, status
-from support.wrap_server import kept
+from support.wrap_server import stored_turns
 
 import recollect
 from recollect import AsyncMemory, Memory
@@ -95,7 +95,7 @@ def test_what_was_told_is_in_the_next_request_of_an_async_client(server: ModelSe
 
     awaited(server, AsyncMemory(memory), work)
     assert DOG in server.bodies[1]["system"]
-    assert kept(memory)[:2] == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory)[:2] == [("user", DOG), ("assistant", f"You said: {DOG}")]
 
 
 def test_the_presets_put_memory_in_as_they_do(tmp_path: Path, plain: anthropic.Anthropic, server: ModelServer) -> None:
@@ -132,7 +132,7 @@ def test_what_the_caller_passes_is_never_changed(client: Any) -> None:
 
 def test_a_turn_is_kept_with_who_said_it_and_where_it_came_from(client: Any, memory: Memory) -> None:
     client.messages.create(**asking(DOG))
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
     for record in memory.list():
         assert (record.kind, record.source, record.metadata) == ("conversation", "anthropic", {"model": "c"})
 
@@ -146,7 +146,7 @@ def test_what_was_put_in_is_never_kept(client: Any, memory: Memory, server: Mode
         answer = client.messages.create(**asking(*talk))
         talk.append({"role": "assistant", "content": answer.content})
         talk = talk[-4:]
-    found = kept(memory)
+    found = stored_turns(memory)
     assert len(found) == 40
     assert not [content for _, content in found if "<memories>" in content or "Refer to a memory" in content]
     assert any("<memories>" in body.get("system", "") for body in server.bodies)
@@ -160,7 +160,7 @@ def test_a_loop_of_tool_calls_keeps_each_turn_once(client: Any, memory: Memory, 
         talk.append({"role": "assistant", "content": answer.content})
         if answer.stop_reason == "tool_use":
             talk.append(user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": f"found {number}"}]))
-    assert kept(memory) == [("user", ASKED), ("assistant", "Looking further"), ("assistant", "It is Bello")]
+    assert stored_turns(memory) == [("user", ASKED), ("assistant", "Looking further"), ("assistant", "It is Bello")]
     assert [len(body["messages"]) for body in server.bodies] == [1, 3, 5]
 
 
@@ -169,33 +169,33 @@ def test_what_is_said_beside_a_tools_result_is_kept(client: Any, memory: Memory,
     use = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}}]}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
     client.messages.create(**asking(ASKED, use, user([result, {"type": "text", "text": "Be quick"}])))
-    assert kept(memory) == [("user", "Be quick"), ("assistant", "Good")]
+    assert stored_turns(memory) == [("user", "Be quick"), ("assistant", "Good")]
 
 
 def test_an_answer_that_the_caller_began_is_kept_whole(client: Any, memory: Memory, server: ModelServer) -> None:
     server.then(says(' "Bello"}'))
     client.messages.create(**asking(ASKED, {"role": "assistant", "content": '{"name":'}))
-    assert kept(memory) == [("user", ASKED), ("assistant", '{"name": "Bello"}')]
+    assert stored_turns(memory) == [("user", ASKED), ("assistant", '{"name": "Bello"}')]
 
 
 def test_a_message_that_is_sent_again_is_kept_once(client: Any, memory: Memory) -> None:
     client.messages.create(**asking(DOG))
     client.messages.create(**asking(DOG, system="It is noon"))
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
 
 
 def test_a_call_that_fails_keeps_nothing_and_says_why(client: Any, memory: Memory, server: ModelServer) -> None:
     server.then(status(529, kind="overloaded_error"))
     with pytest.raises(anthropic.APIStatusError):
         client.messages.create(**asking(DOG))
-    assert kept(memory) == []
+    assert stored_turns(memory) == []
 
 
 def test_the_clients_own_retries_keep_a_turn_once(client: Any, memory: Memory, server: ModelServer) -> None:
     server.then(status(500, retry_after_ms="1"), status(500, retry_after_ms="1"))
     client.with_options(max_retries=2).messages.create(**asking(DOG))
     assert len(server.requests) == 3
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
 
 
 def test_a_stream_is_kept_when_it_is_over(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -203,7 +203,7 @@ def test_a_stream_is_kept_when_it_is_over(client: Any, memory: Memory, server: M
     events = list(client.messages.create(**asking(ASKED), stream=True))
     assert events[-1].type == "message_stop"
     assert DOG in server.bodies[1]["system"]
-    assert kept(memory)[2:] == [("user", ASKED), ("assistant", f"You said: {ASKED}")]
+    assert stored_turns(memory)[2:] == [("user", ASKED), ("assistant", f"You said: {ASKED}")]
     assert not any("partial" in record.metadata for record in memory.list())
 
 
@@ -221,7 +221,7 @@ def test_the_stream_helper_keeps_the_turn_however_it_is_read(client: Any, memory
         assert stream.get_final_message().content[0].text == f"You said: {DOG}"
         assert stream.current_message_snapshot.stop_reason == "end_turn"
         assert stream.request_id is None or isinstance(stream.request_id, str)
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
     assert not any("partial" in record.metadata for record in memory.list())
 
 
@@ -233,7 +233,7 @@ def test_what_came_of_a_stream_is_kept_if_it_is_closed_early(client: Any, memory
     else:
         with client.messages.create(**asking(DOG), stream=True) as stream:
             [next(stream) for _ in range(4)]
-    assert kept(memory) == [("user", DOG), ("assistant", "You said:")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", "You said:")]
     assert memory.list(role="assistant")[0].metadata == {"model": "c", "partial": True}
 
 
@@ -243,14 +243,14 @@ def test_a_stream_that_is_let_go_is_kept_when_the_client_closes(plain: anthropic
         [next(stream) for _ in range(4)]
         del stream
         gc.collect()
-        assert kept(memory) == []
+        assert stored_turns(memory) == []
         client.recollect.flush()
-        assert kept(memory) == [("user", DOG), ("assistant", "You said:")]
+        assert stored_turns(memory) == [("user", DOG), ("assistant", "You said:")]
         stream = client.messages.create(**asking(ASKED), stream=True)
         [next(stream) for _ in range(4)]
         del stream
         gc.collect()
-    assert kept(memory)[2:] == [("user", ASKED), ("assistant", "You said:")]
+    assert stored_turns(memory)[2:] == [("user", ASKED), ("assistant", "You said:")]
 
 
 @pytest.mark.parametrize("behaviour", [cut("It is Bello", 2), fails_midway("It is Bello", 2)])
@@ -268,7 +268,7 @@ def test_what_came_of_a_stream_is_kept_if_it_breaks(
     server.then(behaviour)
     with pytest.raises(Exception, match=r"Overloaded|overloaded|peer closed|[Cc]onnection"):
         read()
-    assert kept(memory) == [("user", ASKED), ("assistant", "It is")]
+    assert stored_turns(memory) == [("user", ASKED), ("assistant", "It is")]
     assert memory.list(role="assistant")[0].metadata == {"model": "c", "partial": True}
 
 
@@ -287,8 +287,14 @@ def test_async_streams_are_kept(server: ModelServer, memory: Memory) -> None:
                 await stream.until_done()
 
     awaited(server, memory, work)
-    assert [content for role, content in kept(memory) if role == "user"] == [DOG, "texts", "final", "early", "cut"]
-    said = [content for role, content in kept(memory) if role == "assistant"]
+    assert [content for role, content in stored_turns(memory) if role == "user"] == [
+        DOG,
+        "texts",
+        "final",
+        "early",
+        "cut",
+    ]
+    said = [content for role, content in stored_turns(memory) if role == "assistant"]
     assert said == [f"You said: {DOG}", "You said: texts", "You said: final", "You", "It is"]
     assert [one.content for one in memory.list() if "partial" in one.metadata] == ["It is", "You"]
 
@@ -298,7 +304,7 @@ def test_a_secret_is_not_kept_and_the_call_goes_through(
 ) -> None:
     server.then(says("Noted"))
     assert client.messages.create(**asking(SECRET)).content[0].text == "Noted"
-    assert kept(memory) == [("assistant", "Noted")]
+    assert stored_turns(memory) == [("assistant", "Noted")]
     assert "secret" in caplog.text
     assert "sk-proj" not in caplog.text
 
@@ -308,7 +314,7 @@ def test_the_beta_messages_are_the_same(client: Any, memory: Memory, server: Mod
     with client.beta.messages.stream(**asking(ASKED)) as stream:
         assert stream.get_final_text() == f"You said: {ASKED}"
     assert DOG in server.bodies[1]["system"]
-    assert [content for role, content in kept(memory) if role == "user"] == [DOG, ASKED]
+    assert [content for role, content in stored_turns(memory) if role == "user"] == [DOG, ASKED]
 
 
 def test_a_wrapped_client_is_like_the_client(client: Any, plain: anthropic.Anthropic, server: ModelServer) -> None:
@@ -339,4 +345,4 @@ def test_many_threads_share_a_client(client: Any, memory: Memory) -> None:
         list(pool.map(work, range(24)))
     texts = [f"thread {number} has a dog called D{number}" for number in range(24)]
     both = [(role, said) for one in texts for role, said in (("user", one), ("assistant", f"You said: {one}"))]
-    assert sorted(kept(memory)) == sorted(both)
+    assert sorted(stored_turns(memory)) == sorted(both)

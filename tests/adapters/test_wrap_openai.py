@@ -20,7 +20,7 @@ import pytest
 from support.common import LONG
 from support.lazily import Lazily
 from support.model_server import ModelServer, Tool, cut, fails_midway, hang, model_server, raw, says, status
-from support.wrap_server import kept, responses_server, tool_result
+from support.wrap_server import responses_server, stored_turns, tool_result
 
 import recollect
 from recollect import AsyncMemory, DiskFullError, InputError, Memory, SecretError
@@ -105,7 +105,7 @@ def test_what_was_told_is_in_the_next_request_of_an_async_client(server: ModelSe
 
     awaited(server, AsyncMemory(memory), work)
     assert DOG in injected(server.bodies[1])
-    assert kept(memory)[:2] == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory)[:2] == [("user", DOG), ("assistant", f"You said: {DOG}")]
 
 
 def test_a_budget_condenses_older_turns(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
@@ -149,7 +149,7 @@ def test_a_preset_that_puts_nothing_in_sends_what_the_caller_sends(
         say(client, DOG)
         say(client, ASKED)
         assert server.bodies[1]["messages"] == [user(ASKED)]
-        assert ("user", DOG) in kept(memory)
+        assert ("user", DOG) in stored_turns(memory)
 
 
 def test_what_the_caller_passes_is_never_changed(client: Any) -> None:
@@ -172,12 +172,12 @@ def test_messages_may_be_the_clients_own_objects_or_read_only_once(client: Any, 
     assert next(one for one in sent if one["role"] == "assistant")["tool_calls"][0]["function"]["name"] == "weather"
 
 
-# What is kept
+# What is stored_turns
 
 
 def test_a_turn_is_kept_with_who_said_it_and_where_it_came_from(client: Any, memory: Memory) -> None:
     say(client, DOG)
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
     for record in memory.list():
         assert (record.kind, record.source, record.metadata) == ("conversation", "openai", {"model": "m"})
 
@@ -203,7 +203,7 @@ def test_what_was_put_in_is_never_kept(client: Any, memory: Memory, server: Mode
         answer = client.chat.completions.create(model="m", messages=talk)
         talk.append({"role": "assistant", "content": answer.choices[0].message.content})
         talk = talk[-4:]
-    found = kept(memory)
+    found = stored_turns(memory)
     assert len(found) == 40
     assert not [content for _, content in found if "<memories>" in content or "Refer to a memory" in content]
     assert any("<memories>" in injected(body) for body in server.bodies)
@@ -212,9 +212,9 @@ def test_what_was_put_in_is_never_kept(client: Any, memory: Memory, server: Mode
 def test_only_words_are_kept_of_a_message_with_pictures(client: Any, memory: Memory) -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     say(client, [{"type": "text", "text": "This is Bello"}, picture])
-    assert kept(memory)[0] == ("user", "This is Bello")
+    assert stored_turns(memory)[0] == ("user", "This is Bello")
     say(client, [picture])
-    assert [role for role, _ in kept(memory)] == ["user", "assistant", "assistant"]
+    assert [role for role, _ in stored_turns(memory)] == ["user", "assistant", "assistant"]
 
 
 @pytest.mark.parametrize("message", [{"content": None, "refusal": "I cannot"}, {"content": ""}, {"content": "  "}])
@@ -225,7 +225,7 @@ def test_an_answer_without_words_is_not_kept(
     body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     server.then(raw(json.dumps(body)))
     say(client, DOG)
-    assert kept(memory) == [("user", DOG)]
+    assert stored_turns(memory) == [("user", DOG)]
 
 
 def test_of_several_choices_the_first_is_kept(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -236,7 +236,7 @@ def test_of_several_choices_the_first_is_kept(client: Any, memory: Memory, serve
     body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
     server.then(raw(json.dumps(body)))
     say(client, DOG, n=2)
-    assert kept(memory) == [("user", DOG), ("assistant", "answer 0")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", "answer 0")]
 
 
 def test_of_several_choices_in_a_stream_the_first_is_kept(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -249,7 +249,7 @@ def test_of_several_choices_in_a_stream_the_first_is_kept(client: Any, memory: M
     stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
     server.then(raw(f"{stream}data: [DONE]\n\n", content_type="text/event-stream"))
     assert len(list(say(client, DOG, n=2, stream=True))) == 5
-    assert kept(memory) == [("user", DOG), ("assistant", "one two")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", "one two")]
 
 
 def test_a_loop_of_tool_calls_keeps_each_turn_once(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -258,7 +258,7 @@ def test_a_loop_of_tool_calls_keeps_each_turn_once(client: Any, memory: Memory, 
     for number in range(3):
         message = client.chat.completions.create(model="m", messages=talk).choices[0].message
         talk += [message, *([tool_result(f"found {number}")] if message.tool_calls else [])]
-    assert kept(memory) == [("user", ASKED), ("assistant", "Looking further"), ("assistant", "It is Bello")]
+    assert stored_turns(memory) == [("user", ASKED), ("assistant", "Looking further"), ("assistant", "It is Bello")]
 
 
 def test_what_was_said_before_a_tools_result_is_not_new(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -266,7 +266,7 @@ def test_what_was_said_before_a_tools_result_is_not_new(client: Any, memory: Mem
     call = {"id": "call_1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
     asks = {"role": "assistant", "content": None, "tool_calls": [call]}
     client.chat.completions.create(model="m", messages=[user(ASKED), asks, tool_result("found")])
-    assert kept(memory) == [("assistant", "It is Bello")]
+    assert stored_turns(memory) == [("assistant", "It is Bello")]
 
 
 def test_a_message_that_is_sent_again_is_kept_once(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -274,7 +274,7 @@ def test_a_message_that_is_sent_again_is_kept_once(client: Any, memory: Memory, 
         say(client, DOG)
     server.then(says("Another answer"))
     client.chat.completions.create(model="m", messages=[{"role": "system", "content": "it is noon"}, user(DOG)])
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}"), ("assistant", "Another answer")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}"), ("assistant", "Another answer")]
 
 
 def test_the_same_words_at_another_point_are_kept_again(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -282,7 +282,7 @@ def test_the_same_words_at_another_point_are_kept_again(client: Any, memory: Mem
     talk: list[Any] = [user("yes")]
     talk.append(client.chat.completions.create(model="m", messages=talk).choices[0].message)
     client.chat.completions.create(model="m", messages=[*talk, user("yes")])
-    assert kept(memory) == [("user", "yes"), ("assistant", "Sure?"), ("user", "yes"), ("assistant", "Really?")]
+    assert stored_turns(memory) == [("user", "yes"), ("assistant", "Sure?"), ("user", "yes"), ("assistant", "Really?")]
 
 
 def test_the_same_words_are_kept_in_each_memory(client: Any, memory: Memory, tmp_path: Path) -> None:
@@ -290,8 +290,8 @@ def test_the_same_words_are_kept_in_each_memory(client: Any, memory: Memory, tmp
         say(client, DOG)
         say(client, DOG, recollect={"memory": other})
         say(client, DOG, recollect={"memory": memory.at(channel="ops"), "inject": False})
-        assert len(kept(memory)) == 4
-        assert len(kept(other)) == 2
+        assert len(stored_turns(memory)) == 4
+        assert len(stored_turns(other)) == 2
 
 
 # Failures of the model
@@ -301,16 +301,16 @@ def test_a_call_that_fails_keeps_nothing_and_says_why(client: Any, memory: Memor
     server.then(status(500))
     with pytest.raises(openai.InternalServerError):
         say(client, DOG)
-    assert kept(memory) == []
+    assert stored_turns(memory) == []
     say(client, DOG)
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
 
 
 def test_the_clients_own_retries_keep_a_turn_once(client: Any, memory: Memory, server: ModelServer) -> None:
     server.then(status(500, retry_after_ms="1"), status(503, retry_after_ms="1"))
     say(client.with_options(max_retries=2), DOG)
     assert len(server.requests) == 3
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
 
 
 # Streams
@@ -320,7 +320,7 @@ def test_a_stream_is_kept_when_it_is_over(client: Any, memory: Memory) -> None:
     stream = say(client, DOG, stream=True, stream_options={"include_usage": True})
     texts = [chunk.choices[0].delta.content for chunk in stream if chunk.choices]
     assert "".join(filter(None, texts)) == f"You said: {DOG}"
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
     assert memory.list(role="assistant")[0].metadata == {"model": "m"}
     assert stream.response.status_code == 200
     assert not hasattr(stream, "text_stream")
@@ -330,7 +330,7 @@ def test_a_stream_is_kept_although_the_caller_adds_to_the_list_meanwhile(client:
     talk: list[Any] = [user(DOG)]
     for _ in client.chat.completions.create(model="m", messages=talk, stream=True):
         talk.append(user("too early"))
-    assert kept(memory)[0] == ("user", DOG)
+    assert stored_turns(memory)[0] == ("user", DOG)
 
 
 @pytest.mark.parametrize("end", ["close", "with", "error in with"])
@@ -344,7 +344,7 @@ def test_what_came_of_a_stream_is_kept_if_it_is_closed_early(client: Any, memory
             [next(stream) for _ in range(3)]
             if end == "error in with":
                 raise KeyError
-    assert kept(memory) == [("user", DOG), ("assistant", "You said:")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", "You said:")]
     assert memory.list(role="assistant")[0].metadata == {"model": "m", "partial": True}
     assert memory.list(role="user")[0].metadata == {"model": "m"}
 
@@ -352,14 +352,14 @@ def test_what_came_of_a_stream_is_kept_if_it_is_closed_early(client: Any, memory
 def test_a_stream_closed_before_a_word_came_leaves_nothing(client: Any, memory: Memory) -> None:
     with say(client, DOG, stream=True):
         pass
-    assert kept(memory) == []
+    assert stored_turns(memory) == []
 
 
 def test_a_stream_left_at_its_last_word_is_whole(client: Any, memory: Memory) -> None:
     for chunk in say(client, DOG, stream=True):
         if chunk.choices[0].finish_reason:
             break
-    assert kept(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", f"You said: {DOG}")]
     assert "partial" not in memory.list(role="assistant")[0].metadata
 
 
@@ -369,7 +369,7 @@ def test_a_stream_that_is_let_go_is_kept_with_the_next_call(client: Any, memory:
             break
     gc.collect()
     say(client, ASKED)
-    assert kept(memory)[:2] == [("user", DOG), ("assistant", "You said: My")]
+    assert stored_turns(memory)[:2] == [("user", DOG), ("assistant", "You said: My")]
     assert DOG in injected(server.bodies[1])
 
 
@@ -381,10 +381,10 @@ def test_what_came_of_a_stream_is_kept_if_it_breaks(
     stream = say(client, ASKED, stream=True)
     with pytest.raises(openai.APIError):
         list(stream)
-    assert kept(memory) == [("user", ASKED), ("assistant", "It is")]
+    assert stored_turns(memory) == [("user", ASKED), ("assistant", "It is")]
     assert memory.list(role="assistant")[0].metadata == {"model": "m", "partial": True}
     say(client, ASKED)
-    assert [role for role, _ in kept(memory)] == ["user", "assistant", "assistant"]
+    assert [role for role, _ in stored_turns(memory)] == ["user", "assistant", "assistant"]
 
 
 def test_a_stream_that_breaks_before_a_word_came_leaves_nothing(
@@ -393,7 +393,7 @@ def test_a_stream_that_breaks_before_a_word_came_leaves_nothing(
     server.then(cut("It is Bello", 0))
     with pytest.raises(openai.APIError):
         list(say(client, ASKED, stream=True))
-    assert kept(memory) == []
+    assert stored_turns(memory) == []
 
 
 def test_a_stream_that_ends_without_an_end_is_partial(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -405,7 +405,7 @@ def test_a_stream_that_ends_without_an_end_is_partial(client: Any, memory: Memor
 def test_a_stream_of_tool_calls_keeps_what_the_user_said(client: Any, memory: Memory, server: ModelServer) -> None:
     server.then(says("", Tool("find", {"n": 1})))
     list(say(client, ASKED, stream=True))
-    assert kept(memory) == [("user", ASKED)]
+    assert stored_turns(memory) == [("user", ASKED)]
 
 
 def test_the_stream_helper_keeps_the_turn(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -417,8 +417,8 @@ def test_the_stream_helper_keeps_the_turn(client: Any, memory: Memory, server: M
     with client.beta.chat.completions.stream(model="m", messages=[user("And yours?")]) as stream:
         assert stream.until_done().get_final_completion().choices[0].message.content == "You said: And yours?"
     assert DOG in injected(server.bodies[1])
-    assert [content for role, content in kept(memory) if role == "user"] == [DOG, ASKED, "And yours?"]
-    assert len(kept(memory)) == 6
+    assert [content for role, content in stored_turns(memory) if role == "user"] == [DOG, ASKED, "And yours?"]
+    assert len(stored_turns(memory)) == 6
 
 
 def test_the_stream_helper_closed_early_keeps_what_came(client: Any, memory: Memory) -> None:
@@ -426,7 +426,7 @@ def test_the_stream_helper_closed_early_keeps_what_came(client: Any, memory: Mem
         for event in stream:
             if event.type == "content.delta" and event.snapshot.strip() == "You said:":
                 break
-    assert kept(memory) == [("user", DOG), ("assistant", "You said:")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", "You said:")]
 
 
 def test_a_parsed_answer_is_kept(client: Any, memory: Memory, server: ModelServer) -> None:
@@ -436,7 +436,7 @@ def test_a_parsed_answer_is_kept(client: Any, memory: Memory, server: ModelServe
     server.then(says('{"name": "Bello"}'))
     answer = client.chat.completions.parse(model="m", messages=[user(ASKED)], response_format=Dog)
     assert answer.choices[0].message.parsed == Dog(name="Bello")
-    assert kept(memory) == [("user", ASKED), ("assistant", '{"name": "Bello"}')]
+    assert stored_turns(memory) == [("user", ASKED), ("assistant", '{"name": "Bello"}')]
 
 
 def test_async_streams_are_kept(server: ModelServer, memory: Memory) -> None:
@@ -453,7 +453,7 @@ def test_async_streams_are_kept(server: ModelServer, memory: Memory) -> None:
             assert (await stream.get_final_completion()).choices[0].message.content == "You said: helper"
 
     awaited(server, memory, work)
-    assert kept(memory) == [
+    assert stored_turns(memory) == [
         ("user", DOG),
         ("assistant", f"You said: {DOG}"),
         ("user", "early"),
@@ -485,7 +485,7 @@ def test_a_cancelled_async_stream_keeps_what_came(server: ModelServer, memory: M
             await task
 
     awaited(server, memory, work)
-    assert kept(memory) == [("user", ASKED), ("assistant", "It is")]
+    assert stored_turns(memory) == [("user", ASKED), ("assistant", "It is")]
 
 
 def test_what_is_being_kept_is_kept_although_nobody_waits_any_more(server: ModelServer, memory: Memory) -> None:
@@ -504,7 +504,7 @@ def test_what_is_being_kept_is_kept_although_nobody_waits_any_more(server: Model
             await closing
         busy.set()
         await other
-        assert await asyncio.to_thread(kept, memory) == [("user", DOG), ("assistant", "You said:")]
+        assert await asyncio.to_thread(stored_turns, memory) == [("user", DOG), ("assistant", "You said:")]
 
     awaited(server, memory, work)
 
@@ -540,7 +540,7 @@ def test_a_secret_is_not_kept_and_the_call_goes_through(
     server.then(says("Noted"))
     assert say(client, SECRET).choices[0].message.content == "Noted"
     assert server.bodies[0]["messages"][-1] == user(SECRET)
-    assert kept(memory) == [("assistant", "Noted")]
+    assert stored_turns(memory) == [("assistant", "Noted")]
     assert [record.name for record in caplog.records if record.levelno == logging.WARNING] == ["recollect.wrap"]
     assert "secret" in caplog.text
     assert "sk-proj" not in caplog.text
@@ -572,7 +572,7 @@ def test_a_memory_that_fails_never_breaks_a_call(
         assert "a bug" in caplog.text
         broken.failing = False
         say(client, DOG)
-        assert kept(broken) == [("user", DOG), ("assistant", f"You said: {DOG}")]
+        assert stored_turns(broken) == [("user", DOG), ("assistant", f"You said: {DOG}")]
 
 
 def test_on_request_a_memory_that_fails_raises(plain: openai.OpenAI, tmp_path: Path, server: ModelServer) -> None:
@@ -592,7 +592,7 @@ def test_on_request_a_memory_that_fails_raises(plain: openai.OpenAI, tmp_path: P
         server.then(says("Noted"))
         with pytest.raises(SecretError):
             say(in_system(plain, memory, on_error="raise"), SECRET)
-        assert kept(memory) == [("assistant", "Noted")]
+        assert stored_turns(memory) == [("assistant", "Noted")]
 
 
 @pytest.mark.parametrize("messages", ["hello", [3], [["x"]]])
@@ -617,11 +617,11 @@ def test_a_call_has_options_of_its_own(client: Any, memory: Memory, server: Mode
     assert server.bodies[-1]["messages"] == [user(ASKED)]
     say(client, "And now?", recollect={"store": False, "query": "dog"})
     assert DOG in injected(server.bodies[-1])
-    assert ("user", "And now?") not in kept(memory)
+    assert ("user", "And now?") not in stored_turns(memory)
     with Memory(tmp_path / "other") as other:
         say(client, ASKED, recollect={"memory": other})
         assert injected(server.bodies[-1]) == ""
-        assert kept(other)[0] == ("user", ASKED)
+        assert stored_turns(other)[0] == ("user", ASKED)
     assert all("recollect" not in body for body in server.bodies)
     assert client.recollect.last.memories == ()
 
@@ -680,11 +680,11 @@ def test_a_wrapped_client_is_like_the_client(client: Any, plain: openai.OpenAI, 
 def test_a_copy_of_a_wrapped_client_is_wrapped(client: Any, memory: Memory, server: ModelServer) -> None:
     say(client, DOG)
     for copied in (client.with_options(timeout=20), client.copy(max_retries=1)):
-        say(copied, DOG)  # which is known to be kept
+        say(copied, DOG)  # which is known to be stored_turns
         say(copied, ASKED)
         assert DOG in injected(server.bodies[-1])
         assert copied.recollect is client.recollect
-    assert len(kept(memory)) == 4
+    assert len(stored_turns(memory)) == 4
 
 
 def test_azures_clients_are_wrapped_too(server: ModelServer, memory: Memory) -> None:
@@ -717,7 +717,7 @@ def test_many_threads_share_a_client(client: Any, memory: Memory, server: ModelS
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(24)))
     texts = [f"thread {number} has a dog called D{number}" for number in range(24)]
-    assert sorted(kept(memory)) == sorted(
+    assert sorted(stored_turns(memory)) == sorted(
         [("user", one) for one in texts] + [("assistant", f"You said: {one}") for one in texts]
     )
 
@@ -725,7 +725,7 @@ def test_many_threads_share_a_client(client: Any, memory: Memory, server: ModelS
 def test_threads_that_say_the_same_at_once_keep_it_once(client: Any, memory: Memory) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: say(client, DOG), range(16)))
-    assert sorted(kept(memory)) == [("assistant", f"You said: {DOG}"), ("user", DOG)]
+    assert sorted(stored_turns(memory)) == [("assistant", f"You said: {DOG}"), ("user", DOG)]
 
 
 # Responses
@@ -747,22 +747,26 @@ def test_responses_are_given_memory_in_their_instructions(memory: Memory) -> Non
     assert bodies[1]["instructions"].startswith("Be kind\n\n<memories>")
     assert DOG in bodies[1]["instructions"]
     assert [one["role"] for one in bodies[3]["input"]] == ["user", "assistant", "user"]
-    assert [one for one in kept(memory) if one[0] == "user"] == [("user", DOG), ("user", ASKED), ("user", "Sure?")]
-    assert ("assistant", "It is noted") in kept(memory)
+    assert [one for one in stored_turns(memory) if one[0] == "user"] == [
+        ("user", DOG),
+        ("user", ASKED),
+        ("user", "Sure?"),
+    ]
+    assert ("assistant", "It is noted") in stored_turns(memory)
 
 
 def test_what_the_server_keeps_of_a_conversation_counts(memory: Memory) -> None:
     with responses_server() as server, answering(server.url, memory) as client:
         for before in ("resp_1", "resp_1", "resp_2"):
             client.responses.create(model="m", input="yes", previous_response_id=before)
-    assert [role for role, _ in kept(memory)] == ["user", "assistant"] * 2
+    assert [role for role, _ in stored_turns(memory)] == ["user", "assistant"] * 2
 
 
 def test_a_tools_output_is_not_what_the_user_said(memory: Memory) -> None:
     output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
     with responses_server() as server, answering(server.url, memory) as client:
         client.responses.create(model="m", input=[output], previous_response_id="resp_1")
-    assert kept(memory) == [("assistant", "It is noted")]
+    assert stored_turns(memory) == [("assistant", "It is noted")]
 
 
 def test_streamed_responses_are_kept(memory: Memory) -> None:
@@ -774,7 +778,7 @@ def test_streamed_responses_are_kept(memory: Memory) -> None:
             for event in stream:
                 if event.type == "response.output_text.delta":
                     break
-    assert kept(memory) == [
+    assert stored_turns(memory) == [
         ("user", DOG),
         ("assistant", "It is noted"),
         ("user", ASKED),
@@ -789,14 +793,14 @@ def test_streamed_responses_that_break_keep_what_came(memory: Memory) -> None:
         stream = client.responses.create(model="m", input=DOG, stream=True)
         with pytest.raises(openai.APIError):
             list(stream)
-    assert kept(memory) == [("user", DOG), ("assistant", "It is")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", "It is")]
 
 
 def test_responses_that_failed_leave_nothing(memory: Memory) -> None:
     with responses_server(fails=True) as server, answering(server.url, memory) as client:
         assert client.responses.create(model="m", input=DOG).status == "failed"
         assert list(client.responses.create(model="m", input=DOG, stream=True))
-    assert kept(memory) == []
+    assert stored_turns(memory) == []
 
 
 def test_async_responses_are_kept(memory: Memory) -> None:
@@ -809,7 +813,7 @@ def test_async_responses_are_kept(memory: Memory) -> None:
     with responses_server() as server:
         asyncio.run(main(server.url))
         assert DOG in json.loads(server.requests[1].body)["instructions"]
-    assert [content for role, content in kept(memory) if role == "user"] == [DOG, ASKED]
+    assert [content for role, content in stored_turns(memory) if role == "user"] == [DOG, ASKED]
 
 
 # What was put in is not kept again
@@ -836,15 +840,15 @@ def test_an_answer_that_repeats_the_block_is_not_kept_wherever_it_is_cut(
     say(client, ASKED)
     block = client.recollect.last.text
     assert DOG in block
-    before = kept(memory)
-    for at in range(1, len(block) + 1, 7 if change is not str else 1 if LONG else 3):
+    before = stored_turns(memory)
+    for at in range(1, len(block) + 1, 7 if change is not str else 1 if LONG else 5):
         server.then(says(change(block[:at]), reason="length"))
         _answered(client, ASKED, stream)
         assert client.recollect.last.text == block
-    assert kept(memory) == before
+    assert stored_turns(memory) == before
     server.then(says(f"It is:\n\n{change(block[:-12])}\n\nSo it is Bello."))
     _answered(client, ASKED, stream)
-    assert kept(memory)[len(before) :] == [("assistant", "It is:\n\n\nSo it is Bello.")]
+    assert stored_turns(memory)[len(before) :] == [("assistant", "It is:\n\n\nSo it is Bello.")]
 
 
 @pytest.mark.parametrize("preset", ["recollect", "aegis", "journal", "atlas"])
@@ -860,7 +864,7 @@ def test_no_block_snowballs(plain: openai.OpenAI, tmp_path: Path, server: ModelS
             server.then(says(f"{number}: {ASKED}\n{_quoted(block[:-3])}"))
             answer = client.chat.completions.create(model="m", messages=talk)
             talk += [answer.choices[0].message, user(f"{ASKED} {number}")]
-        assert not [text for role, text in kept(memory) if role == "assistant" and DOG in text]
+        assert not [text for role, text in stored_turns(memory) if role == "assistant" and DOG in text]
 
 
 def test_a_cut_answer_that_is_in_the_conversation_is_not_kept_when_it_is_repeated(
@@ -874,7 +878,7 @@ def test_a_cut_answer_that_is_in_the_conversation_is_not_kept_when_it_is_repeate
     server.then(says(cut_block))
     talk = [user(ASKED), {"role": "assistant", "content": cut_block}, user("Again?\n\n" + cut_block)]
     client.chat.completions.create(model="m", messages=talk)
-    assert kept(memory) == [("user", "Again?")]
+    assert stored_turns(memory) == [("user", "Again?")]
 
 
 @pytest.mark.parametrize("preset", ["recollect", "inklings", "journal", "atlas"])
@@ -905,10 +909,12 @@ def test_an_answer_that_echoes_what_was_put_in_is_not_kept(
         ):
             server.then(says(echo))
             say(client, asked)
-            assert [text for role, text in kept(whole) if role == "assistant"] == []
+            assert [text for role, text in stored_turns(whole) if role == "assistant"] == []
         server.then(says(f"{line}\n\nSo I will book the train to Porto."))
         say(client, asked)
-        assert [text for role, text in kept(whole) if role == "assistant"] == ["So I will book the train to Porto."]
+        assert [text for role, text in stored_turns(whole) if role == "assistant"] == [
+            "So I will book the train to Porto."
+        ]
 
 
 # Where memory goes
@@ -924,7 +930,7 @@ def test_memory_is_put_before_what_the_user_says_and_never_kept_with_it(
     block = recollect.wrapping(client).last.text  # type: ignore[union-attr]
     assert DOG in block
     assert server.bodies[1]["messages"] == [user([{"type": "text", "text": block}, {"type": "text", "text": ASKED}])]
-    assert kept(memory) == [("user", DOG), ("assistant", "Noted"), ("user", ASKED), ("assistant", "Bello")]
+    assert stored_turns(memory) == [("user", DOG), ("assistant", "Noted"), ("user", ASKED), ("assistant", "Bello")]
 
 
 @pytest.mark.parametrize("place", ["system", "before_last", "last_user"])
@@ -945,7 +951,7 @@ def test_a_call_may_say_where_memory_goes(
             "last_user": [user(f"{block}\n\n{ASKED}")],
         }[place]
     )
-    assert [one for one in kept(memory) if one[0]] == [("user", ASKED), ("assistant", "Bello")]
+    assert [one for one in stored_turns(memory) if one[0]] == [("user", ASKED), ("assistant", "Bello")]
 
 
 def test_what_is_not_relevant_is_not_put_in(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
@@ -988,7 +994,7 @@ def test_what_matters_is_kept_and_nothing_else(plain: openai.OpenAI, memory: Mem
     say(client, "Hi!")
     say(client, f"{DOG}. What should I cook?")
     say(client, ASKED)
-    assert kept(memory) == [("user", f"{DOG}."), ("assistant", booked)]
+    assert stored_turns(memory) == [("user", f"{DOG}."), ("assistant", booked)]
     dog = memory.list(role="user")[0]
     assert (dog.kind, dog.source, dog.references) == ("fact", "openai", ("monday",))
 
@@ -1006,7 +1012,7 @@ def test_two_hundred_turns_leave_each_fact_once(plain: openai.OpenAI, memory: Me
         for turn in range(5):
             server.then(says(f"Based on what I remember: {facts[turn % 4]} I'll keep that in mind!"))
             say(client, ["Hi there!", *facts][turn] + " What do you know about me?")
-    assert sorted(text for _, text in kept(memory)) == sorted(facts)
+    assert sorted(text for _, text in stored_turns(memory)) == sorted(facts)
     assert all(one.access_count >= 19 for one in memory.list())
     assert max(memory.list(), key=lambda one: one.importance).content == facts[0]
     (hit, *_) = memory.recall("what am I allergic to?")
@@ -1018,10 +1024,10 @@ def test_what_is_refused_takes_nothing_else_with_it(plain: openai.OpenAI, memory
     server.then(says("Noted"), says("Noted"), says("Noted"))
     say(client, "aws_secret_access_key =\n  wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
     say(client, f"{DOG}.\n\n{SECRET}")
-    assert kept(memory) == []
+    assert stored_turns(memory) == []
     assert memory.audit.search("refused")[0].meta["field"] == "content"
     say(client, f"{DOG}.")
-    assert kept(memory) == [("user", f"{DOG}.")]
+    assert stored_turns(memory) == [("user", f"{DOG}.")]
 
 
 def test_an_answer_is_kept_with_what_was_asked(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
@@ -1029,7 +1035,7 @@ def test_an_answer_is_kept_with_what_was_asked(plain: openai.OpenAI, memory: Mem
     server.then(says("Lovely!"))
     talk = [user("I got a puppy!"), {"role": "assistant", "content": "What is your puppy called?"}, user("Bello")]
     client.chat.completions.create(model="m", messages=talk)
-    assert ("user", "What is your puppy called? Bello") in kept(memory)
+    assert ("user", "What is your puppy called? Bello") in stored_turns(memory)
 
 
 def test_a_stream_that_is_left_and_still_held_is_kept_when_the_client_closes(
@@ -1041,10 +1047,10 @@ def test_a_stream_that_is_left_and_still_held_is_kept_when_the_client_closes(
     next(held)
     next(held)
     recollect.wrapping(client).flush()
-    assert kept(memory) == []  # it may go on
+    assert stored_turns(memory) == []  # it may go on
     client.close()
-    assert [role for role, _ in kept(memory)] == ["user", "assistant"]
+    assert [role for role, _ in stored_turns(memory)] == ["user", "assistant"]
     assert memory.list(role="assistant")[0].metadata["partial"] is True
     del held
     client.close()
-    assert len(kept(memory)) == 2
+    assert len(stored_turns(memory)) == 2

@@ -507,7 +507,7 @@ def check_calls(messages: Sequence[dict[str, Any]]) -> None:
 
 
 @pytest.mark.clause("ATL-15", "ATL-14")
-@settings(max_examples=500 if LONG else 25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500 if LONG else 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     asked=st.tuples(openai(), st.none())
     | st.tuples(anthropic(), WORDS | st.lists(st.just({"type": "text", "text": "s"}))),

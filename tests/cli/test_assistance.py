@@ -66,6 +66,54 @@ def test_what_is_typed_is_completed(words: str, wanted: str) -> None:
     assert wanted in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("recollect --workspace ", {"default", "shop"}),
+        ("recollect --workspace sh", {"shop"}),
+        ("recollect --json --workspace sh", {"shop"}),
+        ("recollect --preset l", {"ledger"}),
+        ("recollect --store ./memory --agent ", {"atlas"}),
+        ("recollect knowledge --workspace sh", {"shop"}),
+        ("recollect --agent atlas rec", {"recall"}),
+        ("recollect recall --workspace sh", {"shop"}),
+        ("recollect query --kind ", {"preference"}),
+        ("recollect presets show l", {"ledger"}),
+        ("recollect workspaces remove ", {"default", "shop"}),
+        ("recollect tools call rec", {"recall"}),
+        ("recollect help arch", {"archive"}),
+        ("recollect help audit v", {"verify"}),
+        ("recollect help recall ", set()),
+        ("recollect knowledge remove --store ", {""}),
+        ("recollect knowledge add ./me", {"./me"}),
+    ],
+)
+def test_values_are_completed_before_and_after_the_command(words: str, wanted: set[str]) -> None:
+    store("tea", kind="preference")
+    with Memory("./memory") as memory:
+        memory.at(workspace="shop").remember("till")
+        memory.at(agent="atlas").remember("mine", kind="preference")
+    done = called(_RECOLLECT_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+    values = {line.partition(",")[2] for line in done.stdout.split()}
+    assert values == wanted
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("kb", "knowledge"),
+        ("kb add", "knowledge add"),
+        ("why", "diagnose"),
+        ("call", "tools call"),
+        ("keys revoke", "keys remove"),
+        ("sessions drop", "ledger remove"),
+    ],
+)
+def test_help_knows_old_names(old: str, new: str) -> None:
+    done = called("help", *old.split())
+    assert (done.returncode, done.stdout) == (0, called("help", *new.split()).stdout)
+
+
 def test_an_export_replaces_a_file_only_if_told_to(here: Path) -> None:
     store("tea")
     (here / "out.json").write_text("precious")
@@ -112,15 +160,15 @@ def _paths() -> list[tuple[str, ...]]:
     return found
 
 
-@pytest.mark.parametrize("path", _paths(), ids=" ".join)
-def test_every_error_is_json_under_json(path: tuple[str, ...]) -> None:
+def test_every_error_is_json_under_json() -> None:
     from click.testing import CliRunner
 
-    result = CliRunner().invoke(cli, [*path, "--json", "--no-such-option"])
-    assert result.exit_code == 2
-    error = json.loads(result.stdout)["error"]
-    assert {*error} == {"type", "field", "message"}
-    assert "--no-such-option" in error["message"]
+    for path in _paths():
+        result = CliRunner().invoke(cli, [*path, "--json", "--no-such-option"])
+        assert result.exit_code == 2, path
+        error = json.loads(result.stdout)["error"]
+        assert {*error} == {"type", "field", "message"}, path
+        assert "--no-such-option" in error["message"], path
 
 
 OPENING = [

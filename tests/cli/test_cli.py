@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command_line import ANSI, CLEAN, SECRET, recollect, shell, store, terminal
+from support.command_line import ANSI, CLEAN, MODULE, SECRET, recollect, shell, started, store, terminal
 
 from recollect import Memory
 
 
 def test_two_processes_share_a_memory() -> None:
-    stored = recollect("remember", "Alice prefers tabs", "--kind", "preference")
-    recalled = recollect("recall", "which indentation does Alice want?")
+    stored = started("remember", "Alice prefers tabs", "--kind", "preference")
+    recalled = started("recall", "which indentation does Alice want?")
 
     assert stored.returncode == recalled.returncode == 0
     assert stored.stdout.startswith("Remembered ")
@@ -28,7 +28,40 @@ def test_the_console_script_is_the_same_command() -> None:
 
     done = subprocess.run([script, "--version"], capture_output=True, encoding="utf-8", timeout=30)
 
-    assert done.stdout == recollect("--version").stdout
+    assert done.stdout == started("--version").stdout
+
+
+@pytest.mark.parametrize("module", ["msgspec", "click"])
+@pytest.mark.parametrize("command", [MODULE, [str(Path(sys.executable).with_name("recollect"))]], ids=["-m", "script"])
+def test_an_interrupt_while_modules_are_imported_is_quiet(here: Path, command: list[str], module: str) -> None:
+    (here / f"{module}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+
+    done = subprocess.run([*command, "list"], env=CLEAN | {"PYTHONPATH": str(here)}, capture_output=True, timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [
+        ("recollect remember tea >&-", "0"),
+        ("recollect list >&-", "0"),
+        ("recollect list --json >&- 2>&-", "0"),
+        ("recollect remember <&-", "1"),
+        ("recollect remember coffee <&- >&- 2>&-", "0"),
+        ("recollect show nonsense! 2>&-", "1"),
+    ],
+)
+def test_a_closed_stream_is_like_dev_null(line: str, codes: str) -> None:
+    store("water")
+
+    done = shell(f"({line}); echo $? > code")
+
+    assert Path("code").read_text() == f"{codes}\n"
+    assert "Traceback" not in done.stderr
+    with Memory("./memory") as memory:
+        words = {record.text for record in memory.list()}
+    assert words == {"water", *(word for word in ("tea", "coffee") if f"remember {word}" in line)}
 
 
 def test_agents_can_pipe_in_and_read_json() -> None:
@@ -120,13 +153,13 @@ def test_forgetting_by_condition_asks_first() -> None:
     shown, code = terminal("forget", "--tag", "drinks", answer=b"n\n")
     assert code == 1
     assert "2 memories would be forgotten" in shown
-    assert "Nothing was forgotten." in shown
+    assert "recollect: nothing was forgotten" in shown
     assert "coffee" in recollect("list").stdout
 
     shown, code = terminal("forget", "--tag", "drinks", answer=b"y\n")
     assert code == 0
     assert "Forgot 2 memories" in shown
-    assert recollect("list").stdout == "Nothing found.\n"
+    assert recollect("list").stdout == "Nothing matched.\n"
 
     shown, code = terminal("forget", "--tag", "drinks")
     assert (shown, code) == ("Nothing matched, so nothing was forgotten.\n", 0)
@@ -167,7 +200,7 @@ def test_colour_is_for_terminals_that_want_it() -> None:
 def test_output_that_the_encoding_cannot_say_is_escaped() -> None:
     store("日本")
 
-    done = recollect("list", PYTHONIOENCODING="latin-1")
+    done = started("list", PYTHONIOENCODING="latin-1")
 
     assert done.returncode == 0
     assert "\\u65e5\\u672c" in done.stdout

@@ -58,5 +58,5 @@ def test_where_there_is_nothing_it_says_so() -> None:
 
 
 def test_what_cannot_be_added() -> None:
-    assert "Content cannot be blank" in run("add", " ", code=1)
+    assert "content: must not be empty or blank" in run("add", " ", code=1)
     assert "one or the other" in run("add", "x", "--core", "--board", code=2)

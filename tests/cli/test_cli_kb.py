@@ -55,7 +55,7 @@ def test_a_folder_is_added_published_and_searched(docs: Path) -> None:
     assert "Guide › Feeding" in shown
     assert "guide.md, line 5" in shown
     assert "A lynx eats twice a day." in shown
-    assert run("search", "zzz") == "Nothing found.\n"
+    assert run("search", "zzz") == "Nothing matched.\n"
     assert [one["title"] for one in ask("list", "--category", "zoo", "--contains", "gui")] == ["Guide"]
     assert "published" in run()
     assert run("list", "--status", "draft") == "There are no such documents.\n"
@@ -72,7 +72,7 @@ def test_bad_files_are_named_and_the_others_go_on(docs: Path) -> None:
     assert "bad.txt" in told
     assert SECRET not in told
     assert len(ask("add", "docs", code=1)["refused"]) == 2
-    assert "there is no folder" in run("add", "nowhere", code=1)
+    assert "there is no such file or folder" in run("add", "nowhere", code=1)
     assert "no known format" in run("add", __file__, code=1)
 
 
@@ -89,9 +89,9 @@ def test_documents_are_shown_published_withdrawn_and_removed(docs: Path) -> None
     assert (receipt["count"], receipt["erased"], receipt["reason"]) == (1, True, "old")
     assert [one["title"] for one in ask()] == ["tea.txt"]
     shown, code = terminal("kb", "remove", "tea.txt", answer=b"n\n")
-    assert "Erase tea.txt and its 1 passage?" in shown
+    assert "Remove tea.txt and its 1 passage for good?" in shown
     assert code != 0
-    assert "Erased tea.txt and 1 passage." in run("remove", "tea.txt", "-y")
+    assert "Removed the document and 1 passage for good." in run("remove", "tea.txt", "-y")
 
 
 def test_two_documents_of_one_title_are_told_apart_by_id(docs: Path) -> None:

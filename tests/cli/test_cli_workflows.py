@@ -35,7 +35,7 @@ def test_a_workflow_is_run_and_what_it_brought_is_found() -> None:
     assert "Finished" in run("finish", short)
     assert [one["output"] for one in ask("search", "five", "years")] == ["signed for five years"]
     assert "onboarding › sign" in run("search", "signed")
-    assert run("search", "zzz") == "Nothing found.\n"
+    assert run("search", "zzz") == "Nothing matched.\n"
     shown = run("show", short)
     assert "signed for five years" in shown
     assert "no cabinet" in shown

@@ -11,7 +11,7 @@ from support.command_line import called
 
 from recollect import Memory
 from recollect.memory import view_of
-from recollect.server.access.vault import Vault
+from recollect.server.access.accounts import Accounts
 
 
 def recollect(folder: Path, *words: str, stdin: str = "", fails: bool = False) -> str:
@@ -31,9 +31,9 @@ def test_a_key_is_made_listed_rotated_and_revoked(tmp_path: Path) -> None:
     assert made["secret"] not in listed
     rotated = recollect(tmp_path, "keys", "rotate", made["key"]["id"]).strip()
     with Memory(tmp_path / "memory") as memory:
-        kept = Vault(view_of(memory).store)
-        assert kept.caller_of(rotated).bound == {"tenant": "acme"}
-    assert "Revoked laptop" in recollect(tmp_path, "keys", "revoke", made["key"]["id"])
+        accounts = Accounts(view_of(memory).store)
+        assert accounts.keys.caller_of(rotated).bound == {"tenant": "acme"}
+    assert "Removed laptop" in recollect(tmp_path, "keys", "revoke", made["key"]["id"])
     assert "revoked" in recollect(tmp_path, "keys")
     assert json.loads(recollect(tmp_path, "keys", "--json"))[0]["revoked_at"]
     assert "there is no key 0" in recollect(tmp_path, "keys", "revoke", "0", fails=True)
@@ -65,8 +65,8 @@ def test_a_person_is_added_with_a_password_from_a_pipe(tmp_path: Path) -> None:
     assert json.loads(recollect(tmp_path, "people", "list", "--json"))[0]["name"] == "ada"
     recollect(tmp_path, "people", "password", "ada", stdin="another long password\n")
     with Memory(tmp_path / "memory") as memory:
-        Vault(view_of(memory).store).log_in("ada", "another long password")
-    recollect(tmp_path, "people", "remove", "ada")
+        Accounts(view_of(memory).store).logins.log_in("ada", "another long password")
+    recollect(tmp_path, "people", "remove", "ada", "--yes")
     assert "There is nobody yet" in recollect(tmp_path, "people")
 
 

@@ -15,11 +15,11 @@ from recollect.cli.app import cli
 from recollect.cli.intake import TextArgument
 
 _NO_TEXT = frozenset(
-    "id given change workflow step session memory_id documents document paths path folder file name user source "
+    "id ids given change workflow step session memory_id documents document paths path folder file name user source "
     "destination topic start end categories number words:help".split()
 )
 """Arguments that name something: ids, files, people, times, numbers."""
-_OWN = {("remember", "content"), ("revise", "content"), ("sessions add", "content"), ("journal write", "content")}
+_OWN = {("remember", "content"), ("revise", "content"), ("ledger add", "content"), ("journal write", "content")}
 """Texts that may also be left out, to be piped in, or be read line by line."""
 
 

@@ -1,6 +1,8 @@
 """What is put before a model: the default block, budgets, both clients' forms, and the report."""
 
 import copy
+import random
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,7 +75,14 @@ def test_where_a_memory_is_from_costs_twelve_tokens(memory: Memory, about: dict[
     memory.remember_many([{"content": f"Alice prefers tabs in the file {number}", **about} for number in range(100)])
     made = memory.context([user("Which tabs does Alice prefer?")], limit=100, count=lambda text: len(text) // 400)
     lines = [line for line in made.text.splitlines() if line.startswith("- (")]
-    costs = [estimate(line) - estimate(line.partition(") ")[2]) for line in lines]
+    # Ids of one batch follow each other, so that they cost the same; here they are drawn.
+    draw = random.Random(12)
+    drawn = [
+        re.sub(r"^- \(([0-9a-f]+)", lambda match: f"- ({draw.getrandbits(64):016x}"[: match.end()], line)
+        for line in lines
+    ]
+    costs = [estimate(line) - estimate(line.partition(") ")[2]) for line in drawn]
+    assert [len(line) for line in drawn] == [len(line) for line in lines]
     assert len(costs) > 90
     # Digits that alternate with letters cost more.
     assert sum(costs) / len(costs) <= most

@@ -200,7 +200,7 @@ def fresh(made: Context) -> int:
 
 
 @pytest.mark.parametrize("style", ["openai", "anthropic"])
-@settings(max_examples=1500 if LONG else 50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1500 if LONG else 20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_budget_that_can_be_kept_is_kept(memory: Memory, style: str, data: st.DataObject) -> None:
     talk = data.draw(conversations(style))

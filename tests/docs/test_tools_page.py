@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
-from recollect import tools
+from recollect import Memory, tools
 
 _PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
 _ROW = re.compile(r"^\| `(\w+)` \|([^|]*)\| (.*) \|$", re.MULTILINE)
@@ -33,3 +34,14 @@ def test_what_writing_and_asking_give_is_told() -> None:
         if tool.name in ("recall", "remember", "revise", "forget", "undo", "observe", "start_conversation"):
             properties = set((tool.output or {})["properties"]) - {"error", "not_saved_yet"}
             assert {name for name in properties if f'"{name}"' not in results[tool.name]} == set()
+
+
+def test_the_errors_are_those_that_are_given() -> None:
+    page = _PAGE.read_text("utf-8")
+    with Memory(":memory:", embedder="none") as memory:
+        unknown = tools.call(memory, "nothing_like_that")["error"]
+        missing = tools.call(memory, "remember", {})["error"]
+    (row,) = re.findall(r"^\| one that does not exist \| `(.*)` \|$", page, re.MULTILINE)
+    assert unknown["message"].startswith("there is no such tool; known: ")
+    assert json.loads(row)["error"] == {**unknown, "message": "there is no such tool; known: …"}
+    assert f"`{json.dumps({'error': missing})}`" in page

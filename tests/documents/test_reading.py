@@ -270,7 +270,7 @@ def test_the_files_of_a_folder_in_order(tmp_path: Path) -> None:
         (tmp_path / name).write_text("x")
     found = [path.relative_to(tmp_path).as_posix() for path in inside(tmp_path)]
     assert found == ["a.md", "z.html", "b/1.TXT", "b/2.md"]
-    with pytest.raises(InputError, match="there is no folder"):
+    with pytest.raises(InputError, match="there is no such file or folder"):
         list(inside(tmp_path / "none"))
 
 

@@ -103,7 +103,7 @@ def test_a_conversation_is_started_found_ended_and_put_away(memory: Memory, cloc
     assert (started.status, started.started_at, started.ended_at) == ("active", clock(), None)
     assert memory.conversations.get(started.id) == memory.conversations.get(started.ref_code) == started
     clock.forward(hours=1)
-    idle = memory.conversations.idle(started.ref_code)
+    idle = memory.conversations.end(started.ref_code)
     assert (idle.status, idle.ended_at, idle.ref_code) == ("idle", clock(), started.ref_code)
     assert memory.conversations.list() == [idle]
     clock.forward(hours=1)
@@ -118,7 +118,7 @@ def test_a_conversation_is_started_found_ended_and_put_away(memory: Memory, cloc
 @pytest.mark.clause("INK-08")
 @pytest.mark.parametrize(
     ("path", "wanted"),
-    [(["idle"], "idle"), (["archive"], "idle"), (["archive"], "archive"), (["idle", "archive"], "archive")],
+    [(["end"], "end"), (["archive"], "end"), (["archive"], "archive"), (["end", "archive"], "archive")],
 )
 def test_a_wrong_transition_is_a_typed_error_and_changes_nothing(memory: Memory, path: list[str], wanted: str) -> None:
     started = memory.conversations.start()
@@ -133,7 +133,7 @@ def test_a_wrong_transition_is_a_typed_error_and_changes_nothing(memory: Memory,
 
 def test_lists_have_filters_and_pages(memory: Memory) -> None:
     made = [memory.conversations.start(f"topic {n} {'even' if n % 2 == 0 else 'odd'}") for n in range(10)]
-    memory.conversations.idle(made[3].id)
+    memory.conversations.end(made[3].id)
     newest = [one.id for one in reversed(made)]
     assert [one.id for one in memory.conversations.list()] == newest
     assert [one.id for one in memory.conversations.list(limit=4)] == newest[:4]
@@ -153,7 +153,7 @@ def test_a_view_that_is_bound_to_a_conversation_starts_that_one(memory: Memory) 
         monday.conversations.start()
     other = memory.conversations.start()
     with pytest.raises(NotFoundError):
-        monday.conversations.idle(other.id)
+        monday.conversations.end(other.id)
 
 
 def test_what_agents_said_to_themselves_stays_theirs_whoever_ends_it(memory: Memory) -> None:
@@ -161,7 +161,7 @@ def test_what_agents_said_to_themselves_stays_theirs_whoever_ends_it(memory: Mem
     for agent in ("a", "b"):
         view = memory.at(agent=agent)
         view.conversations.say(started.id, "user", f"The code of door {agent} is blue.")
-    memory.at(agent="b").conversations.idle(started.id)
+    memory.at(agent="b").conversations.end(started.id)
     assert [record.content for record in memory.at(agent="a").list()] == ["The code of door a is blue."]
     assert [record.content for record in memory.at(agent="b").list()] == ["The code of door b is blue."]
     assert memory.stats().tiers.get("conversation", 0) == 0
@@ -172,7 +172,7 @@ def test_others_conversations_are_not_there(memory: Memory) -> None:
     started = mine.conversations.start("secret plans")
     for view in (yours, memory.at(account="v"), memory.at(workspace="w"), memory.at(tenant="t")):
         assert view.conversations.list() == []
-        for verb in (view.conversations.get, view.conversations.idle, view.conversations.archive):
+        for verb in (view.conversations.get, view.conversations.end, view.conversations.archive):
             for name in (started.id, started.ref_code):
                 with pytest.raises(NotFoundError) as caught:
                     verb(name)
@@ -184,7 +184,7 @@ def test_others_conversations_are_not_there(memory: Memory) -> None:
 
 
 @pytest.mark.clause("INK-01")
-@pytest.mark.parametrize("end", ["idle", "archive"])
+@pytest.mark.parametrize("end", ["end", "archive"])
 def test_what_is_for_a_conversation_alone_is_cleared_when_it_ends(memory: Memory, end: str) -> None:
     started, other = memory.conversations.start(), memory.conversations.start()
     inside, beside = memory.at(conversation=started.id), memory.at(conversation=other.id)
@@ -196,7 +196,7 @@ def test_what_is_for_a_conversation_alone_is_cleared_when_it_ends(memory: Memory
     getattr(memory.conversations, end)(started.id)
     assert {record.id for record in memory.list(state=None)} == {stays.id, theirs.id}
     assert inside.scratchpad.read("step") == 3
-    if end == "idle":
+    if end == "end":
         memory.conversations.archive(started.id)
         assert inside.scratchpad.read("step") == 3
 
@@ -220,7 +220,7 @@ def test_users_who_call_theirs_the_same_have_their_own(memory: Memory) -> None:
     mine.conversations.start("mine")
     said = mine.conversations.say("monday", "user", "The code of my door is blue.")
     yours.conversations.start("yours")
-    yours.conversations.idle("monday")
+    yours.conversations.end("monday")
     assert mine.conversations.get("monday").status == "active"
     assert [record.id for record in mine.list()] == [said.id]
     assert yours.list() == []
@@ -231,7 +231,7 @@ def test_users_who_call_theirs_the_same_have_their_own(memory: Memory) -> None:
 def test_what_stays_is_seen_by_nobody_who_could_not_see_the_turn(memory: Memory) -> None:
     started = memory.conversations.start("support")
     memory.at(account="u").conversations.say(started.id, "user", "I am allergic to peanuts.")
-    memory.at(agent="a").conversations.idle(started.id)
+    memory.at(agent="a").conversations.end(started.id)
     assert memory.at(account="v").list() == []
     assert [record.content for record in memory.at(account="u").list()] == ["I am allergic to peanuts."]
 
@@ -274,7 +274,7 @@ def test_the_account_holds_preferences_and_procedures_only(location: str) -> Non
 def test_ending_can_be_undone(memory: Memory) -> None:
     started = memory.conversations.start()
     turn = memory.conversations.say(started.id, "user", "hello there")
-    memory.conversations.idle(started.id)
+    memory.conversations.end(started.id)
     assert memory.list(state=None) == []
     memory.undo()
     assert memory.conversations.get(started.id).status == "active"
@@ -405,7 +405,7 @@ def test_what_is_said_while_a_model_reads_the_rest_is_read_alone(
         reads = Reads(store, monkeypatch)
         module = import_module("recollect.facets.conversations.persist")
         monkeypatch.setattr(module, "read", lambda view, turns: extract_slowly(turns))
-        memory.conversations.idle(started.id)
+        memory.conversations.end(started.id)
         assert list(reads.words.values()) == [1, 1]
         monkeypatch.undo()
         assert {record.content for record in memory.list()} == {"My dog is called Bello.", "My cat is called Pixel."}
@@ -478,7 +478,7 @@ def test_of_many_who_end_it_one_does(memory: Memory) -> None:
 
     def end() -> None:
         try:
-            memory.conversations.idle(started.id)
+            memory.conversations.end(started.id)
         except ConversationTransitionError as error:
             lost.append(error)
 
@@ -503,7 +503,7 @@ def test_what_is_said_while_it_ends_is_kept_or_refused(memory: Memory) -> None:
 
         def end(ident: str = started.id) -> None:
             time.sleep(0.01)
-            memory.conversations.idle(ident)
+            memory.conversations.end(ident)
 
         together(talk, end)
         assert memory.stats().tiers.get("conversation", 0) == 0
@@ -529,7 +529,7 @@ time.sleep(60)
     process.stdout.close()
     with Memory(location, preset="recollect", embedder="none") as memory:
         (left,) = memory.conversations.list(status="active")
-        memory.conversations.idle(left.id)
+        memory.conversations.end(left.id)
         assert [record.content for record in memory.list(state=None)] == ["My dog is called Bello."]
 
 
@@ -567,17 +567,17 @@ class Life(RuleBasedStateMachine):
         except ConflictError:
             assert self.states[ident] != "active"
 
-    @rule(data=st.data(), wanted=st.sampled_from(["idle", "archive"]))
+    @rule(data=st.data(), wanted=st.sampled_from(["end", "archive"]))
     def end(self, data: st.DataObject, wanted: str) -> None:
         if not self.states:
             return
         ident = data.draw(st.sampled_from(sorted(self.states)))
         now: Any = self.states[ident]
-        allowed = {"active": ("idle", "archive"), "idle": ("archive",), "archived": ()}[now]
+        allowed = {"active": ("end", "archive"), "idle": ("archive",), "archived": ()}[now]
         try:
             getattr(self.memory.conversations, wanted)(ident)
             assert wanted in allowed
-            self.states[ident] = "idle" if wanted == "idle" else "archived"
+            self.states[ident] = "idle" if wanted == "end" else "archived"
             self.turns[ident] = 0
         except ConversationTransitionError:
             assert wanted not in allowed
@@ -615,7 +615,7 @@ def test_a_memory_for_one_conversation_ends_with_it_in_whatever_tier(tmp_path: P
             inside.remember("for a while", tier="channel", lifetime="short_term").id,
             memory.at(channel=other.channel, conversation=other.id).remember("theirs", lifetime="conversation").id,
         ]
-        memory.conversations.idle(talk.id)
+        memory.conversations.end(talk.id)
         seen = memory.at(account="ada", channel=talk.channel)
         assert {one.id for one in seen.list(state=None, limit=100)} & {*ending.values()} == set()
         assert {memory.get(ident).id for ident in stays} == {*stays}
@@ -637,11 +637,17 @@ def test_the_lifetime_of_a_conversation_needs_one(tmp_path: Path, kind: str) -> 
 @pytest.mark.clause("INK-08")
 def test_a_wrong_transition_says_what_is_possible(memory: Memory) -> None:
     talk = memory.conversations.start("planning")
-    memory.conversations.idle(talk.id)
+    memory.conversations.end(talk.id)
     with pytest.raises(ConversationTransitionError) as refused:
-        memory.conversations.idle(talk.id)
+        memory.conversations.end(talk.id)
     assert (refused.value.status, refused.value.wanted, refused.value.possible) == ("idle", "idle", ("archived",))
     memory.conversations.archive(talk.id)
     with pytest.raises(ConversationTransitionError) as refused:
         memory.conversations.archive(talk.id)
     assert refused.value.possible == ()
+
+
+def test_the_old_name_of_end_still_works_and_warns(memory: Memory) -> None:
+    started = memory.conversations.start("foxes")
+    with pytest.warns(DeprecationWarning, match="idle is now called end"):
+        assert memory.conversations.idle(started.id).status == "idle"

@@ -65,8 +65,8 @@ def test_a_stranger_breaks_no_list_over_http(memory: Memory) -> None:
 def test_a_conversation_that_cannot_be_read_is_left_out_and_logged(
     memory: Memory, damage: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    good, bad = memory.conversations.start("good"), memory.conversations.start("bad")
-    _damage(memory, "conversations", "bad", damage)
+    good, bad = memory.conversations.start("good"), memory.conversations.start("wrong")
+    _damage(memory, "conversations", "wrong", damage)
     with caplog.at_level(logging.ERROR, "recollect.store"):
         assert [one.id for one in memory.conversations.list()] == [good.id]
     assert "corruption detected" in caplog.text
@@ -75,16 +75,16 @@ def test_a_conversation_that_cannot_be_read_is_left_out_and_logged(
 
 
 def test_channels_notes_and_cases_that_cannot_be_read_are_left_out(memory: Memory) -> None:
-    memory.channels.create("ops", "bad")
+    memory.channels.create("ops", "wrong")
     memory.channels.create("lab", "good")
     pad = memory.at(conversation="c").scratchpad
-    pad.write("bad", 1)
+    pad.write("wrong", 1)
     pad.write("good", 2)
-    memory.cases.save("bad", texts=["x"])
+    memory.cases.save("wrong", texts=["x"])
     memory.cases.save("good", texts=["y"])
-    _damage(memory, "channels", "bad", {"description": False})
-    _damage(memory, "scratchpad", "bad", {"key": 5})
-    _damage(memory, "cases", "bad", {"limit": "many"})
+    _damage(memory, "channels", "wrong", {"description": False})
+    _damage(memory, "scratchpad", "wrong", {"key": 5})
+    _damage(memory, "cases", "wrong", {"limit": "many"})
     assert [channel.name for channel in memory.channels.list()] == ["general", "lab"]
     assert [note.key for note in pad.list()] == ["good"]
     assert [case.question for case in memory.cases.list()] == ["good"]

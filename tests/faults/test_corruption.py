@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import disks
+from support.common import LONG
+from support.seeds import drawn
 
 from recollect import CorruptionError, Memory, RecollectError
 
@@ -108,7 +110,7 @@ def test_once_the_damaged_file_is_moved_away_the_workspace_begins_anew(store_url
         assert len(shop.list()) == 1
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(100) if LONG else drawn("garbage").sample(range(100), 10))
 def test_garbage_anywhere_in_a_file_is_an_error_of_ours_or_no_error(store_url: str, ids: list[str], seed: int) -> None:
     draw = random.Random(seed)
     sound = path(store_url)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from support.common import LONG
-from support.jsonl import KINDS, Kept, Model, Server, assert_sound, copied, quick_folder, seen
+from support.jsonl import KINDS, NEVER, Kept, Model, Server, assert_sound, copied, quick_folder, seen
+from support.seeds import some_of
 
 pytestmark = [pytest.mark.clause("LED-11"), pytest.mark.clause("LED-12"), pytest.mark.clause("AEG-12")]
 
@@ -31,7 +33,7 @@ def folder() -> Iterator[Path]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.clause("LED-19")
 def test_killed_at_any_time_nothing_acknowledged_is_lost(server: Server, folder: Path, kind: str) -> None:
-    rounds = 16 if LONG else 4
+    rounds = 16 if LONG else 1
     first = 0 if LONG else random.randrange(1_000)  # where there is no time, others in each run
     print(f"{first=}")
     chance = random.Random(f"{kind} {first}")
@@ -91,19 +93,25 @@ def test_killed_at_each_call_of_an_operation_it_is_done_or_not(
     small = folder / "small.toml"
     small.write_text(files("recollect.presets").joinpath("aegis.toml").read_text().replace("quota = 500", "quota = 4"))
     before, known = template(server, folder, kind, op)
-    step = 1 if LONG else 4  # where there is no time, at every fourth one, and at others in each run
-    number, died = random.randint(1 - step, 0), True
-    while died:
-        number += step
+    seed = random.randrange(1000)
+
+    def try_dying_at(number: int, check_all: bool) -> bool:
+        shutil.rmtree(folder / "crash", ignore_errors=True)  # so that every try makes the same folders
         kept = copied(before, folder / "crash" / "memory")
         preset = str(small) if op == "prune" else kept.preset
-        said, died = server.run(kept, ops, seed=number, die=number, how=how, preset=preset)
+        said, died = server.run(kept, ops, seed=seed, die=number, how=how, preset=preset)
         model = Model(known.state)
         model.follow(said, seen(kept))
         more, _ = server.run(kept, ["remember"], seed=1_000_000 + number)
         model.follow(more, seen(kept))
-        assert_sound(kept, model if number % 3 == 0 or not died else None)
-    assert number > 3, f"{op} makes {number} calls"
+        assert_sound(kept, model if check_all else None)
+        return died
+
+    assert not try_dying_at(NEVER, check_all=True)
+    calls = server.calls
+    assert calls > 3, f"{op} makes {calls} calls"
+    for number in some_of(range(1, calls + 1)):
+        assert try_dying_at(number, check_all=number % 3 == 0), f"at call {number} of {calls}"
 
 
 @pytest.mark.slow
@@ -112,26 +120,37 @@ def test_killed_at_each_call_of_an_operation_it_is_done_or_not(
 def test_killed_while_recovering_from_a_kill_nothing_is_done_by_halves(
     server: Server, folder: Path, kind: str, op: str
 ) -> None:
-    recoveries = 0
     before, known = template(server, folder, kind, op)
-    step = 1 if LONG else 2  # where there is no time, at every other one, and at others in each run
-    first, died = random.randint(1 - step, 0), True
-    kept, model = before, known
-    while died:
-        first += step
-        second, again = random.randint(1 - step, 0), True
-        while again:
-            second += step
-            kept, model = copied(before, folder / "crash" / "memory"), Model(known.state)
-            said, died = server.run(kept, [op], seed=first, die=first, how="half")
-            model.follow(said, seen(kept))
-            if b'"from"' not in (kept.aside / "lock").read_bytes():
-                break  # it had begun nothing, or finished all
-            said, again = server.run(kept, ["remember"], seed=500_000 + second, die=second, how="half")
+    kept, seed = Kept(kind, folder / "crash" / "memory"), random.randrange(1000)
+
+    def interrupted(number: int) -> Model:
+        """A fresh copy in which the operation died at that call."""
+        copied(before, kept.root)
+        model = Model(known.state)
+        said, _ = server.run(kept, [op], seed=seed, die=number, how="half")
+        model.follow(said, seen(kept))
+        return model
+
+    interrupted(NEVER)
+    firsts = [number for number in range(1, server.calls + 1) if interrupted(number) and unfinished(kept)]
+    assert firsts, "there is nothing to recover from"
+    recoveries = 0
+    for first in some_of(firsts, 0.15):
+        interrupted(first)
+        server.run(kept, ["remember"], seed=500_000, die=NEVER, how="half")
+        model = Model()
+        for second in some_of(range(1, server.calls + 1), 0.25):
+            model = interrupted(first)
+            said, died = server.run(kept, ["remember"], seed=500_000, die=second, how="half")
+            assert died, f"at call {second} of the recovery from a kill at call {first}"
             model.follow(said, seen(kept))
             more, _ = server.run(kept, ["remember"], seed=1_000_000 + second)
             model.follow(more, seen(kept))
             recoveries += 1
         assert_sound(kept, model)
-    assert first > 3
-    assert recoveries > (15 if LONG else 3)
+    assert recoveries > (15 if LONG else 1), firsts
+
+
+def unfinished(kept: Kept) -> bool:
+    """Whether the writer that died had begun something and not finished it."""
+    return b'"from"' in (kept.aside / "lock").read_bytes()

@@ -304,7 +304,7 @@ url, preset, until = sys.argv[1], sys.argv[2], time.time() + float(sys.argv[3])
 memory = Memory(url, preset=preset)
 last = Counter()
 looks = 0
-while time.time() < until:
+while not looks or time.time() < until:
     if looks % 40 == 39:
         memory.close()
         memory = Memory(url, preset=preset)

@@ -19,8 +19,9 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from support import disks, keeper
-from support.common import Clock
+from support.common import LONG, Clock
 from support.postgres import DSN, Server, binary, unprivileged
+from support.seeds import some_of
 from support.watchdog import ended, together
 from support.wire import Cut, Wire
 from support.writers import Writer, check
@@ -98,10 +99,10 @@ def writing(url: str, start: Start, threads: int = 3, processes: int = 2) -> Ite
         for work in works:
             work.join(30)
             assert not work.is_alive()
-        told += [writer.told() for writer in writers] + [json.loads(ended(other, 30)) for other in others]
-        assert all(one["kept"] for one in told)
+        told += [writer.outcome() for writer in writers] + [json.loads(ended(other, 30)) for other in others]
+        assert all(one["acknowledged"] for one in told)
         memory.remember("and the next call works")
-        told.append({"kept": ["and the next call works"], "refused": [], "unknown": [], "errors": []})
+        told.append({"acknowledged": ["and the next call works"], "refused": [], "unknown": [], "errors": []})
 
 
 def kill_postmaster(server: Server) -> None:
@@ -163,15 +164,15 @@ def test_a_wire_that_is_cut_around_a_commit(server: Server, schema: str, how: Cu
                 with pytest.raises(UnavailableError), store_of(memory).transaction(HERE):
                     memory.revise(first.id, content=f"lost as well {turn}")
             else:
-                writer.kept.append(memory.remember(f"resolved {turn}").text)
+                writer.acknowledged.append(memory.remember(f"resolved {turn}").text)
                 wire.cut(how)
                 memory.archive(first.id)
                 wire.cut(how)
                 memory.restore(first.id)
-            writer.kept.append(memory.remember(f"the next call {turn}").text)
+            writer.acknowledged.append(memory.remember(f"the next call {turn}").text)
         assert wire.cuts == {"before": 4}.get(how, 6)
         texts = [record.text for record in memory.list(limit=100)]
-        assert sorted(texts) == sorted([first.text, *writer.kept])
+        assert sorted(texts) == sorted([first.text, *writer.acknowledged])
         assert memory.get(first.id).archived_at is None
         assert all(log.ok for log in memory.audit.verify())
         assert len(memory.audit.search(limit=100)) == len(texts) + (0 if how == "before" else 4)
@@ -215,10 +216,10 @@ def test_a_transaction_that_a_crash_has_lost_is_not_taken_for_another(server: Se
 
 
 def _thing(number: int) -> Any:
-    from recollect.stores.shelves import Thing
+    from recollect.stores.shelves import ShelfItem
 
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Thing("notes", f"n{number}", {}, created_at=now, changed_at=now)
+    return ShelfItem("notes", f"n{number}", {}, created_at=now, changed_at=now)
 
 
 def test_after_a_restart_no_call_pays_for_all_the_connections_that_are_gone(server: Server, schema: str) -> None:
@@ -335,7 +336,7 @@ def test_a_server_that_is_strict_about_order_by_default_changes_nothing(server: 
         until = time.monotonic() + 1.5
         together(*(lambda one=one: one.write(lambda: time.monotonic() > until) for one in writers), seconds=20)
         for n in range(2):
-            check(memory.at(workspace=f"w{n}"), [one.told() for one in writers[n::2]])
+            check(memory.at(workspace=f"w{n}"), [one.outcome() for one in writers[n::2]])
         assert {error for one in writers for error in one.errors} == set()
 
 
@@ -384,6 +385,8 @@ def test_a_role_without_a_free_connection_is_not_one_without_rights(server: Serv
     refused = pytest.raises(UnavailableError, match="no connection free")
     with psycopg.connect(server.url(user="few")), Memory(url) as memory, refused:
         memory.remember("no room")
+    # A server counts a connection until its process has ended, a moment after the client has left.
+    _until(lambda: server.psql("SELECT FROM pg_stat_activity WHERE usename = 'few'") == [])
     with Memory(url) as memory:
         memory.remember("after it")
         assert len(memory.list()) == 1
@@ -554,7 +557,7 @@ def test_a_migration_that_is_killed_anywhere_is_finished_by_the_next_process(ser
     Memory(at(server, "roles")).list()  # the first on a server also makes the roles, which the others find there
     last = int(ended(start(KILLED, complete, -1, "complete"), 20))
     whole = _made(server, "complete")
-    steps = [*range(5, 18), *range(20, last - 1, 4), last - 1, last]  # a migration after the first is some six of them
+    steps = [5, *some_of(range(6, last - 1)), last - 1, last]  # a migration after the first is some six of them
     schemas = {f"killed_{step}": step for step in steps}
     for some in range(0, len(steps), 4):  # two at a time for each of the cores
         batch = list(schemas.items())[some : some + 4]
@@ -571,7 +574,11 @@ def test_a_migration_that_is_killed_anywhere_is_finished_by_the_next_process(ser
             assert memory.recall("after")[0].memory.id == kept.id
         assert migrations(server, schema) == [*range(1, setup.SCHEMA + 1)]
         assert _made(server, schema) == whole, schema
-    assert stages == {*range(setup.SCHEMA + 1)}, "it was not killed before, between and behind all migrations"
+    assert setup.SCHEMA in stages, "it was not killed behind the last migration"
+    if LONG:
+        assert stages == {*range(setup.SCHEMA + 1)}, "it was not killed before, between and behind all migrations"
+    else:
+        assert len(stages) > 1, f"it was killed at {steps} only"
 
 
 def _made(server: Server, schema: str) -> list[tuple[Any, ...]]:
@@ -888,7 +895,7 @@ for thread in threads:
     thread.join()
 mine.remember("last")
 assert store.server.connections.open <= 5, "connections were lost count of"
-told = [one.told() for one in writers]
+told = [one.outcome() for one in writers]
 print(json.dumps({"kept": [*kept, "last"], "unsure": unsure, "times": times, "others": told}), flush=True)
 memory.close()
 """

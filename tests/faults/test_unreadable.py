@@ -153,11 +153,11 @@ def test_a_file_put_in_place_of_an_open_folder_is_no_empty_memory(tmp_path: Path
 
 def test_settings_of_a_session_that_may_not_be_read_are_not_replaced(folder: Path, run: Callable[..., str]) -> None:
     with Memory(f"ledger:{folder / 'store'}", preset="ledger") as memory:
-        memory.sessions.create("ada", session_id="shop")
+        memory.sessions.create("Otto", session_id="shop")
     for path in (folder / "store", *(folder / "store").rglob("*")):
         path.chmod(0o777 if path.is_dir() else 0o666)
     kept = {
-        path: path.read_bytes() for path in (folder / "store/sessions/shop").iterdir() if b"ada" in path.read_bytes()
+        path: path.read_bytes() for path in (folder / "store/sessions/shop").iterdir() if b"Otto" in path.read_bytes()
     }
     for path in kept:
         path.chmod(0)

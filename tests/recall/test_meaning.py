@@ -64,6 +64,7 @@ def test_what_accounts_share_is_never_embedded(url: str) -> None:
         shared = memory.remember("The automobile is insured", tier="account")
         own = memory.remember("The vehicle is parked")
         memory.remember_many(FILLER)
+        memory.embed()  # recall waits for vectors only as long as its preset says
         assert texts(memory.recall("car"))[0] == "The vehicle is parked"
         assert "The automobile is insured" not in texts(memory.recall("car"))
         assert texts(memory.recall("insured"))[0] == "The automobile is insured"
@@ -125,8 +126,10 @@ def test_a_changed_model_embeds_anew_and_recall_is_right_meanwhile(url: str, aft
 def test_one_memory_alone_is_found_by_meaning(url: str) -> None:
     with Memory(url, embedder=Concepts()) as memory:
         memory.remember("Ute sold her automobile", tags=["ute"])
+        memory.embed()  # recall waits for vectors only as long as its preset says
         assert texts(memory.recall("car")) == ["Ute sold her automobile"]
         memory.remember_many(FILLER)
+        memory.embed()
         assert texts(memory.recall("car", tags=["ute"])) == ["Ute sold her automobile"]
 
 

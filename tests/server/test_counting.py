@@ -14,11 +14,10 @@ from support.served import Served, served
 from recollect import Memory
 from recollect.runtime.logs import JsonLines
 from recollect.server.limits import Limits
-from recollect.server.metrics import exposition
 
 
 def numbers(server: Served) -> dict[str, float]:
-    text = exposition(server.serving.metrics.counters(), [])
+    text = server.serving.metrics.text().decode()
     lines = (line.rpartition(" ") for line in text.splitlines() if line.startswith("recollect_http_requests_total"))
     return {name.removeprefix("recollect_http_requests_total"): float(value) for name, _, value in lines}
 
@@ -61,7 +60,7 @@ def test_pages_calls_and_mcp_are_told_apart_and_refusals_count(server: Served, c
         '{method="GET",route="/memories",status="401",surface="api"}': 1,
         '{method="GET",route="/memories",status="303",surface="page"}': 1,
         '{method="GET",route="none",status="404",surface="api"}': 1,
-        '{method="DELETE",route="none",status="405",surface="api"}': 1,
+        '{method="DELETE",route="/stats",status="405",surface="api"}': 1,
         '{method="GET",route="/openapi.json",status="200",surface="api"}': 1,
         '{method="POST",route="/mcp",status="401",surface="mcp"}': 1,
         '{method="GET",route="/healthz",status="200",surface="probe"}': 1,
@@ -69,9 +68,50 @@ def test_pages_calls_and_mcp_are_told_apart_and_refusals_count(server: Served, c
     }
 
 
+def test_files_pages_forms_and_unknown_paths_are_counted_by_their_pattern(server: Served) -> None:
+    for method, path in [
+        ("GET", "/static/app.js"),
+        ("GET", "/static/nowhere.js"),
+        ("GET", "/memories/one"),
+        ("GET", "/memories/t%2Fwo"),
+        ("POST", "/memories/new"),
+        ("PUT", "/memories"),
+        ("GET", "/made-up-by-a-client"),
+        ("GET", "/%6dcp"),
+        ("GET", "/v1%2Fstats"),
+        ("HEAD", "/healthz"),
+        ("BREW", "/v1/stats"),
+    ]:
+        plain.request(method, server.url + path)
+    assert numbers(server) == {
+        '{method="GET",route="/static/{name}",status="200",surface="page"}': 1,
+        '{method="GET",route="/static/{name}",status="404",surface="page"}': 1,
+        '{method="GET",route="/memories/{id}",status="303",surface="page"}': 2,
+        '{method="POST",route="/memories/new",status="303",surface="page"}': 1,
+        '{method="PUT",route="/memories",status="405",surface="page"}': 1,
+        '{method="GET",route="none",status="303",surface="page"}': 3,
+        '{method="HEAD",route="/healthz",status="200",surface="probe"}': 1,
+        '{method="other",route="/stats",status="405",surface="api"}': 1,
+    }
+
+
+def test_a_call_over_mcp_is_counted_and_limited_once(tmp_path: Path) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    accept = {"accept": "application/json, text/event-stream"}
+    limits = Limits(per_second=1e-6, burst=2)
+    with Memory(tmp_path / "m") as memory, served(memory, limits=limits) as server:
+        headers = {**server.headers(), **accept}
+        told = [plain.post(f"{server.url}/mcp", json=call, headers=headers, timeout=60).status_code for _ in range(3)]
+        assert told == [200, 200, 429]
+        assert numbers(server) == {
+            '{method="POST",route="/mcp",status="200",surface="mcp"}': 2,
+            '{method="POST",route="/mcp",status="429",surface="mcp"}': 1,
+        }
+
+
 def test_a_line_of_the_log_names_the_key_and_the_tenant(server: Served, caplog: pytest.LogCaptureFixture) -> None:
-    made = server.serving.vault.create_key("nightly job", "member", tenant="acme").secret
-    service = server.serving.vault.create_key("for all", "member", all_tenants=True).secret
+    made = server.serving.accounts.keys.create("nightly job", "member", tenant="acme").secret
+    service = server.serving.accounts.keys.create("for all", "member", all_tenants=True).secret
     with caplog.at_level(logging.INFO, "recollect.server.access"):
         plain.post(f"{server.url}/v1/recall", json={"query": "heliotrope"}, headers={"authorization": f"Bearer {made}"})
         plain.get(
@@ -87,6 +127,49 @@ def test_a_line_of_the_log_names_the_key_and_the_tenant(server: Served, caplog: 
     ]
     assert "heliotrope" not in caplog.text
     assert made not in caplog.text
+
+
+def test_an_address_that_cannot_be_read_is_refused_and_logged(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """With a key for all tenants, the tenant that the line of the log names comes from such a header."""
+    headers = {**server.headers(all_tenants=True), "recollect-tenant": "%ff"}
+    with caplog.at_level(logging.INFO, "recollect.server.access"):
+        answer = plain.get(f"{server.url}/v1/memories", headers=headers)
+    assert (answer.status_code, answer.json()["title"]) == (400, "InputError")
+    (line,) = [json.loads(JsonLines().format(record))["metadata"] for record in caplog.records]
+    assert (line["status"], line["caller"], "tenant" in line) == (400, "test", False)
+
+
+@pytest.mark.parametrize("weight", [b"\xb2", b"x", b"1e999", b"nan", b""])
+def test_a_weight_that_is_no_number_breaks_no_answer(server: Served, weight: bytes) -> None:
+    server.serving.accounts.people.add("ada", "a long enough password", "owner")
+    assert plain.get(f"{server.url}/login", headers={b"accept-encoding": b"gzip;q=" + weight}).status_code == 200
+    key = f"Bearer {server.key()}".encode()
+    headers = {b"authorization": key, b"accept": b"application/x-ndjson;q=" + weight}
+    assert plain.get(f"{server.url}/v1/export", headers=headers).status_code == 200
+
+
+def test_a_memory_with_its_vector_has_another_tag(server: Served, client: httpx.Client) -> None:
+    body = {"content": "tea", "embedding": [0.5, 0.5], "embedding_model": "mine"}
+    url = f"/memories/{client.post('/memories', json=body).json()['id']}"
+    bare, whole = client.get(url), client.get(url, headers={"recollect-vectors": "1"})
+    assert (bare.json()["embedding"], bool(whole.json()["embedding"])) == (None, True)
+    assert client.get(url, headers={"recollect-vectors": "0"}).json()["embedding"] is None
+    seen = {"if-none-match": bare.headers["etag"]}
+    assert client.get(url, headers=seen).status_code == 304
+    assert client.get(url, headers={**seen, "recollect-vectors": "1"}).status_code == 200
+    assert client.patch(url, json={"content": "x"}, headers={"if-match": '"other"'}).status_code == 412
+    assert client.patch(url, json={"content": "x"}, headers={"if-match": whole.headers["etag"]}).status_code == 200
+
+
+def test_what_a_reader_asks_wrongly_is_not_written_to_the_audit_log(server: Served) -> None:
+    headers = server.headers("reader")
+    server.serving.memory.remember("so that there is a log")
+    for _ in range(3):
+        assert plain.get(f"{server.url}/v1/memories?nosuch=1", headers=headers).status_code == 400
+    assert plain.post(f"{server.url}/v1/recall", json={"nosuch": 1}, headers=headers).status_code == 400
+    assert [entry.action for entry in server.serving.memory.audit.search(limit=10)] == ["remember"]
+    assert plain.post(f"{server.url}/v1/memories", json={"nosuch": 1}, headers=server.headers()).status_code == 400
+    assert [entry.action for entry in server.serving.memory.audit.search(action="refuse")] == ["refuse"]
 
 
 def test_packed_and_plain_answers_have_their_own_tags(client: httpx.Client) -> None:
@@ -105,8 +188,20 @@ def test_packed_and_plain_answers_have_their_own_tags(client: httpx.Client) -> N
     assert done.status_code == 200
 
 
+def test_an_export_varies_by_both_and_a_file_has_one_vary(server: Served, client: httpx.Client) -> None:
+    client.post("/memories", json={"content": "tea " * 2000})
+    for encoding in ("gzip", "identity"):
+        answer = client.get("/export", headers={"accept-encoding": encoding})
+        assert answer.headers["vary"] == "accept, accept-encoding"
+        assert answer.headers.get("content-encoding", "identity") == encoding
+        assert answer.json()["format"] == "recollect"
+        assert plain.get(f"{server.url}/static/app.js", headers={"accept-encoding": encoding}).headers["vary"] == (
+            "accept-encoding"
+        )
+
+
 def test_a_page_that_was_asked_for_is_shown_after_the_login(server: Served) -> None:
-    server.serving.vault.add_person("ada", "a long enough password", "member")
+    server.serving.accounts.people.add("ada", "a long enough password", "member")
     with plain.Client(base_url=server.url, follow_redirects=True) as browser:
         asked = browser.get("/memories?tag=style&state=any")
         assert asked.url.path == "/login"

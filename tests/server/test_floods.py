@@ -14,7 +14,8 @@ from support.served import Served, listening, served
 
 from recollect import Memory
 from recollect.server import running, serving
-from recollect.server.access import vault
+from recollect.server.access import logins
+from recollect.server.access.caller import BusyError, UnknownCallerError
 from recollect.server.running import Prompt, built
 from recollect.server.serving import Serving
 
@@ -36,9 +37,9 @@ def test_a_flood_of_logins_is_refused_and_takes_no_thread_of_others(
     def endless(password: str, hashes: object) -> str:
         checked.append(threading.current_thread().name)
         held.wait(60)
-        raise vault.UnknownCallerError("the name or the password is wrong")
+        raise UnknownCallerError("the name or the password is wrong")
 
-    monkeypatch.setattr(vault, "owner_of", endless)
+    monkeypatch.setattr(logins, "owner_of", endless)
     headers = server.headers(tenant="other")
 
     def log_in(number: int) -> tuple[int, str]:
@@ -53,18 +54,44 @@ def test_a_flood_of_logins_is_refused_and_takes_no_thread_of_others(
         held.set()
         told = [one.result() for one in sent]
     assert told.count((503, "1")) >= _CLIENTS - serving._LOGINS_OF_ONE
-    assert set(checked) <= {f"recollect-login_{number}" for number in range(vault.LOGINS_AT_ONCE)}
+    assert set(checked) <= {f"recollect-login_{number}" for number in range(logins.LOGINS_AT_ONCE)}
+
+
+def test_the_process_lives_while_all_threads_are_busy(server: Served) -> None:
+    held = threading.Event()
+    busy = [server.serving._threads.submit(held.wait, 60) for _ in range(serving._THREADS)]
+    try:
+        assert plain.get(f"{server.url}/healthz").status_code == 200
+    finally:
+        held.set()
+    assert all(future.result() for future in busy)
 
 
 def test_one_address_does_not_take_the_turns_of_all() -> None:
     turns = serving.ConcurrencyLimit(3, 2)
     with turns.taken("a"), turns.taken("a"):
-        with pytest.raises(vault.BusyError), turns.taken("a"):
+        with pytest.raises(BusyError), turns.taken("a"):
             pass
-        with turns.taken("b"), pytest.raises(vault.BusyError), turns.taken("c"):
+        with turns.taken("b"), pytest.raises(BusyError), turns.taken("c"):
             pass
         with turns.taken("c"):
             pass
+
+
+def test_whoever_sends_a_request_at_once_is_answered_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections are accepted many at a time, before anything is read of them."""
+    monkeypatch.setattr(running, "IDLE_OF_ONE", 5)
+    with Memory(tmp_path / "m") as memory, listening(built(Serving(memory)), http=Prompt) as url:
+        host, port = url.removeprefix("http://").split(":")
+        opened = [socket.create_connection((host, int(port))) for _ in range(100)]
+        for connection in opened:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        for connection in opened:
+            connection.settimeout(60)
+            with connection:
+                assert connection.recv(100).startswith(b"HTTP/1.1 200")
 
 
 def test_one_address_holds_only_so_many_idle_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,8 @@ from recollect.memory import view_of
 from recollect.runtime.logs import JsonLines
 from recollect.server import api, idempotency
 from recollect.server.limits import Limits
+from recollect.server.mcp_mount import McpMount
+from recollect.server.reporting import Discreet, DiscreetJson
 
 
 def test_a_refusal_names_the_field_and_the_limit(client: httpx.Client) -> None:
@@ -217,7 +219,7 @@ def test_health_is_open_and_numbers_are_for_admins(server: Served) -> None:
     plain.get(f"{server.url}/v1/stats", headers=server.headers())
     text = plain.get(f"{server.url}/metrics", headers=server.headers("admin")).text
     assert 'recollect_http_requests_total{method="GET",route="/stats",status="200",surface="api"} 1' in text
-    assert 'recollect_http_request_seconds_bucket{method="GET",route="/stats",surface="api",le="+Inf"} 1' in text
+    assert 'recollect_http_request_seconds_bucket{le="+Inf",method="GET",route="/stats",surface="api"} 1' in text
     assert 'recollect_verb_seconds_count{verb="stats"} 1' in text
     assert "recollect_uptime_seconds" in text
 
@@ -239,7 +241,7 @@ def test_a_ledger_tells_its_own_numbers_too(tmp_path: Path) -> None:
         text = plain.get(f"{server.url}/metrics").text
         assert names
         assert all(f"\n{name.replace('.', '_')} " in text for name in names)
-        assert "\nmemory_sessions_active 1\n" in text
+        assert "\nmemory_sessions_active 1.0\n" in text
 
 
 def test_logs_hold_no_content(server: Served, caplog: pytest.LogCaptureFixture) -> None:
@@ -305,9 +307,36 @@ def test_mcp_serves_the_view_of_the_key(server: Served) -> None:
     assert "Ada likes tea" not in others
 
 
+def test_what_nobody_foresaw_is_a_500_that_is_counted_and_logged_without_its_text(
+    server: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = "helio" + "trope"
+
+    def broken(*_: object) -> None:
+        raise RuntimeError(content)
+
+    monkeypatch.setattr(McpMount, "_make", broken)
+    answer = plain.post(f"{server.url}/mcp", json={}, headers=server.headers(), timeout=60)
+    assert (answer.status_code, answer.json()["title"]) == (500, "StoreError")
+    assert 'route="/mcp",status="500",surface="mcp"} 1.0' in server.serving.metrics.text().decode()
+    (record,) = [record for record in caplog.records if record.exc_info]
+    for formatter in (Discreet(), DiscreetJson()):
+        assert content not in formatter.format(record)
+        assert "RuntimeError" in formatter.format(record)
+
+
+def test_a_cookie_beside_an_empty_key_is_a_cookie(server: Served) -> None:
+    accounts = server.serving.accounts
+    accounts.people.add("ada", "a long enough password", "owner")
+    token, _ = accounts.logins.log_in("ada", "a long enough password")
+    headers = {"cookie": f"recollect={token}", "authorization": ""}
+    refused = plain.post(f"{server.url}/v1/memories", json={"content": "x"}, headers=headers)
+    assert (refused.status_code, server.serving.memory.stats().total) == (403, 0)
+
+
 def test_only_a_form_of_ours_changes_something_with_a_cookie(server: Served) -> None:
-    server.serving.vault.add_person("ada", "a long enough password", "owner")
-    token, caller = server.serving.vault.log_in("ada", "a long enough password")
+    server.serving.accounts.people.add("ada", "a long enough password", "owner")
+    token, caller = server.serving.accounts.logins.log_in("ada", "a long enough password")
     with plain.Client(cookies={"recollect": token}, base_url=f"{server.url}/v1") as browser:
         assert browser.get("/stats").status_code == 200
         assert browser.post("/memories", json={"content": "x"}).status_code == 403
@@ -435,8 +464,8 @@ def test_nobodys_bytes_are_read_before_it_is_known_whose_they_are(server: Served
 def test_nonsense_is_refused_and_is_no_failure_of_ours(
     server: Served, method: str, path: str, more: dict[str, object]
 ) -> None:
-    server.serving.vault.add_person("ada", "a long enough password", "owner")
-    token, _ = server.serving.vault.log_in("ada", "a long enough password")
+    server.serving.accounts.people.add("ada", "a long enough password", "owner")
+    token, _ = server.serving.accounts.logins.log_in("ada", "a long enough password")
     headers = more.pop("headers", {})
     assert isinstance(headers, dict)
     cookie = {"cookie": f"recollect={token}; recollect_said=aaa.\xe9".encode("latin-1")}
@@ -445,7 +474,7 @@ def test_nonsense_is_refused_and_is_no_failure_of_ours(
 
 
 def test_a_page_elsewhere_logs_nobody_in(server: Served) -> None:
-    server.serving.vault.add_person("mallory", "a long enough password", "reader")
+    server.serving.accounts.people.add("mallory", "a long enough password", "reader")
     form = {"name": "mallory", "password": "a long enough password"}
     for headers in ({"origin": "null", "sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
         answer = plain.post(f"{server.url}/login", data=form, headers=headers)

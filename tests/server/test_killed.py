@@ -16,7 +16,7 @@ from support import plain
 
 from recollect import Memory
 from recollect.memory import view_of
-from recollect.server.access.vault import Vault
+from recollect.server.access.accounts import Accounts
 
 _DYING = """
 import os, signal
@@ -83,7 +83,7 @@ def serve() -> Iterator[Start]:
 
 def headers(store: str) -> dict[str, str]:
     with Memory(store) as memory:
-        secret = Vault(view_of(memory).store).create_key("test", "owner").secret
+        secret = Accounts(view_of(memory).store).keys.create("test", "owner").secret
     return {"authorization": f"Bearer {secret}"}
 
 
@@ -185,7 +185,7 @@ def test_every_kind_of_answer_is_made_anew_after_a_kill(serve: Start, tmp_path: 
             {"role": "user", "text": "Ahoy"},
             lambda told: told["content"] == "Ahoy",
         ),
-        ("POST", f"/conversations/{talk}/idle", {}, lambda told: told["id"] == talk),
+        ("POST", f"/conversations/{talk}/end", {}, lambda told: told["id"] == talk),
         ("POST", "/workflows", {"name": "sail"}, lambda told: told["name"] == "sail"),
         ("POST", f"/workflows/{flow}/steps", {"name": "steer"}, lambda told: told["name"] == "steer"),
         (

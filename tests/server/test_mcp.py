@@ -26,7 +26,9 @@ from mcp.client.streamable_http import streamable_http_client
 from support import plain
 
 from recollect import Memory, UnsavedWarning
+from recollect.memory import view_of
 from recollect.presets import load, names
+from recollect.server.access.accounts import Accounts
 from recollect.stores.files.ledger import Ledger
 
 SECRET = "AKIA" + "Z7QX4MPL2RWT9KDN"
@@ -80,11 +82,17 @@ async def web_client(url: str) -> AsyncIterator[ClientSession]:
         yield session
 
 
+HERE = ("--mcp-only", "--listen", "127.0.0.1:0")
+"""Options of a server over HTTP, on a free port."""
+
+
 class Served(subprocess.Popen[str]):
     """A server in a process of its own, whose ends this test holds itself."""
 
     def __init__(self, store: object, *options: str) -> None:
-        command = [*SERVER, "--store", str(store), *options]
+        server = [*SERVER[:-1], "serve"] if "--mcp-only" in options else SERVER
+        quiet = ["--log", "none"] if "--mcp-only" in options and "--log" not in options else []
+        command = [*server, "--store", str(store), *quiet, *options]
         pipe = subprocess.PIPE
         super().__init__(
             command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **_ENVIRONMENT}, bufsize=1
@@ -570,7 +578,7 @@ asyncio.run(run())
 def test_eight_clients_share_a_server_over_http(
     tmp_path: Path, serve: Callable[..., Served], start: Callable[..., Any]
 ) -> None:
-    server = serve(tmp_path / "memory", "--http", "127.0.0.1:0")
+    server = serve(tmp_path / "memory", *HERE)
     url = server.url()
     acknowledged: list[str] = []
     victim = start(KILLED, url)
@@ -592,7 +600,7 @@ def test_eight_clients_share_a_server_over_http(
     server.kill()
     server.wait()
 
-    again = serve(tmp_path / "memory", "--http", url.removeprefix("http://").removesuffix("/mcp"))
+    again = serve(tmp_path / "memory", "--mcp-only", "--listen", url.removeprefix("http://").removesuffix("/mcp"))
     url = again.url()
 
     async def look() -> None:
@@ -611,7 +619,7 @@ def test_eight_clients_share_a_server_over_http(
 @pytest.mark.slow
 def test_only_who_means_this_server_is_answered_over_http(tmp_path: Path, serve: Callable[..., Served]) -> None:
 
-    url = serve(tmp_path / "memory", "--http", "127.0.0.1:0").url()
+    url = serve(tmp_path / "memory", *HERE).url()
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"accept": "application/json, text/event-stream"}
 
@@ -637,7 +645,7 @@ def test_pages_of_an_origin_that_was_named_are_answered_over_http(tmp_path: Path
     import httpx
 
     named = ("--allow-origin", "http://localhost:3000", "--allow-origin", "https://app.example")
-    url = serve(tmp_path / "memory", "--http", "127.0.0.1:0", *named).url()
+    url = serve(tmp_path / "memory", *HERE, *named).url()
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"accept": "application/json, text/event-stream"}
 
@@ -659,7 +667,7 @@ def test_pages_of_an_origin_that_was_named_are_answered_over_http(tmp_path: Path
 def test_an_origin_is_named_as_browsers_send_it(tmp_path: Path, origin: str) -> None:
     from recollect.cli.app import cli
 
-    given = ["mcp", "--store", str(tmp_path / "memory"), "--http", "127.0.0.1:0", "--allow-origin", origin]
+    given = ["serve", "--store", str(tmp_path / "memory"), *HERE, "--allow-origin", origin]
     done = CliRunner().invoke(cli, given)
 
     assert done.exit_code == 1
@@ -677,16 +685,17 @@ def _dropped(url: str) -> None:
 
 @pytest.mark.slow
 def test_a_server_whose_stderr_nobody_reads_answers_and_ends(tmp_path: Path, serve: Callable[..., Served]) -> None:
-
-    server = serve(tmp_path / "memory", "--http", "127.0.0.1:0")
+    server = serve(tmp_path / "memory", *HERE, "--log", "json", "--rate", "1000000")
     url = server.url()
     for turn in range(1000):  # each is told of; together they are more than a pipe holds
         _dropped(url)
-        refused = plain.get(url, headers={"host": "evil.example:1"}, trust_env=False) if turn % 10 == 0 else None
+        refused = (
+            plain.get(url, headers={"host": "evil.example:1"}, trust_env=False, timeout=30) if turn % 10 == 0 else None
+        )
         assert refused is None or refused.status_code == 421
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"accept": "application/json, text/event-stream"}
-    assert plain.post(url, json=ping, headers=accept, trust_env=False).status_code == 200
+    assert plain.post(url, json=ping, headers=accept, trust_env=False, timeout=30).status_code == 200
     server.send_signal(signal.SIGTERM)
     assert server.wait(2) == 0
 
@@ -719,24 +728,27 @@ def test_a_line_that_does_not_end_is_refused_and_the_next_is_answered(
 @pytest.mark.parametrize(
     ("where", "problem"),
     [
-        ("0.0.0.0:8377", "http: 0.0.0.0 can be reached from other machines, and there is no login"),
-        ("192.168.1.5:8377", "pass --allow-remote"),
-        ("[::]:8377", "pass --allow-remote"),
-        ("memory.example:8377", "pass --allow-remote"),
-        ("localhost.evil.example:8377", "pass --allow-remote"),
-        ("8377", "http: must be a host and a port"),
-        (":8377", "http: must be a host and a port"),
-        ("127.0.0.1:http", "http: must be a host and a port"),
-        ("127.0.0.1:99999", "http: must be a host and a port"),
+        ("0.0.0.0:8377", ": 0.0.0.0 can be reached from other machines, and nobody has a key yet"),
+        ("192.168.1.5:8377", "recollect keys create NAME"),
+        ("[::]:8377", "recollect keys create NAME"),
+        ("memory.example:8377", "recollect keys create NAME"),
+        ("localhost.evil.example:8377", "recollect keys create NAME"),
+        ("8377", ": must be a host and a port"),
+        (":8377", ": must be a host and a port"),
+        ("127.0.0.1:http", ": must be a host and a port"),
+        ("127.0.0.1:99999", ": must be a host and a port"),
     ],
 )
-def test_other_machines_are_not_served_by_accident(tmp_path: Path, where: str, problem: str) -> None:
+@pytest.mark.parametrize("command", [("serve", "--mcp-only", "--listen"), ("mcp", "--http")], ids=" ".join)
+def test_other_machines_are_not_served_by_accident(
+    tmp_path: Path, where: str, problem: str, command: tuple[str, ...]
+) -> None:
     from recollect.cli.app import cli
 
-    done = CliRunner().invoke(cli, ["mcp", "--store", str(tmp_path / "memory"), "--http", where])
+    done = CliRunner().invoke(cli, [command[0], "--store", str(tmp_path / "memory"), *command[1:], where])
 
     assert done.exit_code == 1
-    assert problem in done.stderr
+    assert f"{command[-1].strip('-')}{problem}" in done.stderr or problem in done.stderr
     assert not (tmp_path / "memory").exists()
 
 
@@ -745,14 +757,70 @@ def test_a_port_that_cannot_be_had_is_told(tmp_path: Path) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        for where, problem in (
-            ([f"127.0.0.1:{port}"], f"http: cannot listen on 127.0.0.1:{port}: Address already in use"),
-            (["192.0.2.1:8377", "--allow-remote"], "http: cannot listen on 192.0.2.1:8377: Cannot assign"),
-        ):
-            done = CliRunner().invoke(cli, ["mcp", "--store", str(tmp_path / "memory"), "--http", *where])
+        for command, option in ((["serve", "--mcp-only", "--listen"], "listen"), (["mcp", "--http"], "http")):
+            given = [*command, f"127.0.0.1:{port}", "--store", str(tmp_path / "memory")]
+            done = CliRunner().invoke(cli, given)
             assert done.exit_code == 1
-            assert problem in done.stderr
+            assert f"{option}: cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
     assert not (tmp_path / "memory").exists()
+
+
+@pytest.mark.slow
+def test_the_old_name_of_mcp_over_http_says_the_new_one_and_works(tmp_path: Path, serve: Callable[..., Served]) -> None:
+    server = serve(tmp_path / "memory", "--http", "127.0.0.1:0")
+    assert server.stderr is not None
+    assert server.stderr.readline().startswith("`recollect mcp --http` is deprecated; use `recollect serve --mcp-only")
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    accept = {"accept": "application/json, text/event-stream"}
+    assert plain.post(server.url(), json=ping, headers=accept, trust_env=False).status_code == 200
+
+
+def test_the_old_name_is_in_no_help_and_opens_to_nobody_without_keys() -> None:
+    from recollect.cli.app import cli
+
+    assert "--http" not in CliRunner().invoke(cli, ["mcp", "--help"]).stdout
+    refused = CliRunner().invoke(cli, ["mcp", "--http", "0.0.0.0:0", "--allow-remote"])
+    assert (refused.exit_code, "make a key" in refused.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_mcp_alone_has_the_rules_of_serve(tmp_path: Path, serve: Callable[..., Served]) -> None:
+    """Without keys every program of this machine is served; with one, only who has it. Nothing else is there."""
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    accept = {"accept": "application/json, text/event-stream"}
+
+    def status(url: str, **headers: str) -> int:
+        return plain.post(url, json=ping, headers={**accept, **headers}, trust_env=False).status_code
+
+    open_url = serve(tmp_path / "memory", *HERE, "--open-metrics").url()
+    root = open_url.removesuffix("/mcp")
+    assert status(open_url) == 200
+    assert [plain.get(root + path, trust_env=False).status_code for path in ("/healthz", "/readyz")] == [200, 200]
+    for path in ("/", "/memories", "/login", "/v1/memories", "/v1/openapi.json", "/static/app.js"):
+        assert plain.get(root + path, trust_env=False).status_code == 404, path
+    counted = 'recollect_http_requests_total{method="POST",route="/mcp",status="200",surface="mcp"} 1.0'
+    assert counted in plain.get(f"{root}/metrics", trust_env=False).text
+    with Memory(tmp_path / "memory") as memory:
+        keys = Accounts(view_of(memory).store).keys
+        member, reader = (keys.create(rank, rank).secret for rank in ("member", "reader"))
+    keyed_url = serve(tmp_path / "memory", *HERE).url()
+    assert status(keyed_url) == 401
+    assert [status(keyed_url, authorization=f"Bearer {key}") for key in (member, reader, "rk_a_b")] == [200, 200, 401]
+
+
+@pytest.mark.slow
+def test_read_only_over_http_offers_nobody_a_tool_that_writes(tmp_path: Path, serve: Callable[..., Served]) -> None:
+    with Memory(tmp_path / "memory") as memory:
+        memory.remember("Ada likes tea")
+    url = serve(tmp_path / "memory", *HERE, "--read-only").url()
+
+    async def offered() -> set[str]:
+        async with web_client(url) as session:
+            return {tool.name for tool in (await session.list_tools()).tools}
+
+    names = asyncio.run(offered())
+    assert "recall" in names
+    assert "remember" not in names
 
 
 def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

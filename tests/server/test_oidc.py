@@ -34,7 +34,7 @@ def provider() -> Iterator[FakeProvider]:
 @pytest.fixture
 def site(memory: Memory, provider: FakeProvider) -> Iterator[Served]:
     serving = Serving(memory, limits=PLENTY)
-    serving.vault.add_person("ada@example.org", None, "admin", tenant="acme")
+    serving.accounts.people.add("ada@example.org", None, "admin", tenant="acme")
     through = OpenId(Provider(provider.issuer, CLIENT, SECRET, "Example & Co"), seconds=5)
     with listening(built(serving, oidc=through)) as url:
         yield Served(serving, url)
@@ -81,7 +81,7 @@ def browser(another: Callable[[], Browser]) -> Browser:
 
 
 def logged(site: Served) -> list[str]:
-    return [entry.message for entry in site.serving.vault.entries() if entry.action == "refuse"]
+    return [entry.message for entry in site.serving.accounts.entries() if entry.action == "refuse"]
 
 
 def test_somebody_who_was_added_comes_in(site: Served, browser: Browser, provider: FakeProvider) -> None:
@@ -95,7 +95,7 @@ def test_somebody_who_was_added_comes_in(site: Served, browser: Browser, provide
     assert browser.logged_in()
     me = plain.get(f"{site.url}/v1/about", cookies={"recollect": browser.client.cookies["recollect"]}).json()
     assert "admin" in str(me)
-    assert site.serving.vault.person("ada@example.org").last_login is not None
+    assert site.serving.accounts.people.get("ada@example.org").last_login is not None
     assert "openid" in provider.authorized["scope"]
 
 
@@ -215,14 +215,14 @@ def test_somebody_who_says_no_is_told_so(browser: Browser) -> None:
 def test_logging_in_leads_to_no_other_site(browser: Browser, site: Served, target: str) -> None:
     assert 'content="0;url=/">' in browser.log_in(target).text
     assert "evil" not in browser.client.get("/login", params={"next": target}).text
-    site.serving.vault.add_person("bo", "a long enough password", "reader")
+    site.serving.accounts.people.add("bo", "a long enough password", "reader")
     form = {"name": "bo", "password": "a long enough password", "next": target}
     assert plain.post(f"{site.url}/login", data=form).headers["location"] == "/"
 
 
 def test_a_provider_that_is_down_is_told_without_harm(memory: Memory, provider: FakeProvider) -> None:
     serving = Serving(memory, limits=PLENTY)
-    serving.vault.add_person("bo", "a long enough password", "reader")
+    serving.accounts.people.add("bo", "a long enough password", "reader")
     through = OpenId(Provider("http://127.0.0.1:9", CLIENT, SECRET), seconds=2)
     with listening(built(serving, oidc=through)) as url:
         answer = plain.get(f"{url}/login/oidc")
@@ -281,7 +281,7 @@ def test_an_e_mail_that_only_userinfo_tells_is_believed(browser: Browser, provid
 def test_whoever_has_a_subject_comes_by_it_alone(
     site: Served, another: Callable[[], Browser], provider: FakeProvider
 ) -> None:
-    site.serving.vault.add_person("chen@example.org", None, "reader", subject="u-7")
+    site.serving.accounts.people.add("chen@example.org", None, "reader", subject="u-7")
     provider.claims = {"sub": "u-8", "email": "chen@example.org"}
     assert another().log_in().status_code == 401
     provider.claims = {"sub": "u-7", "email": None}
@@ -291,31 +291,33 @@ def test_whoever_has_a_subject_comes_by_it_alone(
 def test_an_e_mail_does_not_let_in_to_an_account_with_a_password(
     site: Served, another: Callable[[], Browser], provider: FakeProvider
 ) -> None:
-    vault = site.serving.vault
-    vault.add_person("eve@example.org", "a long enough password", "admin")
+    accounts = site.serving.accounts
+    accounts.people.add("eve@example.org", "a long enough password", "admin")
     provider.claims = {"sub": "u-9", "email": "eve@example.org", "email_verified": True}
     assert another().log_in().status_code == 401
-    vault.remove_person("eve@example.org")
-    vault.add_person("eve@example.org", "a long enough password", "admin", subject="u-9")  # linked on purpose
+    accounts.people.remove("eve@example.org")
+    accounts.people.add("eve@example.org", "a long enough password", "admin", subject="u-9")  # linked on purpose
     assert another().log_in().status_code == 200
 
 
 def test_without_a_password_none_is_right(site: Served) -> None:
-    vault = site.serving.vault
+    accounts = site.serving.accounts
     for word in ("", "None", "null", "a long enough password"):
         with pytest.raises(UnknownCallerError, match="the name or the password is wrong"):
-            vault.log_in("ada@example.org", word)
-    assert vault.person("ada@example.org").comes_by == "oidc"
-    token, _ = vault.log_in_by("u-1", "ada@example.org")  # too many wrong passwords are no concern of the provider
-    assert vault.logged_in(token).rank == "admin"
+            accounts.logins.log_in("ada@example.org", word)
+    assert accounts.people.get("ada@example.org").comes_by == "oidc"
+    token, _ = accounts.logins.log_in_by_provider(
+        "u-1", "ada@example.org"
+    )  # too many wrong passwords are no concern of the provider
+    assert accounts.logins.caller_of(token).rank == "admin"
 
 
 def test_nobody_gives_themselves_a_password_who_has_none(site: Served) -> None:
     from recollect.server.accounts import set_password
-    from recollect.server.requests import HttpRequest
+    from recollect.server.web import HttpRequest
 
-    site.serving.vault.add_person("dee@example.org", None, "member")
-    _, dee = site.serving.vault.log_in_by("u-5", "dee@example.org")
+    site.serving.accounts.people.add("dee@example.org", None, "member")
+    _, dee = site.serving.accounts.logins.log_in_by_provider("u-5", "dee@example.org")
     asked = HttpRequest("PUT", "/", {"name": "dee@example.org"}, [], {}, {}, b'{"password": "a long enough password"}')
     with pytest.raises(AccessError, match="have none here"):
         set_password(site.serving, dee, asked)

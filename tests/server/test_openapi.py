@@ -15,7 +15,7 @@ from support.common import LONG
 from support.served import Served, served
 
 from recollect import Memory
-from recollect.remote.operations import OPERATIONS
+from recollect.operations import served_operations
 from recollect.server import openapi
 from recollect.server.router import EXPORT, IMPORT, ROUTES
 
@@ -31,7 +31,7 @@ def test_every_route_is_in_it() -> None:
     paths = msgspec.json.decode(openapi.document())["paths"]
     told = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     assert told == {(route.method, f"/v1{route.path}") for route in (*ROUTES, EXPORT, IMPORT)}
-    assert set(OPERATIONS) <= {m["operationId"] for methods in paths.values() for m in methods.values()}
+    assert set(served_operations()) <= {m["operationId"] for methods in paths.values() for m in methods.values()}
 
 
 def test_it_says_that_every_call_needs_a_key() -> None:

@@ -93,7 +93,7 @@ def test_a_member_changes_nothing_in_a_journal(connect: Connect, diary: dict[str
 @pytest.mark.parametrize("rank", ["reader", "member"])
 def test_the_pages_show_no_journal_to_members(server: Served, diary: dict[str, str], rank: str) -> None:
     with plain.Client(base_url=server.url, headers=server.headers(rank, tenant="default")) as client:
-        for path in ("/memories", f"/memories/{diary['core']}", "/agents", "/agents/ann", "/?format=json", "/audit"):
+        for path in ("/memories", f"/memories/{diary['core']}", "/agents", "/agents/ann", "/", "/audit"):
             assert SECRET not in client.get(path).text
 
 

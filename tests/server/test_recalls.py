@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support import plain
 from support.common import Clock
+from support.page_data import page_data
 from support.served import Served, served
 from support.stores import STORES, located
 
@@ -58,7 +59,7 @@ def test_what_programs_and_agents_ask_is_counted_and_shown(server: Served) -> No
     assert _today(server, Place("default", "other")) == 1
     shown = plain.get(f"{server.url}/", headers=headers).text
     assert "4 in 30 days" in shown
-    assert plain.get(f"{server.url}/?format=json", headers=headers).json()["recalled"] == 4
+    assert page_data(plain, f"{server.url}/", headers=headers)["recalled"] == 4
 
 
 @pytest.mark.parametrize("kind", STORES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import io
 import threading
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,24 @@ def test_a_slow_reading_is_not_sent_again(server: Served, monkeypatch: pytest.Mo
             memory.verify()
         assert len(verified) == 1
         held.set()
+
+
+def test_an_export_and_an_import_may_take_longer_than_other_calls(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server makes all of an export before its first byte, and reads all of an import before it answers."""
+    patience: list[float] = []
+
+    def never(self: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        patience.append(request.extensions["timeout"]["read"])
+        raise httpx.ReadTimeout("too long", request=request)
+
+    with server.memory() as memory:
+        monkeypatch.setattr(httpx.HTTPTransport, "handle_request", never)
+        for slow in (lambda: memory.export(tmp_path / "e.json"), lambda: memory.import_(io.BytesIO(b"{}"))):
+            with pytest.raises(UnavailableError, match="no answer within 600 s; it may still be at work"):
+                slow()
+    assert patience == [600.0, 600.0]
 
 
 def test_a_slow_write_is_sent_again_and_done_once(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:

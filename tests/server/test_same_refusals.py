@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,11 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "no part": ("part", lambda memory: memory.ids_like(None)),
     "no entry": ("entry", lambda memory: memory.audit.named(None)),
     "a title to contain": ("contains", lambda memory: memory.conversations.list(contains=-1)),
+    "a time for content": ("content", lambda memory: memory.remember(datetime(2026, 1, 1, tzinfo=UTC))),
+    "a time in content": ("content", lambda memory: memory.remember({"at": datetime(2026, 1, 1, tzinfo=UTC)})),
+    "a time in metadata": ("metadata", lambda memory: memory.remember("x", metadata={"at": datetime.now(UTC)})),
+    "a time for a source": ("source", lambda memory: memory.remember("x", source=datetime.now(UTC))),
+    "a time for one of many": ("content", lambda memory: memory.remember_many([{"content": datetime.now(UTC)}])),
     "no title to contain": ("contains", lambda memory: memory.conversations.list(contains=None)),
 }
 
@@ -51,6 +57,17 @@ def test_bad_input_is_refused_alike_through_both_doors(memories: list[Memory]) -
                 call(memory)
             assert refused.value.field == field, what
         assert memory.cases.list() == []
+
+
+@pytest.mark.parametrize("condition", ["state", "tier", "role"])
+def test_a_word_that_is_none_of_the_choices_is_told_which_there_are(memories: list[Memory], condition: str) -> None:
+    wrong: dict[str, Any] = {condition: "nosuch"}
+    messages = set[str]()
+    for memory in memories:
+        with pytest.raises(InputError, match=f"^{condition}: 'nosuch' must be one of ") as refused:
+            memory.list(**wrong)
+        messages.add(str(refused.value))
+    assert len(messages) == 1
 
 
 def test_the_word_any_is_searched_for_like_others(memories: list[Memory]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import threading
 import time
@@ -15,12 +16,15 @@ from typing import Any
 import httpx
 import pytest
 from support import plain
-from support.served import PLENTY, Served, served
+from support.common import eventually
+from support.served import PLENTY, Served, listening, served
 from support.web import Request, serving
 
 from recollect import AccessError, InputError, Memory, StoreError
 from recollect.remote import client as remote_client
 from recollect.server import idempotency
+from recollect.server.running import built
+from recollect.server.serving import COOKIE, Serving
 
 
 @contextmanager
@@ -174,15 +178,29 @@ def test_a_large_answer_is_given_again_too(client: httpx.Client) -> None:
     assert told[1].headers["idempotent-replay"] == "true"
 
 
-def test_what_was_done_and_is_not_known_any_more_is_no_conflict(tmp_path: Path) -> None:
-    """Another process knows that it was done, and not what came of it: that is not to be read as nothing was done."""
+def test_another_process_answers_again_what_this_one_has_done(tmp_path: Path) -> None:
+    """Its answer is in the memory of one process only, and the other makes it anew from the audit log."""
     with Memory(tmp_path / "m") as one, Memory(tmp_path / "m") as other, served(one) as here, served(other) as there:
         memory = one.at()
         memory.remember("x", tags=["t"])
         headers = {**here.headers(), "idempotency-key": "k"}
-        told = [plain.post(f"{s.url}/v1/forget", json={"tag": "t"}, headers=headers) for s in (here, there)]
-        assert told[0].status_code in (200, 201)
-        assert (told[1].status_code, told[1].json()["title"]) == (409, "UnavailableError")
+        answers = [plain.post(f"{s.url}/v1/forget", json={"tag": "t"}, headers=headers) for s in (here, there)]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        assert answers[0].json()["ids"] == answers[1].json()["ids"] != []
+        assert answers[1].headers["idempotent-replay"] == "true"
+        assert [entry.action for entry in one.audit.search(limit=5)].count("forget") == 1
+
+
+def test_what_was_done_and_cannot_be_told_again_names_its_audit_entry(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m") as one, Memory(tmp_path / "m") as other, served(one) as here, served(other) as there:
+        headers = {**here.headers(), "idempotency-key": "k"}
+        call = {"json": {"content": "x"}, "headers": headers}
+        answers = [plain.post(f"{s.url}/v1/tools/remember", **call) for s in (here, there)]  # type: ignore[arg-type]
+        assert [answer.status_code for answer in answers] == [200, 409]
+        (entry,) = one.audit.search(action="remember")
+        assert answers[1].json()["title"] == "UnavailableError"
+        assert entry.id in answers[1].json()["detail"]
+        assert len(one.list()) == 1
 
 
 def test_a_secret_is_made_once_and_told_once(server: Served, client: httpx.Client) -> None:
@@ -307,12 +325,101 @@ def test_a_large_body_of_nobody_is_not_read(server: Served) -> None:
     assert b" 401 " in _sent(server, *lines, body=b"x" * 70_000).partition(b"\r\n")[0]
 
 
+@pytest.mark.parametrize(("path", "length"), [("/v1/memories", 9_000_000), ("/v1/import", 2_000_000_000)])
+def test_a_body_over_the_limit_is_refused_by_its_length_alone(server: Served, path: str, length: int) -> None:
+    key = f"Authorization: {server.headers()['authorization']}"
+    told = _sent(server, f"POST {path} HTTP/1.1", key, f"Content-Length: {length}", body=b"{")
+    assert b" 413 " in told.partition(b"\r\n")[0]
+
+
+def test_a_large_form_of_nobody_is_not_read(server: Served) -> None:
+    for kind in ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        lines = ["POST /knowledge/add HTTP/1.1", "Content-Length: 8000000", f"Content-Type: {kind}"]
+        first_line, _, rest = _sent(server, *lines, body=b"x" * 70_000).partition(b"\r\n")
+        assert b" 303 " in first_line
+        assert b"location: /login" in rest
+
+
+def test_a_large_form_without_its_token_changes_nothing(server: Served) -> None:
+    server.serving.accounts.people.add("ada", "a long enough password", "owner")
+    token, caller = server.serving.accounts.logins.start(server.serving.accounts.people.thing("ada", None).key)
+    form = {"content": "x" * 100_000, "form": "wrong"}
+    headers = {"cookie": f"{COOKIE}={token}"}
+    assert plain.post(f"{server.url}/memories/new", data=form, headers=headers).status_code == 403
+    assert server.serving.memory.stats().total == 0
+    form["form"] = caller.session
+    assert plain.post(f"{server.url}/memories/new", data=form, headers=headers).status_code == 303
+    assert server.serving.memory.stats().total == 1
+
+
+def test_an_import_to_another_tenant_is_refused_before_it_is_read(server: Served) -> None:
+    key = f"Authorization: {server.headers('member', tenant='acme')['authorization']}"
+    lines = ["POST /v1/import HTTP/1.1", "Content-Length: 8000000", key, "Recollect-Tenant: other"]
+    assert b" 403 " in _sent(server, *lines, body=b"{").partition(b"\r\n")[0]
+
+
+def test_mcp_answers_under_the_name_of_the_server(tmp_path: Path) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    with Memory(tmp_path / "m") as memory:
+        state = Serving(memory)
+        key = state.accounts.keys.create("k", "reader").secret
+        headers = {"authorization": f"Bearer {key}", "accept": "application/json, text/event-stream"}
+        with listening(built(state, hosts=["memory.example.org"])) as url:
+            for host, status in (("memory.example.org", 200), ("evil.example", 421)):
+                told = plain.post(f"{url}/mcp", json=call, headers={**headers, "host": host}, timeout=60)
+                assert told.status_code == status, host
+
+
 def test_what_comes_too_slowly_is_told_so(tmp_path: Path) -> None:
     with Memory(tmp_path / "m") as memory, served(memory, limits=PLENTY._replace(seconds=0.3)) as server:
         key = f"Authorization: {server.headers()['authorization']}"
-        for path in ("/v1/memories", "/v1/import"):
+        for path in ("/v1/memories", "/v1/import", "/mcp"):
             told = _sent(server, f"POST {path} HTTP/1.1", key, "Content-Length: 100", body=b"{")
             assert b" 408 " in told.partition(b"\r\n")[0], path
+
+
+def test_whoever_leaves_in_the_middle_is_no_failure_of_the_server(
+    server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    key = f"Authorization: {server.headers()['authorization']}"
+    caplog.set_level(logging.INFO, "recollect.server.access")
+    for path in ("/v1/memories", "/mcp"):
+        with closing(socket.create_connection((host, int(port)), timeout=20)) as connection:
+            lines = [f"POST {path} HTTP/1.1", "Host: localhost", key, "Content-Length: 100", "", "{"]
+            connection.sendall("\r\n".join(lines).encode())
+    assert eventually(lambda: len([record for record in caplog.records if record.name.endswith("access")]) == 2)
+    assert b'status="500"' not in server.serving.metrics.text()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_what_a_call_does_not_look_at_is_refused(server: Served, client: httpx.Client) -> None:
+    """It would be read as if it had been heeded: an export of one kind, a key that is removed if it has not changed."""
+    ident = client.post("/keys", json={"name": "svc", "rank": "reader"}).json()["key"]["id"]
+    assert client.get("/export?kind=journal").status_code == 400
+    assert client.post("/import?dry_run=true", content=b"{}").status_code == 400
+    assert client.get("/keys?nosuch=1").status_code == 400
+    assert client.post("/memories?kind=preference", json={"content": "x"}).status_code == 400
+    refused = client.delete(f"/keys/{ident}", headers={"if-match": '"x"'})
+    assert (refused.status_code, refused.json()["field"]) == (400, "if-match")
+    assert [key["revoked_at"] for key in client.get("/keys").json() if key["id"] == ident] == [None]
+    assert client.delete(f"/keys/{ident}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b'{"content": "x", "importance": 1e400}', "too large"),
+        (b'{"content": ' + b"[" * 5000 + b"]" * 5000 + b"}", "too deeply"),
+        (b"[1]", "must be a JSON object"),
+        (b"{", "is not JSON"),
+        (b'{"content": "\xff"}', "is not JSON"),
+    ],
+)
+def test_a_body_that_cannot_be_read_says_why(client: httpx.Client, body: bytes, problem: str) -> None:
+    answer = client.post("/memories", content=body)
+    assert (answer.status_code, answer.json()["field"]) == (400, "body")
+    assert problem in answer.json()["detail"]
 
 
 def test_drops_do_not_keep_mcp_waiting(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 
 import pytest
+from support import plain
 from support.common import Clock
 from support.served import served
 
@@ -87,3 +89,12 @@ for _module in _MODULES:
         _short = _module.rpartition(".")[2]
         if _name.startswith("test_") and _over_http(_test) and _name not in _HERE.get(_short, ()):
             globals()[f"{_name}__{_short}"] = _test
+
+
+def test_the_old_address_of_end_still_works_and_is_not_documented(tmp_path: Path) -> None:
+    with Memory(tmp_path, embedder="none") as memory, served(memory) as server:
+        headers = server.headers("member")
+        started = plain.post(f"{server.url}/v1/conversations", json={"title": "foxes"}, headers=headers).json()
+        ended = plain.post(f"{server.url}/v1/conversations/{started['id']}/idle", json={}, headers=headers)
+        assert (ended.status_code, ended.json()["status"]) == (200, "idle")
+        assert "/idle" not in plain.get(f"{server.url}/v1/openapi.json").text

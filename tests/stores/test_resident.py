@@ -194,7 +194,7 @@ _STEPS = st.tuples(
 
 
 @pytest.mark.parametrize("kind", FILES)
-@settings(max_examples=500 if LONG else 25)
+@settings(max_examples=500 if LONG else 10)
 @given(steps=st.lists(_STEPS, min_size=20, max_size=30))
 def test_scores_after_any_changes_are_those_of_a_memory_opened_anew(
     kind: str, steps: list[tuple[str, str, str | None, bool, int, bool]]

@@ -13,7 +13,7 @@ import pytest
 TESTS = Path(__file__).parent.parent
 
 
-def known() -> dict[str, str]:
+def load_clauses() -> dict[str, str]:
     """The requirements by id."""
     return tomllib.loads((TESTS / "clauses.toml").read_text())
 
@@ -37,16 +37,16 @@ class Collector:
 
 
 def main() -> None:
-    found, printed = Collector(), io.StringIO()
+    collector, printed = Collector(), io.StringIO()
     with redirect_stdout(printed):
-        failed = pytest.main(["--collect-only", "-qq", *(sys.argv[1:] or [str(TESTS)])], plugins=[found])
+        failed = pytest.main(["--collect-only", "-qq", *(sys.argv[1:] or [str(TESTS)])], plugins=[collector])
     if failed:
         sys.exit(printed.getvalue())
-    clauses = known()
+    clauses = load_clauses()
     for ident, text in clauses.items():
-        count = len(found.tests.get(ident, []))
+        count = len(collector.tests.get(ident, []))
         print(f"{ident}  {f'{count:3} tests' if count else '    none '}  {text[:90]}")
-    covered = sum(ident in found.tests for ident in clauses)
+    covered = sum(ident in collector.tests for ident in clauses)
     print(f"\n{covered} of {len(clauses)} have a test")
 
 

@@ -10,13 +10,16 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from click.testing import CliRunner
 
 from recollect import Memory, Record
 from recollect.cli.app import cli
+from support.fork_server import fork_server
 
 SECRET = "AKIA" + "Z7QX4MPL2RWT9KDN"
 MODULE = [sys.executable, "-m", "recollect"]
@@ -37,6 +40,28 @@ def store(*texts: str, **fields: Any) -> list[Record]:
 
 
 def recollect(*words: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process that is forked from one that has imported it; `started` is the same from nothing."""
+    done = forked(words, CLEAN | env, input)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def forked(words: Sequence[str], env: Mapping[str, str], input: str = "") -> subprocess.CompletedProcess[str]:
+    """The same in any environment."""
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        stdin.write(input.encode())
+        stdin.seek(0)
+        files = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
+        fork_server().start(words, env, files, terminal=False)
+        code = fork_server().wait()
+        for file in (stdout, stderr):
+            file.seek(0)
+        printed, problem = stdout.read().decode(), stderr.read().decode()
+    return subprocess.CompletedProcess(words, code, printed, problem)
+
+
+def started(*words: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """The command in a Python of its own, with pipes."""
     done = subprocess.run(
         [*MODULE, *words], input=input, env=CLEAN | env, capture_output=True, encoding="utf-8", timeout=120
     )
@@ -46,8 +71,8 @@ def recollect(*words: str, input: str = "", **env: str) -> subprocess.CompletedP
 
 def called(*words: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     """The same in this process, which takes a tenth of the time."""
-    kept = {name: None for name in os.environ if name not in CLEAN}
-    done = CliRunner().invoke(cli, words, input=input, env=kept | env)
+    removed = {name: None for name in os.environ if name not in CLEAN}
+    done = CliRunner().invoke(cli, words, input=input, env=removed | env)
     assert "Traceback" not in done.stderr
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
@@ -60,10 +85,10 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 
 def terminal(*words: str, answer: bytes = b"", columns: int = 80, **env: str) -> tuple[str, int]:
     """What a person sees who runs the command in a terminal and answers its question, and the exit code."""
-    pid, screen = pty.fork()
-    if not pid:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.execve(sys.executable, [*MODULE, *words], CLEAN | {"TERM": "xterm-256color"} | env)
+    screen, other_end = pty.openpty()
+    fcntl.ioctl(other_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    fork_server().start(words, CLEAN | {"TERM": "xterm-256color"} | env, [other_end] * 3, terminal=True)
+    os.close(other_end)
     shown, asked = b"", False
     while True:
         # A key that interrupts can fall just before the program waits for keys; a person would press it again.
@@ -80,7 +105,7 @@ def terminal(*words: str, answer: bytes = b"", columns: int = 80, **env: str) ->
             os.write(screen, answer)
             asked = True
     os.close(screen)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    code = fork_server().wait()
     text = shown.decode().replace("\r\n", "\n")
-    assert "Traceback" not in text
+    assert "Traceback" not in text, text
     return text, code

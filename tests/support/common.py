@@ -13,15 +13,15 @@ from typing import Any
 
 LONG = os.environ.get("RECOLLECT_TEST_PROFILE") == "long"
 """Whether there is time, as in `make test-long`. What is repeated to meet rare cases is repeated more often then."""
-SECONDS = float(os.environ.get("RECOLLECT_TEST_SECONDS", "9")) / 3
+SECONDS = float(os.environ.get("RECOLLECT_TEST_SECONDS", "3")) / 3
 """How long whatever goes on for a time, to meet rare cases, goes on with each store."""
 DISK = os.environ.get("RECOLLECT_TEST_DISK") or tempfile.gettempdir()
 """A folder on a real disk."""
 
 
 def times(number: int) -> range:
-    """So many rounds of what takes long, or half of them where there is no time."""
-    return range(number if LONG else number // 2)
+    """So many rounds of what takes long, or a quarter of them where there is no time."""
+    return range(number if LONG else number // 4)
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 60) -> bool:

@@ -20,7 +20,7 @@ from recollect.stores.audit import Entry, check
 from recollect.stores.copying import copy as copying
 from recollect.stores.copying import following
 from recollect.stores.port import Administered, Place, Store
-from recollect.stores.shelves import Thing
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.undo import Undo
 from recollect.values.record import EPOCH, Address
 
@@ -79,14 +79,16 @@ def fill(location: str) -> None:
 def _fill_shelves(store: Store) -> None:
     place, later = Place("default", "default"), NOW + timedelta(seconds=5)
     for number in range(7):
-        store.keep(place, Thing("notes", "often", {"n": number}, created_at=NOW, changed_at=later))
+        store.keep(place, ShelfItem("notes", "often", {"n": number}, created_at=NOW, changed_at=later))
     for key in ("c", "gone", "a", "b"):
-        store.keep(place, Thing("notes", key, {"z": key, "a": 10**30}, parent="p", account="ada", agent="x"))
+        store.keep(place, ShelfItem("notes", key, {"z": key, "a": 10**30}, parent="p", account="ada", agent="x"))
     store.remove(place, "notes", ["gone"])
-    store.keep(place, Thing("pages", "a", {}))
-    store.keep(Place("default", " engine"), Thing("notes", "own", {"of": "the engine"}))
+    store.keep(place, ShelfItem("pages", "a", {}))
+    store.keep(Place("default", " engine"), ShelfItem("notes", "own", {"of": "the engine"}))
     entry = Entry(0, "e-1", NOW, "test", "changed things 北京", None, {"n": [1, 2.5, None, {"": ""}]})
-    store.append(place, entry, Undo(things=[Thing("notes", "a", {"was": 1}, version=3), Thing("notes", "new", {})]))
+    store.append(
+        place, entry, Undo(things=[ShelfItem("notes", "a", {"was": 1}, version=3), ShelfItem("notes", "new", {})])
+    )
 
 
 def dump(location: str, *, renamed: bool = False) -> dict[str, Any]:
@@ -119,16 +121,16 @@ def die(store: Store, at: int, after: bool) -> list[str]:
     inside = False
 
     def dying(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def count(*given: Any, **more: Any) -> Any:
+        def count(*arguments: Any, **more: Any) -> Any:
             nonlocal inside
             if inside:  # a call of the store's own
-                return call(*given, **more)
+                return call(*arguments, **more)
             calls.append(name)
             if len(calls) == at and not after:
                 os.kill(os.getpid(), signal.SIGKILL)
             inside = True
             try:
-                result = call(*given, **more)
+                result = call(*arguments, **more)
             finally:
                 inside = False
             if len(calls) == at:
@@ -150,10 +152,10 @@ def serve() -> None:
     for line in sys.stdin:
         source, target, number, after = line.split()
         if (child := os.fork()) == 0:
-            with closing(open_store(source)) as one, closing(open_store(target)) as other:
+            with closing(open_store(source)) as origin, closing(open_store(target)) as other:
                 calls = die(other, int(number), after == "after")
                 try:
-                    copying.copy(one, other, lossy=True)
+                    copying.copy(origin, other, lossy=True)
                 except BaseException as error:
                     print(f"failed {error!r}", flush=True)
                     os._exit(1)

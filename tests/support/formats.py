@@ -70,7 +70,7 @@ def fill(memory: Memory, kind: str) -> None:
     talk = memory.conversations.start("Lunch", channel="ops")
     memory.conversations.say(talk.id, "user", "I am allergic to peanuts.")
     memory.conversations.say(talk.id, "assistant", "I will remember that.")
-    memory.conversations.idle(talk.id)
+    memory.conversations.end(talk.id)
     open_talk = memory.conversations.start("Dinner", channel="ops")
     memory.conversations.say(open_talk.id, "user", "Let us meet at seven.")
     memory.at(conversation=open_talk.id, channel="ops").scratchpad.write("draft", {"next": "call"})
@@ -92,9 +92,9 @@ def fill(memory: Memory, kind: str) -> None:
 
 def look(memory: Memory, kind: str) -> dict[str, Any]:
     """All of it, as the public calls give it, in plain values."""
-    sessions = sorted(memory.sessions.list(), key=lambda one: one.session_id) if kind == "ledger" else []
+    sessions = sorted(memory.sessions.list(), key=lambda session: session.session_id) if kind == "ledger" else []
     owner = {name: memory.at(workspace=name) for name in _PLACES}
-    found = {
+    contents = {
         "memories": {name: _all(view) for name, view in owner.items()},
         "audit": {name: view.audit.search(limit=1000) for name, view in owner.items()},
         "verified": {name: [log.ok for log in view.audit.verify()] for name, view in owner.items()},
@@ -110,13 +110,13 @@ def look(memory: Memory, kind: str) -> dict[str, Any]:
             memory.at(conversation=talk.id, channel="ops").scratchpad.list()
             for talk in memory.conversations.list(limit=100)
         ],
-        "sessions": [one.session_id for one in sessions],
-        "entries": [_entries(memory, one.session_id) for one in sessions],
+        "sessions": [session.session_id for session in sessions],
+        "entries": [_entries(memory, session.session_id) for session in sessions],
         "words": _texts(memory, "garage"),
         "meaning": _texts(memory, "automobile"),
         "doctor": memory.doctor().ok,
     }
-    return json.loads(msgspec.json.encode(found))
+    return json.loads(msgspec.json.encode(contents))
 
 
 def _all(view: Memory) -> list[Any]:

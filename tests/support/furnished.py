@@ -18,8 +18,8 @@ PASSWORD = "a long enough password"
 
 def lax() -> presets.Preset:
     """One that lets secrets in, as whoever stored them before there was a rule."""
-    known = presets.load("recollect")
-    return replace(known, secrets=replace(known.secrets, enabled=False))
+    preset = presets.load("recollect")
+    return replace(preset, secrets=replace(preset.secrets, enabled=False))
 
 
 class Furnished:
@@ -48,8 +48,8 @@ class Furnished:
         self.prices = base.add("# Prices\n\nTea costs 3 euros.", title="Prices", category="shop").id
         base.allow(EVIL, ["shop"])
         memory.at(workspace="lab").remember("a note of the lab")
-        self.key = serving.vault.create_key(EVIL, "member").key.id
-        serving.vault.add_person(EVIL.lower(), PASSWORD, "admin")
+        self.key = serving.accounts.keys.create(EVIL, "member").key.id
+        serving.accounts.people.add(EVIL.lower(), PASSWORD, "admin")
 
     def paths(self) -> dict[str, str]:
         agent = quote(EVIL, safe="")

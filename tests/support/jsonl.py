@@ -71,14 +71,18 @@ State = dict[str, tuple[Any, str]]
 """Content and state of each memory."""
 
 
-def seen(kept: Kept) -> State:
-    with kept.open() as memory:
+def seen(files: Kept) -> State:
+    with files.open() as memory:
         return state_of(memory)
 
 
 def state_of(memory: Memory) -> State:
     now = memory._view.now()
     return {record.id: (record.content, record.state(now)) for record in memory.list(state=None, limit=10_000)}
+
+
+NEVER = 1_000_000
+"""As the call at which a child dies: it makes fewer."""
 
 
 class Server:
@@ -88,19 +92,24 @@ class Server:
         self._process = subprocess.Popen(
             [sys.executable, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
+        self.calls = 0
+        """How many calls the last child made at which it could have died."""
 
-    def run(self, kept: Kept, ops: list[str], **job: Any) -> tuple[list[dict[str, Any]], bool]:
+    def run(self, files: Kept, ops: list[str], **job: Any) -> tuple[list[dict[str, Any]], bool]:
         """What a child said, and whether it died before it was done."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        whole = {"url": kept.url, "preset": kept.preset, "ops": ops, "seed": 0, **job}
+        whole = {"url": files.url, "preset": files.preset, "ops": ops, "seed": 0, **job}
         self._process.stdin.write(json.dumps(whole) + "\n")
-        said: list[dict[str, Any]] = []
+        lines: list[dict[str, Any]] = []
         while "end" not in (line := json.loads(self._process.stdout.readline())):
             assert "problem" not in line, line["problem"]
-            said.append(line)
+            if "calls" in line:
+                self.calls = line["calls"]
+            else:
+                lines.append(line)
         assert line["end"] in (0, signal.SIGKILL)
-        return said, line["end"] != 0
+        return lines, line["end"] != 0
 
     def stop(self) -> None:
         assert self._process.stdin is not None
@@ -119,10 +128,10 @@ class Model:
         """Texts that were deleted."""
         self._buried: set[str] = set()
 
-    def follow(self, said: list[dict[str, Any]], found: State) -> None:
+    def follow(self, lines: list[dict[str, Any]], state: State) -> None:
         """Compare with what was found after a child had said this. From now on that must stay."""
         intent: dict[str, Any] | None = None
-        for line in said:
+        for line in lines:
             if "intent" in line:
                 intent = line
             else:
@@ -131,16 +140,16 @@ class Model:
                     intent, dict(zip(line["done"], intent["add"], strict=True)) if "add" in intent else {}
                 )
                 intent = None
-        if found != self.state and intent is not None:
-            new = {ident: content for ident, (content, _) in found.items() if ident not in self.state}
+        if state != self.state and intent is not None:
+            new = {ident: content for ident, (content, _) in state.items() if ident not in self.state}
             assert sorted(new.values()) == sorted(intent.get("add", [])), f"part of {intent}"
-            if intent["intent"] == "prune" and found.keys() >= set(intent["gone"]):
+            if intent["intent"] == "prune" and state.keys() >= set(intent["gone"]):
                 intent = {**intent, "gone": []}  # the quota is kept after the memory is stored
             self.state = self._after(intent, new)
-        assert found.items() ^ self.state.items() == set(), f"found {found.items() - self.state.items()}, {intent}"
+        assert state.items() ^ self.state.items() == set(), f"found {state.items() - self.state.items()}, {intent}"
 
     def _after(self, intent: dict[str, Any], added: dict[str, Any]) -> State:
-        after = {ident: known for ident, known in self.state.items() if ident not in intent.get("gone", ())}
+        after = {ident: entry for ident, entry in self.state.items() if ident not in intent.get("gone", ())}
         self.gone |= {self.state[ident][0] for ident in intent.get("gone", ())}
         self._buried |= {*intent.get("gone", ())}
         assert not self._buried & added.keys(), "an id was given again"
@@ -149,9 +158,9 @@ class Model:
         return after | {ident: (content, "live") for ident, content in added.items()}
 
 
-def assert_sound(kept: Kept, model: Model | None = None) -> None:
+def assert_sound(folder: Kept, model: Model | None = None) -> None:
     """Nothing is damaged; and after compaction nothing is left of what was deleted, or of who was killed."""
-    with kept.open() as memory:
+    with folder.open() as memory:
         health = memory.doctor()
         assert health.ok, health
         assert all(log.ok for log in memory.audit.verify())
@@ -161,8 +170,8 @@ def assert_sound(kept: Kept, model: Model | None = None) -> None:
         memory.compact()
         assert state_of(memory) == model.state
         assert memory.doctor().ok
-    files = [path for path in kept.root.parent.rglob("*") if path.is_file()]
-    places = (kept.memories.parent, kept.aside)
+    files = [path for path in folder.root.parent.rglob("*") if path.is_file()]
+    places = (folder.memories.parent, folder.aside)
     assert [path for path in files if path.suffix == ".tmp" and path.parent in places] == []
     data = b"".join(path.read_bytes() for path in files if path.name != "audit.jsonl")
     assert [text for text in model.gone if text.encode() in data] == []

@@ -23,8 +23,8 @@ DEADLY = ("write", "pwrite", "fsync", "ftruncate", "rename", "unlink", "open", "
 """The calls at which a child can be told to die."""
 
 
-def tell(**said: Any) -> None:
-    _write(1, json.dumps(said).encode() + b"\n")
+def tell(**message: Any) -> None:
+    _write(1, json.dumps(message).encode() + b"\n")
 
 
 def serve() -> None:
@@ -62,10 +62,11 @@ def work(job: dict[str, Any], say_ready: int) -> None:
     memory = Memory(job["url"], preset=job["preset"])
     chance = random.Random(job["seed"])
     _write(say_ready, b".")
-    if "die" in job:
-        die_at(job["die"], job["how"])
+    calls = die_at(job["die"], job["how"]) if "die" in job else None
     for number, op in enumerate(job["ops"]):
         perform(memory, op or chance.choice(OFTEN), chance, f"{job['seed']}.{number}")
+    if calls:
+        tell(calls=calls())
 
 
 def perform(memory: Memory, op: str, chance: random.Random, mark: str) -> None:
@@ -78,8 +79,8 @@ def perform(memory: Memory, op: str, chance: random.Random, mark: str) -> None:
     chosen = chance.choice(live) if live else None
     texts, call = _plan(memory, op, chance, mark, live, chosen.id if chosen else "")
     tell(intent=op, **texts)
-    found = call()
-    tell(done=found)
+    result = call()
+    tell(done=result)
 
 
 OFTEN = (
@@ -113,15 +114,18 @@ def _plan(
         return {"gone": gone}, lambda: memory.forget(ident, erase=op == "erase").count
     if op == "forget_many":
         ids = [record.id for record in live[:20]]
-        gone = sorted({record.id for one in ids for record in memory.history(one)})
+        gone = sorted({record.id for chosen_id in ids for record in memory.history(chosen_id)})
         return {"gone": gone}, lambda: memory.forget(ids).count
     if op == "recall":
         return {}, lambda: len(memory.recall("heron flock"))
     return {}, {"compact": memory.compact, "close": memory.close}[op]
 
 
-def die_at(number: int, how: str) -> None:
-    """Have the call of that number be the last: before it is made, after it, or with half of its bytes written."""
+def die_at(number: int, how: str) -> Callable[[], int]:
+    """Have the call of that number be the last: before it is made, after it, or with half of its bytes written.
+
+    Returns a function that counts the calls so far.
+    """
     left = number
 
     def deadly(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,6 +146,7 @@ def die_at(number: int, how: str) -> None:
 
     for name in DEADLY:
         setattr(os, name, deadly(name, getattr(os, name)))
+    return lambda: number - left
 
 
 if __name__ == "__main__":

@@ -54,28 +54,28 @@ def clear(folder: Path) -> None:
     for _ in range(100):
         if not folder.exists():
             return
-        for inner in [found for found in folder.iterdir() if found.is_dir()]:
+        for inner in [path for path in folder.iterdir() if path.is_dir()]:
             end(inner)
         shutil.rmtree(folder, ignore_errors=True)
         time.sleep(0.05)
 
 
-def _stop(found: list[psutil.Process]) -> None:
+def _stop(processes: list[psutil.Process]) -> None:
     """Quickly, and by its own hand: it then takes its shared memory with it. Who does not hear is killed."""
     for number in (signal.SIGCONT, signal.SIGQUIT, signal.SIGKILL):
-        for process in found if number != signal.SIGQUIT else found[:1]:
+        for process in processes if number != signal.SIGQUIT else processes[:1]:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
         if number != signal.SIGCONT:
-            found = still(found, 5)
+            processes = still(processes, 5)
 
 
-def still(found: list[psutil.Process], seconds: float) -> list[psutil.Process]:
+def still(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those that are not gone after some time. One that is dead is gone, though nobody has asked how it ended."""
     until = time.monotonic() + seconds
-    while (found := [process for process in found if _alive(process)]) and time.monotonic() < until:
+    while (processes := [process for process in processes if _alive(process)]) and time.monotonic() < until:
         time.sleep(0.01)
-    return found
+    return processes
 
 
 def _alive(process: psutil.Process) -> bool:

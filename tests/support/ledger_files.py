@@ -55,8 +55,8 @@ class Files:
 
     def holding(self, text: str) -> list[str]:
         """Every file whose bytes hold the text."""
-        found = [path for path in self.root.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
-        return [str(path.relative_to(self.root)) for path in found]
+        paths = [path for path in self.root.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+        return [str(path.relative_to(self.root)) for path in paths]
 
 
 def checksum(entry: dict[str, Any]) -> str:

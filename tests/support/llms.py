@@ -44,10 +44,10 @@ def ways(llm: Chat) -> list[Callable[[], str]]:
 
 def collected(pieces: Iterator[str]) -> tuple[list[str], ModelError]:
     """What came before the error, and the error."""
-    found: list[str] = []
+    texts: list[str] = []
     try:
         for piece in pieces:
-            found.append(piece)
+            texts.append(piece)
     except ModelError as error:
-        return found, error
-    raise AssertionError(f"no error after {found}")
+        return texts, error
+    raise AssertionError(f"no error after {texts}")

@@ -15,8 +15,8 @@ from recollect.models.embedders.pull import pull
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files of the default model."""
-    if found := available():
-        return found
+    if folder := available():
+        return folder
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECOLLECT_MODELS", str(tmp_path_factory.mktemp("models")))
         return Path(pull().path)

@@ -190,9 +190,9 @@ def _until(dialect: Dialect, asked: Mapping[str, Any], text: str, pieces: int) -
     """The events up to the last of some pieces of the text, and not of all of it."""
     answer = Answer(text)
     events = dialect.events(answer, asked)
-    found = [at for at, event in enumerate(events) if b"text_delta" in event or b'"content": "' in event]
-    said = [at for at in found if b'"content": ""' not in events[at]]
-    return events[: said[pieces - 1] + 1 if pieces else said[0]]
+    deltas = [at for at, event in enumerate(events) if b"text_delta" in event or b'"content": "' in event]
+    texts = [at for at in deltas if b'"content": ""' not in events[at]]
+    return events[: texts[pieces - 1] + 1 if pieces else texts[0]]
 
 
 def _begin(request: Request) -> None:
@@ -300,8 +300,8 @@ class _OpenAi:
         return answer.reason or ("tool_calls" if answer.tools else "stop")
 
     def _usage(self, answer: Answer, asked: Mapping[str, Any]) -> dict[str, int]:
-        given, made = _tokens(asked), _words(answer.text)
-        return {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
+        prompt, made = _tokens(asked), _words(answer.text)
+        return {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
 
 
 class _Anthropic:
@@ -313,22 +313,22 @@ class _Anthropic:
 
     def events(self, answer: Answer, asked: Mapping[str, Any]) -> list[bytes]:
         message = {**self._head(asked), "content": [], "usage": {**self._used(asked), "output_tokens": 1}}
-        found = [_event("message_start", message=message), _event("ping")]
+        events = [_event("message_start", message=message), _event("ping")]
         blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
         if answer.text:
             pieces = [{"type": "text_delta", "text": piece} for piece in answer.pieces]
             blocks.append(({"type": "text", "text": ""}, pieces))
         for at, tool in enumerate(answer.tools):
-            given = json.dumps(tool.arguments)
-            parts = [{"type": "input_json_delta", "partial_json": part} for part in ("", given[:7], given[7:])]
+            arguments = json.dumps(tool.arguments)
+            parts = [{"type": "input_json_delta", "partial_json": part} for part in ("", arguments[:7], arguments[7:])]
             blocks.append((self._use(at, tool), parts))
         for index, (block, deltas) in enumerate(blocks):
-            found.append(_event("content_block_start", index=index, content_block=block))
-            found += [_event("content_block_delta", index=index, delta=delta) for delta in deltas]
-            found.append(_event("content_block_stop", index=index))
+            events.append(_event("content_block_start", index=index, content_block=block))
+            events += [_event("content_block_delta", index=index, delta=delta) for delta in deltas]
+            events.append(_event("content_block_stop", index=index))
         end = {"stop_reason": self._reason(answer), "stop_sequence": None}
-        found.append(_event("message_delta", delta=end, usage={"output_tokens": _words(answer.text)}))
-        return [*found, _event("message_stop")]
+        events.append(_event("message_delta", delta=end, usage={"output_tokens": _words(answer.text)}))
+        return [*events, _event("message_stop")]
 
     def error(self, kind: str, message: str) -> dict[str, Any]:
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}

@@ -28,30 +28,30 @@ def reduced(browser: Any, png: bytes) -> bytes:
     page.close()
     pixels = np.frombuffer(base64.b64decode(text), np.uint8).reshape(height, width, 4)[:, :, :3]
     colours, which, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
-    kept = _kept(colours.astype(np.int32), counts)
-    apart = ((colours[:, None, :].astype(np.int32) - colours[kept][None, :, :]) ** 2).sum(axis=2)
+    palette = _palette(colours.astype(np.int32), counts)
+    apart = ((colours[:, None, :].astype(np.int32) - colours[palette][None, :, :]) ** 2).sum(axis=2)
     rows = apart.argmin(axis=1)[which.reshape(-1)].astype(np.uint8).reshape(height, width)
     lines = np.concatenate([np.zeros((height, 1), np.uint8), rows], axis=1)  # each begins with its filter: none
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     parts = (
         (b"IHDR", header),
-        (b"PLTE", colours[kept].tobytes()),
+        (b"PLTE", colours[palette].tobytes()),
         (b"IDAT", zlib.compress(lines.tobytes(), 9)),
         (b"IEND", b""),
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, body) for name, body in parts)
 
 
-def _kept(colours: Any, counts: Any) -> Any:
+def _palette(colours: Any, counts: Any) -> Any:
     """The colours that are seen most, and then whichever is farthest from all that are kept."""
     if len(colours) <= 256:
         return np.arange(len(colours))
-    kept = list(np.argsort(counts)[::-1][:96])
-    near = ((colours[:, None, :] - colours[kept][None, :, :]) ** 2).sum(axis=2).min(axis=1)
-    while len(kept) < 256:
-        kept.append(int((near * np.log1p(counts)).argmax()))
-        near = np.minimum(near, ((colours - colours[kept[-1]]) ** 2).sum(axis=1))
-    return np.array(kept)
+    palette = list(np.argsort(counts)[::-1][:96])
+    near = ((colours[:, None, :] - colours[palette][None, :, :]) ** 2).sum(axis=2).min(axis=1)
+    while len(palette) < 256:
+        palette.append(int((near * np.log1p(counts)).argmax()))
+        near = np.minimum(near, ((colours - colours[palette[-1]]) ** 2).sum(axis=1))
+    return np.array(palette)
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:

@@ -7,14 +7,17 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
-from litestar import Litestar, Request, Response, get, post
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
 
 from support.served import listening
 
@@ -39,7 +42,7 @@ class FakeProvider:
         self._codes: dict[str, dict[str, str]] = {}
 
     def document(self) -> dict[str, Any]:
-        found = {
+        document = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
@@ -49,8 +52,8 @@ class FakeProvider:
             "id_token_signing_alg_values_supported": ["RS256"],
         }
         if self.userinfo is not None:
-            found["userinfo_endpoint"] = f"{self.issuer}/userinfo"
-        return {**found, **self.says}
+            document["userinfo_endpoint"] = f"{self.issuer}/userinfo"
+        return {**document, **self.says}
 
     def authorize(self, query: dict[str, str]) -> str:
         """As if somebody had typed their password: where their browser is sent."""
@@ -61,14 +64,14 @@ class FakeProvider:
         self._codes[code] = query
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}"
 
-    def token(self, form: dict[str, str], authorization: str) -> Response[Any]:
+    def token(self, form: dict[str, str], authorization: str) -> Response:
         assert authorization == "Basic " + base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
         begun = self._codes.pop(form["code"], None)  # which is good for once
         digest = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).rstrip(b"=").decode()
         if begun is None or begun["code_challenge"] != digest or begun["redirect_uri"] != form["redirect_uri"]:
-            return Response({"error": "invalid_grant"}, status_code=400)
+            return JSONResponse({"error": "invalid_grant"}, status_code=400)
         id_token = self.id_token(begun["nonce"])
-        return Response({"access_token": "for-userinfo", "token_type": "Bearer", "id_token": id_token}, status_code=200)
+        return JSONResponse({"access_token": "for-userinfo", "token_type": "Bearer", "id_token": id_token})
 
     def id_token(self, nonce: str) -> str:
         now = int(time.time())
@@ -89,38 +92,44 @@ class FakeProvider:
             return ".".join(base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") for p in parts) + "."
         return jwt.encode({"alg": "RS256", "kid": self.signing.kid}, claims, self.signing)
 
-    def app(self) -> Litestar:
-        def note(request: Request[Any, Any, Any]) -> None:
-            self.asked.append(request.scope["path"])
+    def app(self) -> Starlette:
+        async def describe(request: Request) -> Response:
+            return JSONResponse(self.document())
 
-        @get("/.well-known/openid-configuration")
-        async def described() -> dict[str, Any]:
-            return self.document()
+        async def keys(request: Request) -> Response:
+            return JSONResponse(dict(KeySet([self.key]).as_dict(private=False)))
 
-        @get("/keys")
-        async def keys() -> dict[str, Any]:
-            return dict(KeySet([self.key]).as_dict(private=False))
+        async def authorize(request: Request) -> Response:
+            return RedirectResponse(self.authorize(dict(request.query_params)), 302)
 
-        @get("/authorize")
-        async def authorize(request: Request[Any, Any, Any]) -> Response[Any]:
-            return Response(b"", status_code=302, headers={"location": self.authorize(dict(request.query_params))})
-
-        @post("/token")
-        async def token(request: Request[Any, Any, Any]) -> Response[Any]:
+        async def token(request: Request) -> Response:
             form = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
             return self.token(form, request.headers["authorization"])
 
-        @get("/userinfo")
-        async def userinfo(request: Request[Any, Any, Any]) -> dict[str, Any]:
+        async def userinfo(request: Request) -> Response:
             assert request.headers["authorization"] == "Bearer for-userinfo"
-            return self.userinfo or {}
+            return JSONResponse(self.userinfo or {})
 
-        @get("/elsewhere")
-        async def elsewhere() -> Response[Any]:
-            return Response(b"", status_code=307, headers={"location": f"{self.issuer}/token"})
+        async def elsewhere(request: Request) -> Response:
+            return RedirectResponse(f"{self.issuer}/token", 307)
 
-        handlers = [described, keys, authorize, token, userinfo, elsewhere]
-        return Litestar(handlers, before_request=note, openapi_config=None, logging_config=None)
+        def noted(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+            async def answer(request: Request) -> Response:
+                self.asked.append(request.url.path)
+                return await endpoint(request)
+
+            return answer
+
+        return Starlette(
+            routes=[
+                Route("/.well-known/openid-configuration", noted(describe)),
+                Route("/keys", noted(keys)),
+                Route("/authorize", noted(authorize)),
+                Route("/token", noted(token), methods=["POST"]),
+                Route("/userinfo", noted(userinfo)),
+                Route("/elsewhere", noted(elsewhere), methods=["GET", "POST"]),
+            ]
+        )
 
 
 @contextmanager

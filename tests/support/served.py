@@ -26,7 +26,7 @@ class Served:
         self.serving, self.url = serving, url
 
     def key(self, role: str = "owner", **bound: Any) -> str:
-        return self.serving.vault.create_key("test", role, **bound).secret
+        return self.serving.accounts.keys.create("test", role, **bound).secret
 
     def memory(self, role: str = "owner", **bound: Any) -> Memory:
         return Memory(self.url, key=self.key(role, **bound))

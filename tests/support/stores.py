@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -22,13 +23,8 @@ FILES = tuple(kind for kind in STORES if kind != "postgresql")
 DATABASES = tuple(kind for kind in STORES if kind not in ("ledger", "notebook"))
 """Those that keep tenants apart: plain files have one."""
 
-_given: dict[Path, tuple[Path, str]] = {}
+_locations: dict[Path, tuple[Path, str]] = {}
 """By its path: the folder that a location stands for, and the location."""
-_free: list[str] = []
-_made: list[str] = []
-_connections: list[psycopg.Connection] = []
-_usual: dict[tuple[str, ...], int] = {}
-"""How many tables and indexes there are in a schema with these tables, if nobody has built any more."""
 
 
 def located(kind: str, path: str | os.PathLike[str]) -> str:
@@ -39,9 +35,9 @@ def located(kind: str, path: str | os.PathLike[str]) -> str:
     if kind != "postgresql":
         return f"{kind}:{os.fspath(path)}"
     path = Path(path)
-    if path not in _given:
-        _given[path] = next(folder for folder in path.parents if folder.exists()), fresh_location()
-    return _given[path][1]
+    if path not in _locations:
+        _locations[path] = next(folder for folder in path.parents if folder.exists()), fresh_location()
+    return _locations[path][1]
 
 
 def traces(location: str, text: bytes) -> list[str]:
@@ -49,10 +45,10 @@ def traces(location: str, text: bytes) -> list[str]:
     kind, _, path = location.partition(":")
     if kind != "postgresql":
         around = [*Path(path).parent.rglob("*")]
-        named = [str(one) for one in around if text in os.fsencode(one.name)]
-        return named + [str(one) for one in around if one.is_file() and text in one.read_bytes()]
+        named = [str(path) for path in around if text in os.fsencode(path.name)]
+        return named + [str(path) for path in around if path.is_file() and text in path.read_bytes()]
     schema = location.rpartition("=")[2]
-    connection = _administrator()
+    connection = _shared.administrator()
     return [table for table in _content(connection, schema)[0] if _holds(connection, f'"{schema}"."{table}"', text)]
 
 
@@ -65,51 +61,67 @@ def _holds(connection: psycopg.Connection, table: str, text: bytes) -> bool:
 
 def sweep() -> None:
     """Take back what stood for folders that are gone. Called after each test: names of folders come again."""
-    for path, (folder, found) in list(_given.items()):
+    for path, (folder, location) in list(_locations.items()):
         if not folder.exists():
-            del _given[path]
-            give_back(found)
+            del _locations[path]
+            give_back(location)
 
 
-def fresh_location(*, untouched: bool = False) -> str:
-    """A schema on the shared server with nothing in it, maybe not even tables; `untouched` for one that never had any.
+class SchemaPool:
+    """Schemas on a server, emptied and used again: emptying one takes a millisecond, making one a tenth of a second."""
 
-    Emptying one takes a millisecond, making one twenty.
-    """
-    while _free and not untouched:
-        if _emptied(found := _free.pop()):
-            return found
-    _made.append(f"test_{secrets.token_hex(6)}")
-    url = postgres.shared().url()
-    return f"{url}{'&' if '?' in url else '?'}schema={_made[-1]}"
+    def __init__(self, server: Callable[[], postgres.Database]) -> None:
+        self._server = server
+        self._free: list[str] = []
+        self._made: list[str] = []
+        self._connection: psycopg.Connection | None = None
+        self._usual: dict[tuple[str, ...], int] = {}
+        """How many tables and indexes there are in a schema with these tables, if nobody has built any more."""
 
+    def fresh_location(self, *, untouched: bool = False) -> str:
+        """A schema with nothing in it, maybe not even tables; `untouched` for one that never had any."""
+        while self._free and not untouched:
+            if self._emptied(location := self._free.pop()):
+                return location
+        self._made.append(f"test_{secrets.token_hex(6)}")
+        url = self._server().url()
+        return f"{url}{'&' if '?' in url else '?'}schema={self._made[-1]}"
 
-def give_back(found: str) -> None:
-    """Let another test have this location."""
-    _free.append(found)
+    def give_back(self, location: str) -> None:
+        """Let another test have this location."""
+        self._free.append(location)
 
+    def remove(self) -> None:
+        """Leave the server. On one that stays when the run is over, drop all schemas."""
+        while postgres.DSN and self._made:
+            self.administrator().execute(f'DROP SCHEMA IF EXISTS "{self._made.pop()}" CASCADE'.encode())
+        if self._connection:
+            self._connection.close()
 
-def remove() -> None:
-    """Leave the shared server. On one that stays when the run is over, drop all schemas."""
-    while postgres.DSN and _made:
-        _drop(_made.pop())
-    while _connections:
-        _connections.pop().close()
+    def administrator(self) -> psycopg.Connection:
+        """A connection as whoever may see all tenants.
 
+        It stays open until the run ends: a new one for each test would take longer than emptying a schema does.
+        """
+        if self._connection is None or self._connection.closed:
+            url = self._server().url()
+            options = f"{'&' if '?' in url else '?'}options=-clock_timeout%3D5s"
+            self._connection = psycopg.connect(url + options, autocommit=True)
+        return self._connection
 
-def _emptied(found: str) -> bool:
-    """Empty a schema. One that somebody keeps a lock in or has built something in is given to nobody any more."""
-    schema = found.rpartition("=")[2]
-    connection = _administrator()
-    tables, relations = _content(connection, schema)
-    if relations > _usual.setdefault(tables, relations):
-        return False
-    _usual[tables] = relations
-    try:
-        connection.execute(";".join(f'DELETE FROM "{schema}"."{table}"' for table in tables).encode())
-    except psycopg.errors.LockNotAvailable:
-        return False
-    return True
+    def _emptied(self, location: str) -> bool:
+        """Empty a schema. One that somebody keeps a lock in or has built something in is given to nobody any more."""
+        schema = location.rpartition("=")[2]
+        connection = self.administrator()
+        tables, relations = _content(connection, schema)
+        if relations > self._usual.setdefault(tables, relations):
+            return False
+        self._usual[tables] = relations
+        try:
+            connection.execute(";".join(f'DELETE FROM "{schema}"."{table}"' for table in tables).encode())
+        except psycopg.errors.LockNotAvailable:
+            return False
+        return True
 
 
 def _content(connection: psycopg.Connection, schema: str) -> tuple[tuple[str, ...], int]:
@@ -125,17 +137,18 @@ def _content(connection: psycopg.Connection, schema: str) -> tuple[tuple[str, ..
     return tuple(name for name, holds in relations if holds), len(relations)
 
 
-def _drop(schema: str) -> None:
-    _administrator().execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+_shared = SchemaPool(postgres.shared)
+_distribution = SchemaPool(postgres.distribution)
+fresh_location, give_back = _shared.fresh_location, _shared.give_back
+"""A schema on the server that all tests share."""
 
 
-def _administrator() -> psycopg.Connection:
-    """A connection to the shared server as whoever may see all tenants.
+def distribution_pool() -> SchemaPool:
+    """The schemas on the distribution's own PostgreSQL."""
+    return _distribution
 
-    It stays open until the run ends: a new one for each test would take longer than emptying a schema does.
-    """
-    if not _connections or _connections[-1].closed:
-        url = postgres.shared().url()
-        options = f"{'&' if '?' in url else '?'}options=-clock_timeout%3D5s"
-        _connections.append(psycopg.connect(url + options, autocommit=True))
-    return _connections[-1]
+
+def remove() -> None:
+    """Leave the servers."""
+    for pool in (_shared, _distribution):
+        pool.remove()

@@ -85,11 +85,11 @@ def took(work: Callable[[], object]) -> float:
 def stacks() -> str:
     """What every thread is doing now, but for this one."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
-    mine = threading.get_ident()
+    own_ident = threading.get_ident()
     return "\n".join(
         f"--- {names.get(ident, ident)}\n{''.join(traceback.format_stack(frame)[-14:])}"
         for ident, frame in sys._current_frames().items()
-        if ident != mine and ident not in _lost
+        if ident != own_ident and ident not in _lost
     )
 
 

@@ -106,7 +106,7 @@ class Wire:
 
 
 def _end(*sockets: socket.socket) -> None:
-    for one in sockets:
+    for end in sockets:
         with suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
-        one.close()
+            end.shutdown(socket.SHUT_RDWR)
+        end.close()

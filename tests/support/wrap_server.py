@@ -11,10 +11,10 @@ from recollect import Memory
 from support.web import Request, Server, serving
 
 
-def kept(memory: Memory) -> list[tuple[str | None, Any]]:
+def stored_turns(memory: Memory) -> list[tuple[str | None, Any]]:
     """Who said what, in order."""
-    found = memory.list(newest_first=False, limit=10_000)
-    return [(record.role, record.content) for record in sorted(found, key=lambda record: record.id)]
+    records = memory.list(newest_first=False, limit=10_000)
+    return [(record.role, record.content) for record in sorted(records, key=lambda record: record.id)]
 
 
 def tool_result(text: str, ident: str = "call_1") -> dict[str, Any]:
@@ -65,15 +65,15 @@ def _events(asked: dict[str, Any], text: str, fails: bool) -> Iterator[bytes]:
     message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []}
     where = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     part = {"type": "output_text", "text": "", "annotations": []}
-    found: list[dict[str, Any]] = [{"type": "response.created", "response": _response(asked, "", "in_progress")}]
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": _response(asked, "", "in_progress")}]
     if not fails:
-        found.append({"type": "response.output_item.added", "output_index": 0, "item": message})
-        found.append({"type": "response.content_part.added", "part": part, **where})
+        events.append({"type": "response.output_item.added", "output_index": 0, "item": message})
+        events.append({"type": "response.content_part.added", "part": part, **where})
         for number, word in enumerate(words):
             delta = word if number == 0 else f" {word}"
-            found.append({"type": "response.output_text.delta", "delta": delta, "logprobs": [], **where})
+            events.append({"type": "response.output_text.delta", "delta": delta, "logprobs": [], **where})
     end = "failed" if fails else "completed"
-    found.append({"type": f"response.{end}", "response": _response(asked, text, end)})
-    for number, event in enumerate(found):
+    events.append({"type": f"response.{end}", "response": _response(asked, text, end)})
+    for number, event in enumerate(events):
         data = json.dumps({**event, "sequence_number": number})
         yield f"event: {event['type']}\ndata: {data}\n\n".encode()

@@ -17,7 +17,7 @@ from recollect import Memory, RecollectError
 class Writer:
     def __init__(self, memory: Memory, name: str) -> None:
         self.memory, self.name = memory, name
-        self.kept: list[str] = []
+        self.acknowledged: list[str] = []
         self.refused: list[str] = []
         """Their error said that nothing was written."""
         self.unknown: list[str] = []
@@ -35,22 +35,22 @@ class Writer:
                 self.errors.append(f"{type(error).__name__}: {error}")
                 (self.unknown if "look before" in str(error) else self.refused).append(text)
             else:
-                self.kept.append(text)
+                self.acknowledged.append(text)
 
-    def told(self) -> dict[str, list[str]]:
-        return {name: getattr(self, name) for name in ("kept", "refused", "unknown", "errors")}
+    def outcome(self) -> dict[str, list[str]]:
+        return {name: getattr(self, name) for name in ("acknowledged", "refused", "unknown", "errors")}
 
 
-def check(memory: Memory, told: Iterable[dict[str, list[str]]]) -> None:
+def check(memory: Memory, outcomes: Iterable[dict[str, list[str]]]) -> None:
     """What was acknowledged is there once, what was refused is not, and the log is whole and tells of just these."""
     stored = Counter(record.text for record in memory.list(limit=1_000_000))
-    told = list(told)
-    kept = [text for one in told for text in one["kept"]]
-    unknown = {text for one in told for text in one["unknown"]}
-    assert [text for text in kept if stored[text] != 1] == []
-    assert [text for one in told for text in one["refused"] if stored[text]] == []
+    outcomes = list(outcomes)
+    acknowledged = [text for outcome in outcomes for text in outcome["acknowledged"]]
+    unknown = {text for outcome in outcomes for text in outcome["unknown"]}
+    assert [text for text in acknowledged if stored[text] != 1] == []
+    assert [text for outcome in outcomes for text in outcome["refused"] if stored[text]] == []
     assert {text: times for text, times in stored.items() if times > 1} == {}
-    assert set(stored) - set(kept) <= unknown
+    assert set(stored) - set(acknowledged) <= unknown
     assert all(log.ok for log in memory.audit.verify())
     assert len(memory.audit.search(limit=10_000)) == len(stored)
 
@@ -67,7 +67,7 @@ def main(url: str, name: str) -> None:
         sys.stdin.readline()
         stop.set()
         work.join()
-    print(json.dumps(writer.told()))
+    print(json.dumps(writer.outcome()))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,16 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.common import SECONDS
 from support.concepts import Concepts
 from support.stores import FILES, STORES, located, traces
 from support.watchdog import together
 
 from recollect import ConcurrencyError, Memory, RecollectError
 from recollect.stores.audit import Entry
+
+STORM = min(SECONDS, 5)
+"""Seconds that threads go on for in each test."""
 
 
 @pytest.fixture(params=STORES)
@@ -108,7 +112,7 @@ def test_nobody_waits_for_a_writer_to_write_vectors_or_counts(url: str, tmp_path
 def test_closing_while_others_compact_holds_nobody_up(url: str) -> None:
     memory = Memory(url, embedder="none")
     memory.remember("tea")
-    stop = time.monotonic() + 2.0
+    stop = time.monotonic() + STORM
 
     def until(deed: object) -> None:
         while time.monotonic() < stop:
@@ -125,7 +129,7 @@ def test_closing_while_others_compact_holds_nobody_up(url: str) -> None:
 
 
 def test_forgetting_a_workspace_beside_readers_raises_no_false_alarm(url: str) -> None:
-    stop, alarms = time.monotonic() + 2.0, list[str]()
+    stop, alarms = time.monotonic() + STORM, list[str]()
     with Memory(url, embedder="none") as memory:
         view = memory.at(workspace="w")
 
@@ -154,7 +158,7 @@ import os, sys, threading, time
 from recollect import Memory
 memory = Memory(sys.argv[1], embedder="none")
 memory.remember("tea")
-stop, kept = time.monotonic() + 3.0, []
+stop, kept = time.monotonic() + float(sys.argv[2]), []
 def work(number):
     while time.monotonic() < stop:
         if number % 3 == 0:
@@ -186,7 +190,7 @@ print("sound")
 
 def test_forks_in_a_storm_of_threads_leave_parent_and_children_whole(url: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS, url],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS, url, str(STORM)],
         capture_output=True,
         text=True,
         timeout=60,

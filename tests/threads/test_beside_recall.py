@@ -17,7 +17,7 @@ from support.watchdog import beside, opened, together
 
 from recollect import Memory, NotFoundError, Record
 
-ROUNDS = 30 if LONG else 8
+ROUNDS = 30 if LONG else 3
 
 
 class Scene:
@@ -29,7 +29,7 @@ class Scene:
         self.ada = self.owner.at(account="ann", agent="ada")
         self.elsewhere = memory.at(workspace="barn", account="ann", agent="ada")
         self.talk = self.ada.at(conversation="c1")
-        number_apart(memory)
+        number_apart(memory, 50 * ROUNDS)
         self.private = self.remember("Ann likes the heron best", "account")
         self.shared = self.remember("a heron stands in the shop", "workspace")
         self.elsewhere.remember("a heron stands in the barn")
@@ -249,7 +249,7 @@ VERBS: list[Callable[[Scene], None]] = [
 
 
 def rounds(verb: Callable[[Scene], None], scene: Scene, url: str) -> Callable[[], None]:
-    number = ROUNDS // 4 if url.startswith("postgresql") else ROUNDS  # each is many round trips to a server
+    number = max(1, ROUNDS // 4) if url.startswith("postgresql") else ROUNDS  # each is many round trips to a server
 
     def work() -> None:
         for _ in range(number):

@@ -41,7 +41,7 @@ print(json.dumps([[*key, text] for key, text in agent.live.items()]))
 )
 
 
-ACTS = 150
+ACTS = 150 if LONG else 50
 """What each process does: counted, because a busy machine does little in a second."""
 
 
@@ -114,7 +114,7 @@ def test_while_a_writer_is_stopped_others_read(store: str, url: str, start: Star
         assert memory.at(workspace="shop", account="ann").get(record.id).access_count >= 3
 
 
-FILES = 256 if LONG else 128
+FILES = 256 if LONG else 64
 WORKSPACES = FILES * 3 // 2
 OPENING = """
 import resource, sys

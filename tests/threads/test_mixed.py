@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from support.common import SECONDS
+from support.common import LONG, SECONDS
 from support.concepts import Concepts
 from support.crowd import Agent, check, number_apart
 from support.watchdog import PATIENCE, opened, together
@@ -23,7 +23,7 @@ def test_eight_threads_do_everything_in_two_workspaces_and_of_one_account(url: s
         agents = [Agent(memory, f"agent{n}") for n in range(8)]
 
         def work(agent: Agent) -> Callable[[], None]:
-            return lambda: [agent.act() for _ in range(30)] and None
+            return lambda: [agent.act() for _ in range(30 if LONG else 15)] and None
 
         together(*map(work, agents))
         for agent in agents:

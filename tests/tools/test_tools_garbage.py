@@ -126,7 +126,7 @@ def fresh(memory: Memory, started: bool = False) -> str:
 
 
 UNHURRIED = settings(
-    max_examples=600 if LONG else 25,
+    max_examples=600 if LONG else 10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -368,7 +368,7 @@ def test_what_was_said_in_a_persons_conversation_goes_whoever_wrote_it_down(memo
     memory.at(conversation=started.id).scratchpad.write("food", WORD)
     ended = memory.at(account="u1").conversations.start("dinner")
     memory.conversations.say(ended.id, "user", f"how about {WORD}?")
-    memory.conversations.idle(ended.id)
+    memory.conversations.end(ended.id)
     receipt = memory.forget(account="u1", erase=True)
     assert is_erased(receipt, location)
     assert traces(location, WORD.encode()) == []

@@ -126,7 +126,7 @@ def test_everything_on_the_shelves_survives_a_move_to_another_workspace(memory: 
     source, target = memory.at(workspace="one"), memory.at(workspace="two")
     source.channels.create("ops", "what runs where")
     talks = [source.conversations.start("a"), source.conversations.start("b", channel="ops")]
-    source.conversations.idle(talks[0].id)
+    source.conversations.end(talks[0].id)
     source.at(conversation=talks[1].id).scratchpad.write("k", {"a": 1})
     source.cases.save("q", texts=["x"])
     out = io.BytesIO()

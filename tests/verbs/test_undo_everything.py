@@ -121,7 +121,7 @@ UNDONE: dict[str, Operation] = {
     "conversations.say": lambda m, c: m.conversations.say(
         talk(m, c), "user", f"I moved to Oslo {c.randrange(99)}, and I prefer owls to foxes."
     ),
-    "conversations.idle": lambda m, c: m.conversations.idle(talk(m, c)),
+    "conversations.end": lambda m, c: m.conversations.end(talk(m, c)),
     "conversations.archive": lambda m, c: m.conversations.archive(talk(m, c, c.choice(["active", "idle"]))),
     "conversations.observe": lambda m, c: m.conversations.observe(f"the owl is {c.random()}"),
     "forget a conversation": lambda m, c: m.forget(conversation=talk(m, c, c.choice(["active", "idle"]))),
@@ -154,7 +154,7 @@ def prepared(memory: Memory) -> None:
     memory.channels.create("ops")
     memory.at(account="ann").remember("ann has an owl")
     memory.at(account="ann").cases.save("whose owl?", texts=["owl"])
-    memory.conversations.idle(memory.conversations.start("foxes").id)
+    memory.conversations.end(memory.conversations.start("foxes").id)
     started = memory.conversations.start("owls")
     memory.conversations.say(started.id, "user", "My name is Ada and I prefer owls.")
     memory.at(conversation=started.id).scratchpad.write("plan", 0)
@@ -255,7 +255,7 @@ def test_an_agent_that_ends_a_conversation_of_several_can_undo_it(memory: Memory
     user.conversations.say(started.id, "user", "I moved to Oslo and I prefer tea to coffee.")
     bot.conversations.say(started.id, "assistant", "We decided to ship on Friday.")
     before = state(memory)
-    bot.conversations.idle(started.id)
+    bot.conversations.end(started.id)
     assert state(memory) != before
     bot.undo()
     assert state(memory) == before
@@ -281,7 +281,7 @@ def test_random_changes_are_undone_one_by_one(memory: Memory, clock: Clock, seed
     print(f"{seed=}")
     chance, walked = random.Random(seed), 0
     prepared(memory)
-    while walked < 30:
+    while walked < (30 if LONG else 15):
         clock.forward(minutes=1)
         operations = UNDONE if chance.random() < 0.9 else FINAL
         name = chance.choice(sorted(operations))

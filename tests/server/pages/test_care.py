@@ -12,6 +12,7 @@ import pytest
 from support import plain
 from support.common import Clock
 from support.furnished import PASSWORD, Furnished
+from support.page_data import page_data
 from support.served import Served, served
 
 from recollect import Memory
@@ -43,7 +44,7 @@ def test_jobs_say_what_they_would_do_and_do_it(store_url: str, clock: Clock) -> 
         headers = server.headers("admin")
 
         def plans() -> dict[str, Any]:
-            shown = plain.get(f"{server.url}/jobs?format=json", headers=headers).json()
+            shown = page_data(plain, f"{server.url}/jobs", headers=headers)
             return {one["name"]: one for one in shown["jobs"]} | {"past": shown["past"]}
 
         waiting = [name for name, one in plans().items() if name != "past" and one["plan"].startswith("archive 3")]
@@ -63,7 +64,7 @@ def test_a_job_that_another_process_does_is_shown(client: httpx.Client, furnishe
 
     view = view_of(furnished.memory)
     assert leases.take(view, view.place, "undo")
-    shown = {one["name"]: one for one in client.get("/jobs?format=json").json()["jobs"]}
+    shown = {one["name"]: one for one in page_data(client, "/jobs")["jobs"]}
     assert shown["undo"]["until"] is not None
     assert shown["compact"]["until"] is None
     assert "leased until" in client.get("/jobs").text
@@ -84,7 +85,7 @@ def test_the_log_is_searched_paged_and_exported(client: httpx.Client, furnished:
         furnished.memory.audit.record("visit", f"guest number {number}")
 
     def messages(**asked: Any) -> list[str]:
-        found = client.get("/audit", params={**asked, "format": "json"}).json()
+        found = page_data(client, "/audit", asked)
         return [one["message"] for one in found["entries"]]
 
     assert messages(action="visit") == [f"guest number {n}" for n in range(59, 9, -1)]
@@ -147,26 +148,27 @@ def test_a_secret_is_shown_once(client: httpx.Client, site: Served, furnished: F
     headers = {"authorization": f"Bearer {secret}"}
     assert plain.get(f"{site.url}/settings", headers=headers).status_code == 200
     assert secret not in client.get("/access").text
-    assert secret not in client.get("/access?format=json").text
-    assert "hash" not in client.get("/access?format=json").text
+    shown = str(page_data(client, "/access"))
+    assert secret not in shown
+    assert "hash" not in shown
     ident = secret.split("_")[1]
     rotated = client.post(f"/access/keys/{ident}/rotate", data={"confirm": "rotate"}).text
     fresh = re.findall(r"rk_[0-9a-f]{12}_[\w-]+", rotated)[0]
-    assert plain.get(f"{site.url}/settings?format=json", headers=headers).status_code == 401
+    assert plain.get(f"{site.url}/settings", headers=headers).status_code == 303
     headers = {"authorization": f"Bearer {fresh}"}
     assert plain.get(f"{site.url}/settings", headers=headers).status_code == 200
     client.post(f"/access/keys/{ident}/revoke", data={"confirm": "revoke"})
-    assert plain.get(f"{site.url}/settings?format=json", headers=headers).status_code == 401
+    assert plain.get(f"{site.url}/settings", headers=headers).status_code == 303
 
 
 def test_nobody_gives_more_than_they_have(site: Served, furnished: Furnished) -> None:
     headers = site.headers("admin", tenant="default", workspace="shop")
-    before = len(site.serving.vault.keys())
+    before = len(site.serving.accounts.keys.list())
     for more in ({"rank": "owner"}, {"tenant": "other"}, {"workspace": "lab"}):
         answer = plain.post(f"{site.url}/access/keys", data={"name": "more", **more}, headers=headers)
         assert answer.status_code == 403, more
-    assert len(site.serving.vault.keys()) == before
-    shown = plain.get(f"{site.url}/access?format=json", headers=headers).json()
+    assert len(site.serving.accounts.keys.list()) == before
+    shown = page_data(plain, f"{site.url}/access", headers=headers)
     assert shown["ranks"] == ["reader", "member", "admin"]
     assert shown["free"] == ["account", "agent"]
     assert {one["workspace"] for one in shown["keys"]} == {"shop"}
@@ -176,19 +178,19 @@ def test_nobody_gives_more_than_they_have(site: Served, furnished: Furnished) ->
 def test_people_come_and_go(client: httpx.Client, site: Served, furnished: Furnished) -> None:
     form = {"name": "Bora", "password": PASSWORD, "rank": "member"}
     assert client.post("/access/people", data=form).status_code == 303
-    token, _ = site.serving.vault.log_in("bora", PASSWORD)
+    token, _ = site.serving.accounts.logins.log_in("bora", PASSWORD)
     headers = {"cookie": f"{COOKIE}={token}"}
     assert plain.get(f"{site.url}/settings", headers=headers).status_code == 200
     assert client.post("/access/people/bora/password", data={"password": "another long password"}).status_code == 303
     assert plain.get(f"{site.url}/settings", headers=headers).status_code == 303
     assert client.post("/access/people/bora/remove", data={"confirm": "bora"}).status_code == 303
-    assert "bora" not in [one.name for one in site.serving.vault.people()]
+    assert "bora" not in [one.name for one in site.serving.accounts.people.list()]
 
 
 def test_everybody_changes_their_own_password_by_the_one_they_have(site: Served) -> None:
-    vault = site.serving.vault
-    vault.add_person("chen", PASSWORD, "reader")
-    token, caller = vault.log_in("chen", PASSWORD)
+    accounts = site.serving.accounts
+    accounts.people.add("chen", PASSWORD, "reader")
+    token, caller = accounts.logins.log_in("chen", PASSWORD)
     headers = {"cookie": f"{COOKIE}={token}"}
     form = {"form": caller.session, "password": "another long password"}
     wrong = plain.post(f"{site.url}/settings/password", data={**form, "current": "wrong"}, headers=headers)
@@ -197,7 +199,7 @@ def test_everybody_changes_their_own_password_by_the_one_they_have(site: Served)
     done = plain.post(f"{site.url}/settings/password", data={**form, "current": PASSWORD}, headers=headers)
     assert (done.status_code, done.headers["location"]) == (303, "/login")
     assert plain.get(f"{site.url}/settings", headers=headers).status_code == 303
-    vault.log_in("chen", "another long password")
+    accounts.logins.log_in("chen", "another long password")
     key = site.headers("reader")
     assert plain.post(f"{site.url}/settings/password", data=form, headers=key).status_code == 400
 
@@ -206,15 +208,15 @@ def test_everybody_changes_their_own_password_by_the_one_they_have(site: Served)
 
 
 def test_settings_say_what_this_memory_is(client: httpx.Client, furnished: Furnished, store_url: str) -> None:
-    shown = client.get("/settings?format=json").json()
+    shown = page_data(client, "/settings")
     assert shown["preset"]["name"] == "recollect"
     assert shown["store"]["location"] == store_url
     assert shown["workspaces"] == ["default", "lab"]
     for page in ("/", "/settings"):  # from within one, the way to the others is there
-        inside = client.get(page, params={"format": "json", "workspace": "lab"}).json()
+        inside = page_data(client, page, {"workspace": "lab"})
         assert inside["workspaces"] == ["default", "lab"]
     assert {"name": "limit", "value": "10"} in next(one for one in shown["rules"] if one["name"] == "recall")["rows"]
-    assert client.get("/settings?workspace=lab&format=json").json()["address"]["workspace"] == "lab"
+    assert page_data(client, "/settings?workspace=lab")["address"]["workspace"] == "lab"
     address = str(client.base_url).rstrip("/")
     assert all(address in one["text"] for one in shown["snippets"])
 
@@ -245,5 +247,5 @@ def test_no_password_is_shown() -> None:
 
 def test_a_host_that_is_none_is_not_repeated(site: Served) -> None:
     headers = {**site.headers("reader"), "host": "evil.example/<script>"}
-    answer = plain.get(f"{site.url}/settings?format=json", headers=headers)
+    answer = plain.get(f"{site.url}/settings", headers=headers)
     assert "evil" not in answer.text

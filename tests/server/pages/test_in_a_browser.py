@@ -7,34 +7,20 @@ from typing import Any
 
 import pytest
 from server.pages.conftest import Filled
-from support.browser import SCHEMES, Watched
+from support.browser import Watched
 
 from recollect import Memory
 
 pytestmark = pytest.mark.slow
 Tab = Callable[..., Watched]
-_SHIFT = """() => new Promise(done => {
-    let total = 0;
-    new PerformanceObserver(list => list.getEntries().forEach(e => { if (!e.hadRecentInput) total += e.value; }))
-        .observe({type: "layout-shift", buffered: true});
-    setTimeout(() => done(total), 300);
-})"""
 
 
-@pytest.mark.parametrize(("scheme", "rules"), SCHEMES)
-def test_every_page_is_accessible(tab: Tab, filled: Filled, scheme: Any, rules: Any) -> None:
-    watched = tab(color_scheme=scheme)
+def test_every_page_is_accessible_and_fits(tab: Tab, filled: Filled) -> None:
+    watched = tab()
     for name, path in filled.paths().items():
         assert watched.go(path).status == 200, name
-        assert watched.violations(*rules) == [], name
-
-
-@pytest.mark.parametrize("width", [360, 2560])
-def test_every_page_fits(tab: Tab, filled: Filled, width: int) -> None:
-    watched = tab(viewport={"width": width, "height": 800})
-    for name, path in filled.paths().items():
-        watched.go(path)
-        assert watched.too_wide() <= 0, name
+        assert watched.violations_in_all_schemes() == [], name
+        assert watched.widths_too_small() == [], name
 
 
 @pytest.mark.parametrize("width", [360, 1400, 2560])
@@ -62,7 +48,7 @@ def test_nothing_moves_while_a_page_loads(tab: Tab, filled: Filled) -> None:
         watched = tab(viewport={"width": width, "height": 800})
         for name, path in filled.paths().items():
             watched.go(path)
-            assert watched.page.evaluate(_SHIFT) < 0.01, (name, width)
+            assert watched.shift() < 0.01, (name, width)
 
 
 def test_a_first_load_is_small(tab: Tab, browser: Any, filled: Filled) -> None:

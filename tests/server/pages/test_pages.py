@@ -9,6 +9,7 @@ import httpx
 import pytest
 from server.pages.conftest import HOSTILE, Filled
 from support import plain
+from support.page_data import page_data
 from support.served import Served
 
 from recollect import NotFoundError
@@ -20,12 +21,12 @@ def client(site: Served) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_every_page_has_a_twin_in_json(client: httpx.Client, filled: Filled) -> None:
-    for name, path in filled.paths().items():
-        answer = client.get(f"{path}{'&' if '?' in path else '?'}format=json")
-        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json"), name
-        assert isinstance(answer.json(), dict)
-        assert "<svg" not in answer.text
+def test_every_page_is_there_and_is_html(client: httpx.Client, filled: Filled) -> None:
+    for path in filled.paths().values():
+        assert isinstance(page_data(client, path), dict)
+    for asked in ({"params": {"format": "json"}}, {"headers": {"accept": "application/json"}}):
+        answer = client.get("/memories", **asked)  # a program is answered by the API alone
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
 
 
 def test_no_page_holds_what_was_stored_as_markup(client: httpx.Client, filled: Filled) -> None:
@@ -41,7 +42,7 @@ def test_pages_go_on_where_the_last_ended(client: httpx.Client, filled: Filled) 
     seen: list[str] = []
     after = ""
     while True:
-        data = client.get("/memories", params={"format": "json", "after": after}).json()
+        data = page_data(client, "/memories", {"after": after})
         seen += [one["id"] for one in data["memories"]]
         after = data["next"]
         if not after:
@@ -67,7 +68,7 @@ def test_pages_go_on_where_the_last_ended(client: httpx.Client, filled: Filled) 
 def test_memories_are_filtered_and_searched(
     client: httpx.Client, filled: Filled, asked: dict[str, str], texts: list[str]
 ) -> None:
-    found = client.get("/memories", params={**asked, "format": "json"}).json()["memories"]
+    found = page_data(client, "/memories", asked)["memories"]
     assert [one["text"] for one in found][: len(texts) or None] == texts
 
 
@@ -171,7 +172,7 @@ def test_a_case_is_saved_and_given_as_a_file(client: httpx.Client, filled: Fille
 
 
 def test_the_parts_of_a_score_add_up(client: httpx.Client, filled: Filled) -> None:
-    data = client.get("/lab", params={"q": "black tea", "against": "atlas", "format": "json"}).json()
+    data = page_data(client, "/lab", {"q": "black tea", "against": "atlas"})
     assert [side["preset"] for side in data["sides"]] == ["recollect", "atlas"]
     for side in data["sides"]:
         for hit in side["hits"]:
@@ -181,8 +182,8 @@ def test_the_parts_of_a_score_add_up(client: httpx.Client, filled: Filled) -> No
 
 
 def test_a_context_is_what_the_verb_makes(client: httpx.Client, filled: Filled) -> None:
-    asked = {"messages": "user: what does Ada like, tea?", "budget": "500", "format": "json"}
-    shown = client.get("/context", params=asked).json()["result"]
+    asked = {"messages": "user: what does Ada like, tea?", "budget": "500"}
+    shown = page_data(client, "/context", asked)["result"]
     made = filled.memory.context([{"role": "user", "content": "what does Ada like, tea?"}], budget=500)
     assert [one["text"] for one in shown["messages"]] == [one["content"] for one in made.messages]
     assert shown["tokens"] == sum(one["tokens"] for one in shown["sections"]) == made.report.tokens
@@ -191,8 +192,8 @@ def test_a_context_is_what_the_verb_makes(client: httpx.Client, filled: Filled) 
 def test_the_timeline_shows_what_was_known_then(client: httpx.Client, filled: Filled, clock: Any) -> None:
     clock.forward(days=10)
     filled.memory.revise(filled.ada, content="Ada likes coffee now")
-    then = client.get("/timeline", params={"as_of": "2026-03-01", "format": "json"}).json()
-    now = client.get("/timeline", params={"format": "json"}).json()
+    then = page_data(client, "/timeline", {"as_of": "2026-03-01"})
+    now = page_data(client, "/timeline")
     assert "Ada likes coffee now" not in [one["text"] for one in then["memories"]]
     assert now["memories"][0]["text"] == "Ada likes coffee now"
     assert sum(day["superseded"] for day in now["days"]) == 2
@@ -214,7 +215,7 @@ def test_working_notes_are_shown_in_the_tier_of_conversations(client: httpx.Clie
     filled.memory.at(conversation="never started").scratchpad.write("when", "in May")
 
     def notes(**asked: str) -> list[tuple[str, str]]:
-        data = client.get("/memories", params={"format": "json", **asked}).json()
+        data = page_data(client, "/memories", asked)
         return sorted((one["key"], one["conversation"]) for one in data["notes"])
 
     both = [("plan", filled.talk), ("when", "never started")]
@@ -231,6 +232,6 @@ def test_working_notes_are_shown_in_the_tier_of_conversations(client: httpx.Clie
 
 @pytest.mark.clause("INK-20")
 def test_the_filter_offers_the_sources_that_there_are(client: httpx.Client, filled: Filled) -> None:
-    assert client.get("/memories/known?format=json").json()["sources"] == sorted({"import", "chat", HOSTILE[:60]})
+    assert page_data(client, "/memories/known")["sources"] == sorted({"import", "chat", HOSTILE[:60]})
     assert 'list="sources"' in client.get("/memories").text
     assert '<option value="import">' in client.get("/memories/known").text

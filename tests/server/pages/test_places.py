@@ -12,6 +12,7 @@ import pytest
 from support import plain
 from support.common import Clock
 from support.furnished import EVIL, SECRET, Furnished, lax
+from support.page_data import page_data
 from support.served import Served, served
 
 from recollect import Memory, NotFoundError
@@ -30,11 +31,9 @@ def client(site: Served) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_every_page_has_a_twin_in_json(client: httpx.Client, furnished: Furnished) -> None:
-    for name, path in furnished.paths().items():
-        answer = client.get(f"{path}{'&' if '?' in path else '?'}format=json")
-        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json"), name
-        assert isinstance(answer.json(), dict)
+def test_every_page_is_there_and_is_html(client: httpx.Client, furnished: Furnished) -> None:
+    for path in furnished.paths().values():
+        assert isinstance(page_data(client, path), dict)
 
 
 def test_no_page_holds_what_was_stored_as_markup(client: httpx.Client, furnished: Furnished) -> None:
@@ -93,11 +92,11 @@ def test_what_cannot_be_taken_back_wants_its_word(
 
 
 def _all(furnished: Furnished) -> Any:
-    vault = furnished.serving.vault
+    accounts = furnished.serving.accounts
     memories = {one.id for one in furnished.memory.list(state=None, limit=1000)}
     documents = [one.id for one in furnished.memory.knowledge.list()]
-    keys = sorted((one.id, one.revoked_at is None) for one in vault.keys())  # noqa: SIM118
-    return memories, documents, keys, [one.name for one in vault.people()]
+    keys = sorted((one.id, one.revoked_at is None) for one in accounts.keys.list())
+    return memories, documents, keys, [one.name for one in accounts.people.list()]
 
 
 # Conversations
@@ -110,14 +109,14 @@ def test_conversations_are_filtered_paged_and_searched(client: httpx.Client, fur
     talks.archive(talks.start("put away").id)
 
     def titles(**asked: str) -> list[str]:
-        found = client.get("/conversations", params={**asked, "format": "json"}).json()
+        found = page_data(client, "/conversations", asked)
         return [one["title"] for one in found["conversations"]]
 
     assert titles(q="talk 5") == [f"talk {n}" for n in (59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 5)]
     assert titles(channel=EVIL) == [EVIL]
     assert titles(status="archived") == ["put away"]
-    first = client.get("/conversations", params={"format": "json"}).json()
-    second = client.get("/conversations", params={"format": "json", "after": first["next"]}).json()
+    first = page_data(client, "/conversations")
+    second = page_data(client, "/conversations", {"after": first["next"]})
     seen = [one["title"] for one in first["conversations"] + second["conversations"]]
     assert seen == [*(f"talk {n}" for n in range(59, -1, -1)), EVIL]
     assert second["next"] is None
@@ -128,10 +127,10 @@ def test_a_conversation_is_started_ended_and_put_away(client: httpx.Client, furn
     there = made.headers["location"]
     talk = furnished.memory.conversations.get(there.rpartition("/")[2])
     furnished.memory.conversations.say(talk.id, "user", "I prefer e-mail to calls.")
-    shown = client.get(there, params={"format": "json"}).json()
+    shown = page_data(client, there)
     assert [(one["role"], one["text"]) for one in shown["turns"]] == [("user", "I prefer e-mail to calls.")]
     assert client.post(f"{there}/idle").status_code == 303
-    after = client.get(there, params={"format": "json"}).json()
+    after = page_data(client, there)
     assert (after["conversation"]["status"], after["turns"]) == ("idle", [])
     assert [one["text"] for one in after["kept"]] == ["I prefer e-mail to calls."]
     again = client.post(f"{there}/idle")
@@ -165,7 +164,7 @@ def test_an_agents_page_has_the_latest_hundred_newest_first(diary: Memory, clock
         clock.forward(minutes=1)
         (atlas.journal.save_core if number % 2 else atlas.journal.save)(f"number {number}")
     with served(diary) as server:
-        shown = plain.get(f"{server.url}/agents/atlas?format=json", headers=server.headers("admin")).json()
+        shown = page_data(plain, f"{server.url}/agents/atlas", headers=server.headers("admin"))
     assert [one["content"] for one in shown["memories"]] == [f"number {n}" for n in range(104, 4, -1)]
     assert {one["memory_type"] for one in shown["memories"]} == {"core", "journal"}
     assert shown["told"] == "52 core memories, 53 journal entries"
@@ -265,7 +264,7 @@ def test_documents_are_published_withdrawn_found_and_removed(client: httpx.Clien
     base, there = furnished.memory.knowledge, f"/knowledge/{furnished.prices}"
 
     def answers() -> list[str]:
-        found = client.get("/knowledge", params={"q": "what does tea cost?", "format": "json"}).json()["passages"]
+        found = page_data(client, "/knowledge", {"q": "what does tea cost?"})["passages"]
         return [one["title"] for one in found]
 
     assert "Prices" not in answers()
@@ -280,7 +279,7 @@ def test_documents_are_published_withdrawn_found_and_removed(client: httpx.Clien
 
 def test_a_reader_sees_what_is_published_and_no_drafts(site: Served, furnished: Furnished) -> None:
     headers = site.headers("reader", account="acme")
-    shown = plain.get(f"{site.url}/knowledge", params={"format": "json"}, headers=headers).json()
+    shown = page_data(plain, f"{site.url}/knowledge", headers=headers)
     assert [one["id"] for one in shown["documents"]] == [furnished.handbook]
     assert not shown["may_change"]
     assert plain.get(f"{site.url}/knowledge/{furnished.prices}", headers=headers).status_code == 404
@@ -300,7 +299,7 @@ def test_who_may_search_what_is_changed(client: httpx.Client, furnished: Furnish
 
 
 def _review(client: httpx.Client) -> dict[str, Any]:
-    return client.get("/review", params={"format": "json"}).json()
+    return page_data(client, "/review")
 
 
 def test_a_review_finds_doubles_contradictions_and_secrets(client: httpx.Client, furnished: Furnished) -> None:

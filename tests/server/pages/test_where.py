@@ -28,8 +28,8 @@ def owner(site: Served) -> Iterator[httpx.Client]:
 
 
 def logged_in(site: Served, name: str, **bound: str) -> httpx.Client:
-    site.serving.vault.add_person(name, "a long enough password", "member", **bound)
-    token, _ = site.serving.vault.start_login(name)
+    site.serving.accounts.people.add(name, "a long enough password", "member", **bound)
+    token, _ = site.serving.accounts.logins.start(site.serving.accounts.people.thing(name, None).key)
     return plain.Client(base_url=site.url, cookies={"recollect": token}, follow_redirects=True)
 
 

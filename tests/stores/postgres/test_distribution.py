@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 from support.command_line import called
 from support.postgres import DSN, Server, distribution, distribution_programs, need_distribution
+from support.stores import distribution_pool
 
 from recollect import Memory
 from recollect.conformance import StoreConformance
 from recollect.proving.isolation import besieged
 from recollect.stores import open_store
 from recollect.stores.port import Store
-from recollect.stores.postgres.admin.setup import Facts
+from recollect.stores.postgres.admin.setup import SetupFacts
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(DSN), reason="needs servers of its own")]
 ROOT = Path(__file__).parents[3]
@@ -46,9 +47,8 @@ def server() -> Server:
 
 @pytest.fixture
 def location(server: Server) -> Iterator[str]:
-    schema = f"test_{secrets.token_hex(6)}"
-    yield f"{server.url()}?schema={schema}"
-    server.psql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+    yield (location := distribution_pool().fresh_location())
+    distribution_pool().give_back(location)
 
 
 def has_pgvector(server: Server) -> bool:
@@ -107,7 +107,7 @@ def plans(switched_off: bool) -> list[str]:
     with Server(programs=distribution_programs(), jit_above_cost=0, **AUTO_EXPLAIN) as server:
         with pytest.MonkeyPatch.context() as patch, Memory(server.url(), embedder="none") as memory:
             if not switched_off:
-                patch.setattr(Facts, "begin", property(lambda _: []))
+                patch.setattr(SetupFacts, "begin", property(lambda _: []))
             memory.remember("Alice prefers tabs")  # makes the schema
             begin = len(server.log.read_text())
             memory.remember_many([f"the heron number {n}" for n in range(50)])

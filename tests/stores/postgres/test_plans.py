@@ -127,10 +127,14 @@ def _explained(deployment: Deployment, sql: str, values: Any) -> Looked:
     with psycopg.connect(deployment.libpq) as connection:
         connection.execute(whose("small").encode())
         connection.execute("SET LOCAL enable_nestloop = off")  # as a search is run
-        for _ in range(2):  # the second time everything is in memory, and the function's plan is made
+        looked: list[Looked] = []
+        for _ in range(4):
             found = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}".encode(), values or None)
             ((explained,),) = found.fetchall()
-    return Looked(explained[0]["Plan"])
+            looked.append(Looked(explained[0]["Plan"]))
+    # The first time makes the function's plan. Pages of the catalogue count, too: they are read again after others on
+    # the server have made or dropped tables.
+    return min(looked, key=lambda one: one.pages)
 
 
 def test_a_question_looks_at_its_own_rows_however_many_neighbours_there_are(deployment: Deployment) -> None:

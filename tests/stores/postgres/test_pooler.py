@@ -190,8 +190,8 @@ def test_a_pooler_that_is_killed_and_comes_back(server: Server) -> None:
             for work in works:
                 work.join(30)
                 assert not work.is_alive()
-            told = [one.told() for one in writers]
-            assert all(one["kept"] for one in told)
+            told = [one.outcome() for one in writers]
+            assert all(one["acknowledged"] for one in told)
             assert {error.partition(":")[0] for one in told for error in one["errors"]} <= {"UnavailableError"}
             check(memory, told)
             memory.remember("and the next call works")

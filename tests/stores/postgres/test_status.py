@@ -13,9 +13,9 @@ from support.deployed import Deployment, deployed
 from support.postgres import DSN, shared
 
 from recollect.proving.postgres.attacks import attacks
-from recollect.proving.postgres.isolation import Names, Siege
+from recollect.proving.postgres.isolation import Siege, TenantNames
 from recollect.stores import open_store
-from recollect.stores.postgres.admin.setup import Facts
+from recollect.stores.postgres.admin.setup import SetupFacts
 from recollect.stores.postgres.admin.status import check_version
 from recollect.stores.postgres.store import Postgres
 
@@ -133,7 +133,7 @@ def proven(deployment: Deployment) -> str:
     """What `prove isolation` says of the catalogue. Its tenants are not made: what is broken may not let them."""
     with closing(open_store(deployment.location)) as store:
         assert isinstance(store, Postgres)
-        names = Names("nobody", "default", "id", 1, "id", "shelf", "key", "id")
+        names = TenantNames("nobody", "default", "id", 1, "id", "shelf", "key", "id")
         siege = Siege(store.server, "nobody", names, names, names, "secret")
         (catalogue,) = [attack for attack in attacks(siege) if attack.name == "the catalogue"]
         assert catalogue.by is not None
@@ -171,11 +171,13 @@ def test_the_output_shows_a_line_for_each_check() -> None:
 
 
 def test_a_server_that_is_too_old_is_named() -> None:
-    seen = Facts(140012, "app", False, False, False, "d", None, False, False, None, None, True, False, False, (), ())
+    seen = SetupFacts(
+        140012, "app", False, False, False, "d", None, False, False, None, None, True, False, False, (), ()
+    )
     check = check_version(seen)
     assert (check.level, "PostgreSQL 14.12" in check.told, "15 or newer" in check.told) == ("problem", True, True)
     assert all(check_version(_at(seen, version)).level == "ok" for version in (150000, 160004, 170002, 180006))
 
 
-def _at(seen: Facts, version: int) -> Facts:
+def _at(seen: SetupFacts, version: int) -> SetupFacts:
     return msgspec.structs.replace(seen, version=version)
