@@ -80,3 +80,29 @@ def test_a_child_forked_while_the_parent_is_busy_recalls_at_once(url: str, paren
     ended(start(FORK, url, parent, start_new_session=True), 25)
     with Memory(url) as memory:
         assert len(memory.at(workspace="shop", account="ann").list()) == 12
+
+
+WORDS = (
+    STACKS
+    + """
+import os, threading
+from recollect.stores.port import Place
+from recollect.stores.postgres.words import vectors
+
+place = Place("local", None)
+for n in range(200):
+    threads = [threading.Thread(target=vectors, args=(place, "a dog in the shop")) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    child = os.fork()
+    if not child:
+        os._exit(0 if vectors(place, "a dog") else 3)
+    assert os.waitpid(child, 0)[1] == 0
+    for thread in threads:
+        thread.join()
+"""
+)
+
+
+def test_a_child_finds_words_while_threads_of_the_parent_begin_to(start: Start) -> None:
+    ended(start(WORDS, start_new_session=True))

@@ -108,5 +108,3 @@ class Gate:
 
 importing = Gate()
 """Around imports that are put off until they are needed: a child would wait for ever for one that was under way."""
-in_sqlite = Gate()
-"""Around work of SQLite's that no store ends before a fork. It stands here to be there before its first use."""

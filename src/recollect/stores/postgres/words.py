@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
 
 import apsw
 
+from recollect.runtime import forking
 from recollect.stores.port import Place
 from recollect.text.query import TextQuery
 from recollect.text.segment import segment
@@ -30,23 +31,22 @@ _LONGEST = 200
 _AS_DOCUMENT, _AS_QUERY = 0x0004, 0x0001
 _QUOTED = str.maketrans({"'": "''", "\\": "\\\\", "\0": ""})
 
-_local = threading.local()
+_turn = threading.Lock()
+_at_work = forking.Gate()
+"""Around each use: SQLite locks its memory for all, and a child that is forked meanwhile would wait for it for ever."""
 
 
+@cache
 def _tokenizer() -> Callable[..., list[str]]:
-    """One per thread: it belongs to a connection, which is made for nothing else."""
-    made = getattr(_local, "tokenizer", None)
-    if made is None:
-        connection: Any = apsw.Connection(":memory:")
-        rules = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc"]
-        made = _local.tokenizer = connection.fts5_tokenizer("porter", rules)
-        _local.connection = connection
-    return made
+    """One for all threads. One of each thread's own would be freed in a child, with SQLite as the fork found it."""
+    connection: Any = apsw.Connection(":memory:")
+    return connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc"])
 
 
 def _tokens(text: str, how: int) -> list[str]:
     data = text.encode("utf-8", "replace")
-    return _tokenizer()(data, how, None, include_offsets=False, include_colocated=False)
+    with _at_work, _turn:
+        return _tokenizer()(data, how, None, include_offsets=False, include_colocated=False)
 
 
 @lru_cache(maxsize=4096)
