@@ -196,7 +196,7 @@ class AuditLog:
         details = {"details": entry.meta["details"]} if "details" in entry.meta else {}
         return entry if own else replace(entry, meta=details)
 
-    @operation("GET /audit/verification", rank="admin")
+    @operation("GET /audit/verification", rank="admin", slow=True)
     def verify(self) -> list[Verified]:
         """Check each log that this view can see, entry by entry."""
         return [result for place in self._places() if (result := self._verify(place))]

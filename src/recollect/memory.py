@@ -448,7 +448,7 @@ class Memory(Facets):
         """Why a memory is not recalled: expired, archived (and by what), superseded, forgotten or unknown."""
         return diagnose.diagnose(self._view, id)
 
-    @operation("POST /deduplicate", does="changes", rank="admin")
+    @operation("POST /deduplicate", does="changes", rank="admin", slow=True)
     def deduplicate(
         self,
         *,
@@ -462,19 +462,19 @@ class Memory(Facets):
         """
         return deduplicate.deduplicate(self._view, dry_run=dry_run, groups=groups)
 
-    @operation("GET /doctor")
+    @operation("GET /doctor", slow=True)
     def doctor(
         self, *, deep: Annotated[bool, Doc("Also compare everything on the disk with its checksums.")] = False
     ) -> Health:
         """Everything that is wrong or could be better, with advice."""
         return diagnose.doctor(self._view, deep=deep)
 
-    @operation("GET /verification", rank="admin")
+    @operation("GET /verification", rank="admin", slow=True)
     def verify(self) -> builtins.list[Damage]:
         """Read everything on disk again and compare it with its checksums. `audit.verify` does so for the log."""
         return diagnose.verify(self._whole)
 
-    @operation("POST /maintenance", does="changes", rank="admin", asks_model=True)
+    @operation("POST /maintenance", does="changes", rank="admin", asks_model=True, slow=True)
     def maintain(
         self,
         *,
@@ -492,7 +492,7 @@ class Memory(Facets):
         """
         return schedule.maintain(self._view, schedule.MaintenanceRequest(**_arguments(locals())))
 
-    @operation("GET /simulation")
+    @operation("GET /simulation", slow=True)
     def simulate(self, *, days: Annotated[int, Doc("How many days ahead.")] = 30) -> Simulation:
         """What will be promoted, archived, merged, expired or lost in the days to come, when and why. Changes nothing.
 
@@ -502,7 +502,7 @@ class Memory(Facets):
 
         return simulate(self._view, days)
 
-    @operation("POST /embed", does="changes", rank="admin", asks_model=True)
+    @operation("POST /embed", does="changes", rank="admin", asks_model=True, slow=True)
     def embed(
         self,
         *,
@@ -515,7 +515,7 @@ class Memory(Facets):
         """
         return schedule.embed(self._view, wait, progress)
 
-    @operation("POST /compact", does="removes", rank="admin")
+    @operation("POST /compact", does="removes", rank="admin", slow=True)
     def compact(self) -> int:
         """Remove the last traces of what was forgotten; those changes cannot be undone. Returns the bytes freed."""
         return schedule.compact(self._whole)

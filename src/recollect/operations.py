@@ -83,6 +83,7 @@ class Facts(NamedTuple):
     takes_file: bool = False
     replaces_in: Literal["", "workspace", "knowledge"] = ""
     streams: bool = False
+    slow: bool = False
 
 
 class Operation(NamedTuple):
@@ -104,6 +105,8 @@ class Operation(NamedTuple):
     """Where it overwrites a value without keeping a version, if it does: `If-Match` needs a transaction there."""
     streams: bool
     """Whether its body or its answer is a stream over HTTP."""
+    slow: bool
+    """Whether it looks at a whole store: a server lets few run at once."""
 
     @property
     def status(self) -> int:
@@ -136,6 +139,7 @@ def operation(
     takes_file: bool = False,
     replaces_in: Literal["", "workspace", "knowledge"] = "",
     streams: bool = False,
+    slow: bool = False,
 ) -> Callable[[Function], Function]:
     """Marks a method as an operation. `route` is such as `POST /memories`; without one it is not served over HTTP.
 
@@ -143,7 +147,7 @@ def operation(
     """
     method, _, path = route.partition(" ")
     lowest: Rank = rank or ("reader" if does == "reads" else "member")
-    flags = asks_model, counts_as_recall, takes_file, replaces_in, streams
+    flags = asks_model, counts_as_recall, takes_file, replaces_in, streams, slow
     facts = Facts(method, path, lowest, does, *flags)  # type: ignore[arg-type]
 
     def mark(function: Function) -> Function:

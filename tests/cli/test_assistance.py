@@ -149,6 +149,53 @@ def test_the_parts_of_a_score_stand_in_a_column_and_their_names_are_true() -> No
             assert ("alone" in names) == (hit.memory.address.conversation is None)
 
 
+def test_a_name_that_is_not_utf_8_is_told_in_json_too() -> None:
+    store("Alice prefers tabs")
+    name = b"w\xff.json".decode(errors="surrogateescape")
+    written = called("export", name, "--json")
+    assert (written.returncode, json.loads(written.stdout)["file"]) == (0, name)
+    for words in (
+        ("import", f"no{name}"),
+        ("list", "--preset", name),
+        ("knowledge", "show", name),
+        ("list", "--tenant", name),
+    ):
+        refused = called(*words, "--json")
+        assert (refused.returncode, list(json.loads(refused.stdout))) == (1, ["error"]), words
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "😀" * 100, " a", ""])
+def test_a_tenant_is_a_name_for_every_command(name: str) -> None:
+    store("Alice prefers tabs")
+    refused = called("list", "--tenant", name or " ", "--json")
+    error = json.loads(refused.stdout)["error"]
+    assert (refused.returncode, error["field"]) == (1, "tenant")
+    assert "must be 1 to 64 bytes of printable text" in error["message"]
+
+
+def test_help_of_no_command_is_refused() -> None:
+    for words in (("help", "-"), ("help", "--", "-5")):
+        refused = called(*words)
+        assert (refused.returncode, "has no command" in refused.stderr) == (2, True), words
+
+
+def test_a_drawing_that_cannot_be_written_is_one_document() -> None:
+    store("Alice prefers tabs")
+    refused = called("simulate", "--svg", "nowhere/x.svg", "--json")
+    assert (refused.returncode, json.loads(refused.stdout)["error"]["field"]) == (1, "svg")
+
+
+def test_a_key_that_is_not_there_is_not_asked_about() -> None:
+    store("Alice prefers tabs")
+    assert "there is no key nokey" in called("keys", "remove", "nokey").stderr
+
+
+def test_of_a_long_value_that_is_refused_only_the_beginning_is_told() -> None:
+    refused = called("list", "--role", "x" * 70_000)
+    assert refused.returncode == 2
+    assert len(refused.stderr) < 5_000
+
+
 def _paths() -> list[tuple[str, ...]]:
     import click
 

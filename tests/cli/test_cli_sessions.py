@@ -561,7 +561,7 @@ def test_an_unknown_session_is_not_found_and_a_bad_id_is_refused(alice: list[str
         (["query", "alice1", "--since", "1d", "--until", "2d"], "time_range: begins after it ends"),
         (["delete-range", "alice1", "1d", "2d", "--yes"], "end: 2d is before 1d"),
         (["delete-topic", "alice1", "no tag", "--yes"], "tag"),
-        (["add", "alice1", "--from", "missing.jsonl"], "missing.jsonl: No such file"),
+        (["add", "alice1", "--from", "missing.jsonl"], "file: missing.jsonl cannot be read: No such file"),
         (["add", "alice1", "tea", "--workspace", "other"], "this view is bound to other"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import plain
 from support.served import Served, listening, served
 
 from recollect import Memory
+from recollect.maintenance import simulation
 from recollect.server import running, serving
 from recollect.server.access import logins
 from recollect.server.access.caller import BusyError, UnknownCallerError
@@ -68,9 +71,9 @@ def test_the_process_lives_while_all_threads_are_busy(server: Served) -> None:
 
 
 def test_one_address_does_not_take_the_turns_of_all() -> None:
-    turns = serving.ConcurrencyLimit(3, 2)
+    turns = serving.ConcurrencyLimit(3, 2, "too many; try again")
     with turns.taken("a"), turns.taken("a"):
-        with pytest.raises(BusyError), turns.taken("a"):
+        with pytest.raises(BusyError, match="too many; try again"), turns.taken("a"):
             pass
         with turns.taken("b"), pytest.raises(BusyError), turns.taken("c"):
             pass
@@ -114,3 +117,45 @@ def test_one_address_holds_only_so_many_idle_connections(tmp_path: Path, monkeyp
         finally:
             for one in opened:
                 one.close()
+
+
+def test_a_login_is_small_and_what_is_kept_of_unknown_names_is_smaller(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logins, "_unknown_names", names := OrderedDict[str, dict[str, Any]]())
+    long = plain.post(f"{server.url}/login", data={"name": "x" * 20_000, "password": "y"})
+    assert (long.status_code, len(names)) == (413, 0)
+    for number in range(3):
+        answer = plain.post(f"{server.url}/login", data={"name": f"{number}" + "x" * 10_000, "password": "y"})
+        assert answer.status_code == 401
+    assert (len(names), {len(name) for name in names}) == (3, {64})
+
+
+def test_who_looks_at_the_whole_store_many_times_takes_no_thread_of_others(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, begun = threading.Event(), threading.Semaphore(0)
+
+    def endless(view: object, days: int) -> None:
+        begun.release()
+        held.wait(60)
+
+    monkeypatch.setattr(simulation, "simulate", endless)
+    greedy, other = server.headers("reader", tenant="mine"), server.headers(tenant="other")
+
+    def look(_: int) -> tuple[int, str]:
+        answer = plain.get(f"{server.url}/v1/simulation", headers=greedy, timeout=60)
+        return answer.status_code, answer.headers.get("retry-after", "")
+
+    with ThreadPoolExecutor(_CLIENTS) as pool:
+        sent = [pool.submit(look, number) for number in range(_CLIENTS)]
+        for _ in range(serving._SLOW_OF_ONE):
+            begun.acquire(timeout=60)
+        while sum(one.done() for one in sent) < _CLIENTS - serving._SLOW_OF_ONE:
+            assert plain.get(f"{server.url}/v1/stats", headers=other).status_code == 200
+            assert plain.get(f"{server.url}/v1/stats", headers=greedy).status_code == 200
+        assert plain.get(f"{server.url}/readyz").status_code == 200
+        assert plain.get(f"{server.url}/v1/doctor", headers=other).status_code == 200
+        held.set()
+        told = [one.result() for one in sent]
+    assert told.count((503, "1")) == _CLIENTS - serving._SLOW_OF_ONE

@@ -97,6 +97,7 @@ def test_what_was_read_has_a_tag(client: httpx.Client) -> None:
     read = client.get(f"/memories/{ident}")
     tag = read.headers["etag"]
     assert client.get(f"/memories/{ident}", headers={"if-none-match": tag}).status_code == 304
+    assert client.get(f"/memories/{ident}", headers={"if-none-match": "*"}).status_code == 304
     stale = client.patch(f"/memories/{ident}", json={"content": "Ada likes coffee"}, headers={"if-match": '"other"'})
     assert stale.status_code == 412
     assert client.get(f"/memories/{ident}").json()["superseded_by"] is None

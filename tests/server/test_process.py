@@ -93,6 +93,7 @@ def test_on_this_machine_it_is_for_one_by_a_link_that_works_once(serve: Start, t
     told = process.stdout.readline() + process.stdout.readline()
     link = re.search(r"http://\S+/enter\?ticket=\S+", told)
     assert link is not None
+    assert plain.head(link[0]).status_code == 303  # as a program looks at a link: that does not use it up
     with plain.Client(follow_redirects=True) as browser:
         assert browser.get(process.url).url.path == "/login"
         assert browser.get(link[0]).status_code == 200
@@ -167,6 +168,41 @@ def test_asked_to_stop_it_finishes_what_it_began(serve: Start, tmp_path: Path) -
     assert process.wait(30) == 0
     with Memory(folder) as memory:
         assert (done, memory.stats().total) in (([20_000], 20_001), ([], 1))
+
+
+UNENDING = """
+import sys, threading
+from recollect.maintenance import simulation
+from recollect.server import running
+from recollect.__main__ import main
+running._DRAIN = 1
+simulation.simulate = lambda view, days: print("begun", file=sys.stderr, flush=True) or threading.Event().wait(600)
+sys.argv[1:] = ["serve", "--store", sys.argv[1], "--listen", "127.0.0.1:0", "--log", "none"]
+sys.exit(main())
+"""
+
+
+def test_asked_to_stop_it_does_not_wait_for_ever(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    secret, pipe = key(folder), subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", UNENDING, str(folder)], stdout=pipe, stderr=pipe, text=True)
+    assert process.stderr is not None
+    url = next(found[1] for line in process.stderr if (found := re.search(r"Listening on (\S+)", line)))
+    told: list[httpx.Response] = []
+    headers = {"authorization": f"Bearer {secret}", "recollect-tenant": "default"}
+    asking = threading.Thread(
+        target=lambda: told.append(plain.get(f"{url}/v1/simulation", headers=headers, timeout=120))
+    )
+    asking.start()
+    assert "begun\n" in process.stderr
+    process.send_signal(signal.SIGTERM)
+    _, problem = process.communicate(timeout=120)
+    asking.join(120)
+    assert process.returncode == 0, problem
+    assert "Traceback" not in problem
+    assert "requests were still being answered" in problem
+    (answer,) = told
+    assert (answer.status_code, answer.json()["title"]) == (503, "UnavailableError")
 
 
 def test_tls_is_by_file_names(serve: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from support.concepts import Concepts
 from support.served import Served, served
 
-from recollect import AsyncMemory, Memory, UnavailableError, tools
+from recollect import AsyncMemory, InputError, Memory, UnavailableError, tools
 from recollect.values.errors import StoreError
 
 
@@ -136,3 +136,12 @@ def test_nothing_is_sent_from_the_event_loop(server: Served, sent: list[tuple[st
     asyncio.run(use())
     assert sent
     assert all(thread.startswith("recollect-") for _, _, thread in sent)
+
+
+def test_any_is_a_word_like_others_but_for_what_has_a_default(server: Served) -> None:
+    with server.memory() as memory:
+        memory.remember("any colour will do", kind="any", source="any")
+        for conditions in ({"contains": "any"}, {"kind": "any"}, {"source": "any"}):
+            assert len(memory.list(**conditions)) == 1, conditions
+        with pytest.raises(InputError, match="state"):
+            memory.list(state="any")  # pyright: ignore[reportArgumentType]

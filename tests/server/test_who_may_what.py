@@ -493,3 +493,24 @@ def test_a_stranger_locks_nobody_out(tmp_path: Path) -> None:
                 accounts.logins.log_in("ada", "wrong", f"2001:db8::{number}")
         with pytest.raises(UnknownCallerError, match="too many wrong passwords"):
             accounts.logins.log_in("ada", "a long enough password", "2001:db8::ffff")
+
+
+def test_two_people_whose_names_hold_a_slash_are_two(server: Served) -> None:
+    """`z` of `x/y` and `y/z` of `x`: an answer that is kept for one is not the other's."""
+    accounts, made = server.serving.accounts, []
+    for name, tenant in (("y/z", "x"), ("z", "x/y")):
+        accounts.people.add(name, "a long enough password", "member", tenant=tenant)
+        token, caller = accounts.logins.log_in(name, "a long enough password")
+        headers = {"x-recollect-form": caller.session, "idempotency-key": "one"}
+        with plain.Client(cookies={"recollect": token}, headers=headers, base_url=server.url) as browser:
+            answer = browser.post("/v1/conversations", json={"title": "mine"})
+            assert (answer.status_code, answer.headers.get("idempotent-replay")) == (201, None)
+            assert len(browser.get("/v1/conversations").json()) == 1
+            made.append((caller.id, answer.json()["id"]))
+    assert len({ident for ident, _ in made}) == len({ident for _, ident in made}) == 2
+
+
+def test_what_is_no_stream_is_no_get(server: Served) -> None:
+    """A GET of MCP would keep a connection for as long as its client likes, and nothing would be sent on it."""
+    answer = plain.get(f"{server.url}/mcp", headers={**server.headers(), "accept": "text/event-stream"})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST, DELETE")

@@ -103,6 +103,15 @@ def test_an_export_is_one_json_document_with_a_schema_version(full: Memory) -> N
     assert len(exported(full).splitlines()) == 7 + 2
 
 
+def test_a_document_in_one_piece_is_as_long_as_memory_allows(full: Memory, other: Memory) -> None:
+    document = json.loads(exported(full))
+    padded = json.dumps({"padding": "", **document}).replace('"padding": ""', f'"padding": "{"x" * (16 << 20)}"')
+    with pytest.raises(InputError, match="at most 16,777,216 bytes"):
+        other.import_(io.BytesIO(padded.encode()))
+    assert other.stats().total == 0
+    assert other.import_(io.BytesIO(json.dumps(document).encode())).added
+
+
 @pytest.mark.parametrize("indent", [None, 0, 2])
 def test_any_layout_of_the_document_can_be_read(full: Memory, other: Memory, indent: int | None) -> None:
     document = json.dumps(json.loads(exported(full)), indent=indent, ensure_ascii=indent is None)

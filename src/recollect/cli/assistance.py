@@ -43,7 +43,10 @@ def help_(target: Target, words: tuple[str, ...], every: bool) -> None:
         group = here.command
         if not isinstance(group, LazyGroup):
             here.fail(f"{here.command_path} has no command {rest[0]!r}")
-        word, *rest = (name for name in group.with_new_names(rest) if not name.startswith("-"))
+        names = [name for name in group.with_new_names(rest) if not name.startswith("-")]
+        if not names:
+            here.fail(f"{here.command_path} has no command {rest[0]!r}")
+        word, *rest = names
         _, command, _ = group.resolve_command(here, [word])
         assert command is not None  # what is not there is an error
         here = click.Context(command, info_name=word, parent=here, max_content_width=here.max_content_width)

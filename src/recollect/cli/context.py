@@ -51,7 +51,7 @@ def _talk(words: tuple[str, ...], file: str | None) -> list[Any]:
         raise click.UsageError("Give the MESSAGE, or --messages FILE, and not both.")
     if file is None:
         return [{"role": "user", "content": " ".join(words)}]
-    talk = parse_json(read_file(file), "messages")
+    talk = parse_json(read_file(file, "messages"), "messages")
     if not isinstance(talk, list):
         raise InputError("messages", "must be a JSON list of messages, each with role and content")
     return cast("list[Any]", talk)

@@ -73,6 +73,9 @@ def copy(target: Target, source: str, destination: str, tenants: Sequence[str], 
             return
         try:
             done = copying.copy(from_, to, tenants=tenants, lossy=lossy, progress=tell)
+        except KeyboardInterrupt:
+            output.note(f"Broken off: {_shown(destination)} does not have all of it. Run it again, and it goes on.")
+            raise
         except InputError as error:
             raise InputError(error.field, error.problem.replace("`lossy`", "--lossy")) from error
     _show(target, done, _shown(destination))

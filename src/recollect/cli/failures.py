@@ -10,6 +10,8 @@ from recollect.cli.text import printable
 from recollect.values.errors import RecollectError
 
 FAILED, INTERRUPTED = 1, 130
+_LONGEST = 2000
+"""Characters of a message."""
 
 
 def report(error: Exception, *, as_json: bool) -> int:
@@ -23,6 +25,7 @@ def report(error: Exception, *, as_json: bool) -> int:
         with suppress(OSError):  # it may be stdout that failed
             _print_json(error)
     if isinstance(error, click.ClickException):
+        vars(error)["message"] = _cut(error.message)
         error.show()
         return error.exit_code
     if isinstance(error, RecollectError | OSError):
@@ -35,14 +38,19 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
     if isinstance(error, click.ClickException):
-        return error.format_message()
-    return " ".join(str(error).split())
+        return _cut(error.format_message())
+    return _cut(" ".join(str(error).split()))
+
+
+def _cut(message: str) -> str:
+    """Of a long value that is refused no more than the beginning is repeated."""
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
 
 
 def _print_json(error: Exception) -> None:
-    import msgspec
+    from recollect.cli.text import json_of
 
     param = getattr(error, "param", None)
     field = getattr(error, "field", None) or (param.name if isinstance(param, click.Parameter) else None)
     document = {"error": {"type": type(error).__name__, "message": _line(error), "field": field}}
-    click.echo(msgspec.json.encode(document))
+    click.echo(json_of(document))

@@ -40,7 +40,7 @@ def _means_stdin(words: Sequence[str]) -> bool:
 
 
 def _stdin_text() -> str:
-    return read_file("-").rstrip("\r\n")
+    return read_file("-", "stdin").rstrip("\r\n")
 
 
 def read_text(words: Sequence[str]) -> str:
@@ -65,11 +65,13 @@ class TextArgument(click.Argument):
         return (_stdin_text(),) if value and _means_stdin(value) else value
 
 
-def read_file(file: str) -> str:
-    """All of a file, or of stdin if it is `-`."""
+def read_file(file: str, field: str) -> str:
+    """All of a file, or of stdin if it is `-`. `field` is the option or argument that names it."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return data.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(field, f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         name = "stdin" if file == "-" else file
         raise InputError(name, f"is not UTF-8 text (at byte {error.start:,})") from None
@@ -131,7 +133,7 @@ def json_lines(fields: Mapping[str, Any], file: str = "-") -> list[Item]:
 
 
 def _lines(file: str = "-") -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(read_file(file).split("\n"), 1):
+    for number, line in enumerate(read_file(file, "file").split("\n"), 1):
         if line := line.strip():
             yield number, line
 

@@ -161,7 +161,9 @@ def remove(target: Target, id: str, yes: bool) -> None:
       recollect keys remove 3f2a91bc07de
     """
     if not yes:
-        confirm(f"Remove the key {id} for good?", no="nothing was removed")
+        with open_accounts(target) as accounts:
+            named = accounts.keys.get(id).name
+        confirm(f"Remove the key {id} ({named}) for good?", no="nothing was removed")
     with open_accounts(target) as accounts:
         key = accounts.keys.revoke(id)
     if target.json:

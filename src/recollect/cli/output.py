@@ -37,7 +37,7 @@ class Column(NamedTuple):
 
 def emit(document: Any) -> None:
     """One JSON document: on one line for programs, indented where a person looks on."""
-    encoded = msgspec.json.encode(document)
+    encoded = text.json_of(document)
     if sys.stdout.isatty():
         encoded = text.printable_json(msgspec.json.format(encoded, indent=2))
     click.echo(encoded)

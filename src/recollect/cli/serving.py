@@ -152,6 +152,10 @@ def serve_with(target: Target, options: ServeOptions, option: str = "listen") ->
         tls = Secured(options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
         with contextlib.suppress(KeyboardInterrupt):
             run(app, taken, tls=tls, proxies=options.proxies)
+        if serving.working:  # a thread cannot be ended, and closing would wait for it
+            note(f"{serving.working} requests were still being answered, and are broken off")
+            logging.shutdown()
+            os._exit(0)
 
 
 def _application(serving: Serving, options: ServeOptions, host: str, port: int, oidc: OpenId | None) -> Pipeline:

@@ -28,7 +28,7 @@ _SAMPLE = 8
 @click.command(cls=Leaf)
 @takes("simulate")
 @click.option("--svg", metavar="FILE", type=PATH, help="Also draw what is left, by kind and tier.")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--force", "-f", is_flag=True, help="Replace FILE if it is there.")
 @scoped
 def simulate(target: Target, call: Call, svg: str | None, force: bool) -> None:
     """Show what will be promoted, archived, merged, expired or lost, when and why. Changes nothing.
@@ -44,17 +44,21 @@ def simulate(target: Target, call: Call, svg: str | None, force: bool) -> None:
         check_new(svg, force)
     with target.open(vectors=False) as memory:
         ahead: Simulation = call.run(memory)
+        if svg is not None:
+            _draw(ahead, svg)
         if not target.json:
             _print(ahead, memory)
     if target.json:
         output.emit(ahead)
-    if svg is not None:
-        try:
-            Path(svg).write_text(ahead.svg(), "utf-8")
-        except OSError as error:
-            raise InputError("svg", f"cannot write {svg}: {error.strerror}") from None
-        if not target.json:
-            output.say(("Drawn in ", QUIET), svg)
+    elif svg is not None:
+        output.say(("Drawn in ", QUIET), svg)
+
+
+def _draw(ahead: Simulation, file: str) -> None:
+    try:
+        Path(file).write_text(ahead.svg(), "utf-8")
+    except OSError as error:
+        raise InputError("svg", f"cannot write {file}: {error.strerror}") from None
 
 
 def _print(ahead: Simulation, memory: Memory) -> None:

@@ -20,6 +20,7 @@ from recollect.cli.completing import COMPLETED
 from recollect.cli.lazy import SHARED, USES
 from recollect.cli.output import note
 from recollect.cli.paths import PATH
+from recollect.values import validation
 from recollect.values.errors import AccessError, InputError
 
 if TYPE_CHECKING:
@@ -147,13 +148,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         from recollect.stores import open_store
 
         settings, location = self.defaults, self.location
+        tenant = validation.name(self.tenant or settings.tenant or "default", "tenant")
         store = open_store(location, "" if self.served else settings.store or self.rules().store)
         kind, path = _split(location)
-        if kind is None and path.is_dir() and not store.places(self.tenant or settings.tenant or "default"):
+        if kind is None and path.is_dir() and not store.places(tenant):
             others = (open_store(location, other) for other in _KINDS)
-            store = next(
-                (other for other in others if other.places(self.tenant or settings.tenant or "default")), store
-            )
+            store = next((other for other in others if other.places(tenant)), store)
         root = getattr(store, "root", None)
         if not self.store and not self.json and os.path.isabs(location):
             _tell_once(f"Using the memory in {location}")

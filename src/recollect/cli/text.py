@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
+from typing import Any
+
+import msgspec
 
 from recollect.values.record import Record
 
@@ -24,6 +28,14 @@ def short(ident: str) -> str:
 def printable(text: str) -> str:
     """Text that cannot drive the terminal: control and direction characters are shown, not sent."""
     return text.replace("\r\n", "\n").translate(_UNSAFE)
+
+
+def json_of(document: Any) -> bytes:
+    """A document as JSON, also if a name in it is not UTF-8, as a file's may be."""
+    try:
+        return msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(document)).encode()
 
 
 def printable_json(data: bytes) -> bytes:

@@ -61,7 +61,11 @@ class Client:
             defaults = {parameter.name: parameter.default for parameter in signature.takes}
             kinds = {parameter.name: parameter.type for parameter in signature.takes}
             asked = {name: value for name, value in rest.items() if value is not None or defaults.get(name) is not None}
-            query = [(name, text) for name, value in asked.items() for text in wire.in_query(name, value, kinds[name])]
+            query = [
+                (name, text)
+                for name, value in asked.items()
+                for text in wire.in_query(name, value, kinds[name], defaults.get(name))
+            ]
             answer = self.send("GET", path, headers, params=query)
         else:
             answer = self.send(

@@ -153,12 +153,12 @@ def decoded(content: bytes, signature: Signature) -> Any:
     return value.back() if isinstance(value, RecallResult) else value
 
 
-def in_query(name: str, value: Any, kind: Any) -> list[str]:
+def in_query(name: str, value: Any, kind: Any, default: Any = None) -> list[str]:
     """An argument of a request without a body. There all is text, so what it is must be right before it is sent."""
     takes_none = type(None) in (kind, *get_args(kind))
     if value is None and takes_none:
         return [ANY]
-    if value == ANY and takes_none:  # it would be read as None
+    if value == ANY and takes_none and default is not None:  # it would be read as None
         raise InputError(name, "is not known")
     if not isinstance(value, datetime | tzinfo):
         _check_kind(name, value, kind)

@@ -39,6 +39,8 @@ async def with_body(
         return await _read_to_file(request, receive, limits, in_thread)
     if route.body == "none" or not (request.length or "transfer-encoding" in request.headers):
         return request
+    if route.longest is not None:
+        limits = limits._replace(body=route.longest)
     if route.body == "form":
         return request._replace(form=await _read_form(request, receive, limits))
     return request._replace(body=await _read(request, receive, limits))
@@ -139,7 +141,7 @@ def decoded_body(request: HttpRequest, kind: type[T]) -> T:
 def explained(message: str) -> InputError:
     """msgspec's message by the name of the argument, without the value that some of them quote."""
     problem, _, place = message.partition(" - at `$")
-    field = place.strip("`.").removeprefix(".") or "body"
+    field = place.strip("`.[]") or "body"  # `$[...]` is somewhere inside of what has no names
     if problem == "Number out of range":
         return InputError("body", "has a number that is too large")
     if problem.startswith("Expected `object`") and not place:

@@ -16,6 +16,7 @@ _log = logging.getLogger("recollect.server.access")
 
 
 def surface_of(path: str) -> Surface:
+    path = path.rstrip("/")  # as the router reads it
     if path.startswith("/v1/"):
         return "api"
     if path == MCP_PATH:

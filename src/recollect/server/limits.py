@@ -113,23 +113,23 @@ class RateLimits:
 
 
 class ConcurrencyLimit:
-    """How many may be at something at once, in all and from one address. Who is too many is refused at once."""
+    """How many may be at something at once, in all and of one address or caller. Who is too many is refused at once."""
 
-    def __init__(self, most: int, of_one: int) -> None:
-        self._most, self._of_one = most, of_one
+    def __init__(self, most: int, of_one: int, refusal: str) -> None:
+        self._most, self._of_one, self._refusal = most, of_one, refusal
         self._lock = threading.Lock()
         self._taken: Counter[str] = Counter()
 
     @contextmanager
-    def taken(self, address: str) -> Generator[None]:
+    def taken(self, who: str) -> Generator[None]:
         with self._lock:
-            if self._taken.total() >= self._most or self._taken[address] >= self._of_one:
-                raise BusyError("too many are logging in at once; try again in a moment")
-            self._taken[address] += 1
+            if self._taken.total() >= self._most or self._taken[who] >= self._of_one:
+                raise BusyError(self._refusal)
+            self._taken[who] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._taken[address] -= 1
-                if not self._taken[address]:
-                    del self._taken[address]
+                self._taken[who] -= 1
+                if not self._taken[who]:
+                    del self._taken[who]

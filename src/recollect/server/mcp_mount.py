@@ -37,11 +37,9 @@ class McpMount:
         self._wanted, self._ended = asyncio.Event(), asyncio.Event()
 
     def routes(self) -> list[Route]:
-        # By a key only: no page of a browser calls tools.
-        return [
-            Route(method, MCP_PATH, "reader", self._serve, "mcp", keys_only=True)
-            for method in ("GET", "POST", "DELETE")
-        ]
+        # By a key only: no page of a browser calls tools. No GET: it would keep a connection open on which, without
+        # sessions, nothing is ever sent.
+        return [Route(method, MCP_PATH, "reader", self._serve, "mcp", keys_only=True) for method in ("POST", "DELETE")]
 
     def _serve(self, serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
         from recollect.server.mcp import ServedMemory

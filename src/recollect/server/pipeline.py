@@ -5,6 +5,7 @@ guard → count → identify once → rank → body → thread → answer → pa
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import re
@@ -22,7 +23,7 @@ from recollect.server.bodies import LeftError, with_body
 from recollect.server.counting import RequestCount
 from recollect.server.problems import CONTENT_TYPE, EncodingError
 from recollect.server.serving import FORM, Serving
-from recollect.server.web import ROOT, Answer, Asgi, HttpRequest, Route, Routes, Trace, failure, refusal
+from recollect.server.web import ROOT, Answer, Asgi, HttpRequest, Route, Routes, Trace, failure, refusal, stopping
 from recollect.values.errors import AccessError, InputError, NotFoundError, RecollectError
 
 Lifespan = Callable[[], contextlib.AbstractAsyncContextManager[None]]
@@ -108,6 +109,9 @@ class Pipeline:
                 await self._respond({**scope, "recollect.trace": trace}, receive, send_counted)
         except LeftError:
             pass
+        except asyncio.CancelledError:  # the server stops, and has waited for this as long as it does
+            if not count.status:
+                await _send(send_counted, stopping())
         except Exception:
             _log.exception("a request failed")
             if not count.status:
@@ -188,7 +192,7 @@ class _RouteCall:
                 return self._run(self._work)
             if route.threads == "logins":
                 return await serving.in_login_thread(request.client, partial(self._run, self._work))
-            return await serving.in_thread(partial(self._run, self._work))
+            return await serving.in_thread(partial(self._run, self._work), slow=route.threads == "slow")
         except RecollectError as error:  # of the body, or of a flood of logins
             return self._refuse(error).packed(request)
 
@@ -216,7 +220,10 @@ class _RouteCall:
         self._identify()
         if self._caller is not None and self._route.body == "form":
             self._serving.check_form(self._caller, self._request, self._request.field("form"))
-        return self._route.work(self._serving, self._caller, self._request)
+        if self._route.threads != "slow" or self._caller is None:
+            return self._route.work(self._serving, self._caller, self._request)
+        with self._serving.slow_turns.taken(self._caller.id):
+            return self._route.work(self._serving, self._caller, self._request)
 
     def _run(self, work: Callable[[], Answer]) -> Answer:
         """Run `work` and answer its errors, within a span."""

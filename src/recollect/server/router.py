@@ -20,7 +20,10 @@ def _verbs() -> Iterator[Route]:
         def work(serving: Serving, caller: Caller, request: HttpRequest, operation: Any = operation) -> Answer:
             return api.answer(serving, caller, operation, request)
 
-        yield Route(operation.method, operation.path, operation.rank, work, operation.name, operation.status)
+        threads = "slow" if operation.slow else "workers"
+        yield Route(
+            operation.method, operation.path, operation.rank, work, operation.name, operation.status, threads=threads
+        )
 
 
 def _strict(work: Work) -> Work:
@@ -54,5 +57,5 @@ FORMER_ROUTES = tuple(
     route._replace(path="/conversations/{id}/idle") for route in ROUTES if route.name == "conversations.end"
 )
 """Old addresses of operations that were renamed. They are served, and OpenAPI does not list them."""
-EXPORT = Route("GET", "/export", "reader", _strict(transfers.export), "export", body="none")
-IMPORT = Route("POST", "/import", "member", transfers.import_, "import", body="file")
+EXPORT = Route("GET", "/export", "reader", _strict(transfers.export), "export", body="none", threads="slow")
+IMPORT = Route("POST", "/import", "member", transfers.import_, "import", body="file", threads="slow")

@@ -35,6 +35,8 @@ FORM = "x-recollect-form"
 
 
 _THREADS = 40
+_SLOW, _SLOW_OF_ONE = 8, 2
+"""Requests that look at a whole store, in all and of one caller. They leave the other threads to everybody else."""
 _LOGINS_WAITING = 16
 _LOGINS_OF_ONE = 4
 """Logins that are checked or wait, in all and from one address."""
@@ -76,7 +78,13 @@ class Serving:
         self._threads = ThreadPoolExecutor(_THREADS, "recollect-server")
         # A password takes long to check. A flood of logins must not take the threads of those who have a key.
         self._logins = ThreadPoolExecutor(LOGINS_AT_ONCE, "recollect-login")
-        self.login_turns = ConcurrencyLimit(_LOGINS_WAITING, _LOGINS_OF_ONE)
+        again = "at once; try again in a moment"
+        self.login_turns = ConcurrencyLimit(_LOGINS_WAITING, _LOGINS_OF_ONE, f"too many are logging in {again}")
+        self._slow = ThreadPoolExecutor(_SLOW, "recollect-slow")
+        looking = f"too many requests look at a whole store {again}, with at most {_SLOW_OF_ONE} of one key"
+        self.slow_turns = ConcurrencyLimit(_SLOW, _SLOW_OF_ONE, looking)
+        self._working: set[int] = set()
+        """Threads that answer a request just now."""
         self._started = time.monotonic()
         self._logged: dict[tuple[str, str, int], float] = {}
         self._lock = threading.Lock()
@@ -89,9 +97,22 @@ class Serving:
         """A lock that all requests to the same address share, and some others."""
         return self._paths[hash(path) % len(self._paths)]
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
+    async def in_thread(self, work: Callable[[], T], *, slow: bool = False) -> T:
         """Whatever waits for the store: meanwhile others are heard."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+        def noted() -> T:
+            self._working.add(threading.get_ident())
+            try:
+                return work()
+            finally:
+                self._working.discard(threading.get_ident())
+
+        return await asyncio.get_running_loop().run_in_executor(self._slow if slow else self._threads, noted)
+
+    @property
+    def working(self) -> int:
+        """How many requests are being answered."""
+        return len(self._working)
 
     async def in_login_thread(self, client: str, work: Callable[[], T]) -> T:
         """For a login. BusyError at once where too many wait for theirs, from this address or in all."""
@@ -99,9 +120,9 @@ class Serving:
             return await asyncio.get_running_loop().run_in_executor(self._logins, work)
 
     def stop(self) -> None:
-        """Accept no new work. Work under way runs to its end."""
-        self._threads.shutdown(wait=False)
-        self._logins.shutdown(wait=False)
+        """Accept no new work. Work under way runs to its end, unless the process ends before."""
+        for pool in (self._threads, self._slow, self._logins):
+            pool.shutdown(wait=False, cancel_futures=True)
         self.recalls.write()
 
     def recalled(self, memory: Memory) -> None:

@@ -57,6 +57,8 @@ class HttpRequest(NamedTuple):
     """The fields of a form; a file is an `Upload`."""
     file: IO[bytes] | None = None
     """The body of a route that takes a file."""
+    only_head: bool = False
+    """Whether nobody reads the content of the answer. Then nothing is used up by giving it."""
 
     @classmethod
     def from_scope(cls, scope: Any, method: str, parts: Mapping[str, str], trace: Trace) -> HttpRequest:
@@ -65,7 +67,8 @@ class HttpRequest(NamedTuple):
         sent = scope["query_string"].decode("latin-1")
         query = parse_qsl(sent, keep_blank_values=True) if sent else ()
         cookies = _cookies(headers["cookie"]) if "cookie" in headers else {}
-        return cls(method, trace.path, parts, query, headers, cookies, b"", client[0], trace)
+        only_head = scope["method"] == "HEAD"
+        return cls(method, trace.path, parts, query, headers, cookies, b"", client[0], trace, only_head=only_head)
 
     @property
     def length(self) -> int:
@@ -131,7 +134,8 @@ class Answer(NamedTuple):
         """The answer with an ETag; 304 without content if the client has this version already."""
         tag = self.tag or tag_of(self.content)
         headers = {**self.headers, "etag": tag}
-        if (held := matching(seen_tags, tag, weak=True)) is not None:
+        held = tag if (seen_tags or "").strip() == "*" else matching(seen_tags, tag, weak=True)
+        if held is not None:
             return Answer(b"", 304, self.media_type, {**headers, "etag": held})
         return self._replace(headers=headers)
 
@@ -196,6 +200,11 @@ def refusal(error: RecollectError) -> Answer:
     return Answer(msgspec.json.encode(problem), problem.status, CONTENT_TYPE, headers)
 
 
+def stopping() -> Answer:
+    problem = wire.Problem("UnavailableError", 503, "the server is stopping; whether this was done is not known")
+    return Answer(msgspec.json.encode(problem), 503, CONTENT_TYPE, {"retry-after": "1"})
+
+
 def failure() -> Answer:
     problem = wire.Problem("StoreError", 500, "something went wrong here; it is in the server's log")
     return Answer(msgspec.json.encode(problem), 500, CONTENT_TYPE)
@@ -219,8 +228,11 @@ class Route(NamedTuple):
     """Of its answer, where it is not refused."""
     body: Literal["bytes", "form", "file", "none"] = "bytes"
     """How its body is read. What goes into a `file` may be longer."""
-    threads: Literal["workers", "logins", "none"] = "workers"
-    """Where it runs. `none` is for what answers at once and must do so while all threads are busy."""
+    longest: int | None = None
+    """Bytes of its body; None for as many as any request may have."""
+    threads: Literal["workers", "logins", "slow", "none"] = "workers"
+    """Where it runs. `slow` is for what looks at a whole store; `none` is for what answers at once and must do so while
+    all threads are busy."""
     keys_only: bool = False
     """Whether a browser's cookie does not count."""
     refuse: Refuse | None = None

@@ -96,7 +96,7 @@ def _chosen(view: View, places: list[Place], wanted: str | None) -> Change:
     if entry.meta.get("final"):
         raise ConflictError(
             f"change {entry.id} ({entry.message}) can no longer be undone: what it replaced was erased; "
-            "name an earlier change to undo that"
+            "name an earlier change to undo that: `audit.search` lists them"
         )
     created = entry.meta.get("created", [])
     if len(view.store.get(place, created) if created else []) < len(created):

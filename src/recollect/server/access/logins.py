@@ -27,7 +27,7 @@ _FREE_TRIES = 5
 _LONGEST_WAIT = 900.0
 _MOST_UNKNOWN_NAMES = 10_000
 _unknown_names: OrderedDict[str, dict[str, Any]] = OrderedDict()
-"""Tries with names that nobody has, in the same form as the tries of people."""
+"""Tries with names that nobody has, in the same form as the tries of people. By their hash, which is short."""
 _unknown_names_lock = threading.Lock()
 _MOST_ADDRESSES = 64
 """Addresses whose tries of one name are counted. The latest count."""
@@ -131,9 +131,10 @@ class Logins:
             for item in self._people.things_named(name)
         }
         if not bodies:  # an unknown name is answered exactly as a known one
+            hashed = hash_secret(name)
             with _unknown_names_lock:
-                _unknown_names[name] = self._count_try(_unknown_names.get(name, {}), address)
-                _unknown_names.move_to_end(name)
+                _unknown_names[hashed] = self._count_try(_unknown_names.get(hashed, {}), address)
+                _unknown_names.move_to_end(hashed)
                 while len(_unknown_names) > _MOST_UNKNOWN_NAMES:
                     _unknown_names.popitem(last=False)
         return owner_of(password, {key: body["password"] for key, body in bodies.items()})

@@ -40,7 +40,9 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     """What the provider calls them. Where it is known, their e-mail alone lets nobody in."""
 
     def caller(self, form_token: str) -> Caller:
-        ident = f"person:{self.tenant}/{self.name}"
+        # Names may hold a slash: two people must not be one.
+        tenant, name = (part.replace("%", "%25").replace("/", "%2F") for part in (self.tenant or "", self.name))
+        ident = f"person:{tenant}/{name}"
         return Caller(ident, self.name, self.rank, "person", bound_parts(self), form_token)
 
 

@@ -23,6 +23,8 @@ BEGUN = "recollect_oidc"
 """The cookie that a browser carries to the provider's answer. It must survive coming from another site."""
 _BEGUN_LASTS = 600
 _LASTS = 43_200
+_LONGEST = 16_384
+"""Bytes of a form with a name and a password: whoever sends it is not known yet."""
 
 
 def login_routes(oidc: OpenId | None, refuse: Refuse) -> list[Route]:
@@ -37,6 +39,7 @@ def login_routes(oidc: OpenId | None, refuse: Refuse) -> list[Route]:
             partial(_log_in, oidc),
             "login",
             body="form",
+            longest=_LONGEST,
             threads="logins",
             refuse=partial(_refuse_login, refuse),
         ),
@@ -52,6 +55,8 @@ def login_routes(oidc: OpenId | None, refuse: Refuse) -> list[Route]:
 
 def _enter(serving: Serving, caller: None, request: HttpRequest) -> Answer:
     """By the link that was printed."""
+    if request.only_head:  # as a mail program looks at a link before it is opened
+        return site.redirect_to("/")
     try:
         token = serving.redeem(request.first("ticket"))
     except UnknownCallerError as error:

@@ -28,6 +28,8 @@ from recollect.view import View
 
 T = TypeVar("T")
 _BATCH = 1000
+_LONGEST_WHOLE = 16 * 1024 * 1024
+"""Bytes of a document that must be read as a whole. What that takes in memory can be forty times as many."""
 _record = msgspec.json.Decoder(Record).decode
 _thing = msgspec.json.Decoder(ShelfItem).decode
 _names = msgspec.json.Decoder(list[str]).decode
@@ -144,7 +146,7 @@ def read_from(source: Target) -> Generator[IO[bytes]]:
 
 def _items(stream: IO[bytes]) -> Iterator[Record | ShelfItem | _LeftOut]:
     """Line by line as exported; a document that was laid out otherwise is read as a whole."""
-    head = stream.readline()
+    head = stream.readline(_LONGEST_WHOLE)
     if head.rstrip().endswith(b'"memories":['):
         _check_header(head.rstrip() + b"]}")
         decode: Callable[[bytes], Record | ShelfItem] = _record
@@ -161,7 +163,11 @@ def _items(stream: IO[bytes]) -> Iterator[Record | ShelfItem | _LeftOut]:
             yield _decoded(decode, line.removesuffix(b","), f"line {number}")
         raise InputError("source", "ends in the middle: the export is not complete")
     stream.seek(0)
-    document = _check_header(stream.read())
+    text = stream.read(_LONGEST_WHOLE + 1)
+    if len(text) > _LONGEST_WHOLE:
+        advice = "as `recollect export` writes it, with each memory in a line of its own"
+        raise InputError("source", f"may have at most {_LONGEST_WHOLE:,} bytes unless it is laid out {advice}")
+    document = _check_header(text)
     for number, raw in enumerate(document.memories, 1):
         yield _decoded(_record, raw, f"memory {number}")
     for number, raw in enumerate(document.things, 1):
