@@ -293,10 +293,10 @@ class Memory(Facets):
     ) -> Hits:
         """The memories that best answer a question, best first, each with the parts of its score.
 
-        `"quoted phrases"` must occur as they are; `auth*` and `colo?r` match words; times such as `last week` or
+        What has the `"quoted phrases"` comes first; `auth*` and `colo?r` match words; times such as `last week` or
         `in May 2023` count, in the time zone given. `Hits.absence` answers `why_not`. `rerank` gives the best
-        candidates scores of its own. Without `min_relevance` nothing is returned where even the best hit has less than
-        the preset's number; `Hits.report` says so.
+        candidates scores of its own. Without `min_relevance` nothing is returned where an answer is unlikely, and
+        `Hits.report` says so; of what belongs to no conversation, only what is nearly as relevant as the best.
         """
         return recall(self._view, **_arguments(locals()))
 

@@ -165,7 +165,7 @@ def test_nothing_relevant_is_said(memory: Memory) -> None:
     made = memory.context([user(ASKED)], min_relevance=1.0)
     assert made.messages == [user(ASKED)]
     (left,) = made.report.left_out
-    assert left.why.startswith("nothing relevant: the best has a relevance of")
+    assert left.why.startswith("nothing relevant: the best (")
     assert "nothing relevant" in str(made.report)
 
 

@@ -1,4 +1,7 @@
-"""A recall asks the store once for candidates, and once for the memories that it shows."""
+"""A recall asks the store once for candidates, and once for the memories that it shows.
+
+Once more for each of three words that no memory has, in case they are misspelled.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def test_a_speaker_who_was_not_known_is_searched_for_again_with_the_right_vector
         memory.embed()
         calls.clear()
         hits = memory.recall("what does Cleo say of sport?")
-        assert calls["search"] == 2
+        assert calls["search"] == 3  # once for "sport", which no memory has: some might have it with one letter changed
         assert any(part.name == "speaker (cleo)" for part in hits[0].scored.parts)
 
 

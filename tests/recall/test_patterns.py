@@ -28,7 +28,7 @@ def test_a_word_beside_a_phrase_or_pattern_raises_what_has_it(tmp_path: Path, ki
     with Memory(located(kind, tmp_path / "memory"), preset=preset, embedder="none") as memory:
         memory.remember_many(["a brown fox sleeps", "the brown fox is quick"])
         for query in ('"brown fox" quick', "bro* quick", '"brown fox" f?x quick'):
-            first, second = memory.recall(query)
+            first, second = memory.recall(query, min_relevance=0.0)
             assert first.memory.text == "the brown fox is quick", query
             assert first.score > second.score > 0.1 * first.score, query
 
@@ -128,6 +128,28 @@ def test_why_not_names_the_candidates_where_a_preset_ranks_some_only(tmp_path: P
 
 
 @EACH
+def test_a_quoted_phrase_comes_first_and_hides_nothing_else(tmp_path: Path, kind: str) -> None:
+    with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
+        title = memory.remember("Caroline has read Becoming Nicole", conversation="c1")
+        lesson = memory.remember("Caroline: the book taught me to take courage away from it", conversation="c2")
+        asked = 'What did Caroline take away from the book "Becoming Nicole"?'
+        hits = memory.recall(asked)
+        assert [hit.memory.id for hit in hits] == [title.id, lesson.id]
+        assert "phrase" in [part.name for part in hits[0].explain().parts]
+        assert sum(part.share for part in hits[0].explain().parts) == pytest.approx(hits[0].score)
+        # A title that is quoted a little wrong hides nothing either.
+        wrong = memory.recall(asked.replace("Becoming", "To become"))
+        assert {hit.memory.id for hit in wrong} == {title.id, lesson.id}
+        assert 'no memory has "To become Nicole" as it is written' in wrong.report
+        # A question that is nothing but the phrase asks for just that, as long as it is there.
+        assert [hit.memory.id for hit in memory.recall('"Becoming Nicole"')] == [title.id]
+        assert [hit.memory.id for hit in memory.recall('"Nicole Becoming"')] == [title.id]
+        # A query is exact.
+        assert [hit.memory.id for hit in memory.query({"text": f"{asked[:-1]}"})] == [title.id]
+        assert memory.query({"text": '"Nicole Becoming"'}) == []
+
+
+@EACH
 def test_why_not_ranks_as_the_recall_that_it_explains(tmp_path: Path, kind: str) -> None:
     with Memory(located(kind, tmp_path / "memory"), embedder="none") as memory:
         memory.remember("eine Versicherung")
@@ -136,7 +158,7 @@ def test_why_not_ranks_as_the_recall_that_it_explains(tmp_path: Path, kind: str)
         assert hit.memory.text == "eine Versicherung"
         assert hits.absence is not None
         assert hits.absence.reason.startswith("it has no word of the question")
-        assert len(memory.recall("Versicherung", limit=2)) == 2
+        assert len(memory.recall("Versicherung", limit=2, min_relevance=0.0)) == 2
 
 
 @pytest.mark.clause("INK-12")

@@ -108,6 +108,7 @@ def print_explained(hits: Hits) -> None:
     scores = shown_scores([hit.score for hit in hits])
     explained = [hit.explain() for hit in hits]
     longest = max((len(part.name) for explanation in explained for part in explanation.parts), default=0)
+    widest = max((len(value) for explanation in explained for value in _values(explanation)), default=0)
     for place, (score, hit) in enumerate(zip(scores, hits, strict=True)):
         if place:
             output.say("")
@@ -116,20 +117,23 @@ def print_explained(hits: Hits) -> None:
         about = [text.short(record.id), record.kind, text.ago(record.created_at, now), text.tags(record), relevance]
         output.hanging((score, STRONG), shown_content(hit))
         output.say((" · ".join(word for word in about if word), QUIET), indent=len(score) + 2)
-        for line in _part_lines(explained[place], longest):
+        for line in _part_lines(explained[place], longest, widest):
             output.say(*line, indent=len(score) + 2)
 
 
-def _part_lines(explanation: Explanation, longest: int) -> list[list[Styled]]:
-    """Each part with what it contributed."""
+def _values(explanation: Explanation) -> list[str]:
     parts = explanation.parts
-    product = explanation.how == "product"
-    values = shown_scores([part.value for part in parts]) if product else _terms(parts)
+    return shown_scores([part.value for part in parts]) if explanation.how == "product" else _terms(parts)
+
+
+def _part_lines(explanation: Explanation, longest: int, widest: int) -> list[list[Styled]]:
+    """Each part with what it contributed."""
+    values, product = _values(explanation), explanation.how == "product"
     lines: list[list[Styled]] = []
-    for place, part in enumerate(parts):
+    for place, part in enumerate(explanation.parts):
         sign = " " if not place else "×" if product else "+"
         share = min(part.value, 1.0) if product else part.share / (explanation.score or 1.0)
-        terms = f"{part.name.ljust(longest)}  {values[place]}  "
+        terms = f"{part.name.ljust(longest)}  {values[place].rjust(widest)}  "
         lines.append([(f"{sign} ", QUIET), terms, (_bar(share), ID)])
     return lines
 

@@ -129,7 +129,7 @@ def _begun(work: Callable[[], object]) -> Callable[[], object]:
 
 def _records(view: View, about: str) -> list[Record]:
     """What fits, best first, then what always matters, the newest first; each text once."""
-    hits = recall(view, about, {}, limit=_RECALLED, touch=False) if about else ()
+    hits = recall(view, about, {}, limit=_RECALLED, touch=False, topic=True) if about else ()
     records = [hit.memory for hit in hits]
     for kind in _STANDING:
         records += view.scan(view.where(kinds=(kind,)), order="newest", limit=_OF_EACH)

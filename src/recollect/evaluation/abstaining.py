@@ -24,11 +24,11 @@ NONSENSE = (
 _OTHERS = 40
 """Questions about people of another conversation, for each."""
 _DEPTH = 10
-LEVELS = (0.0, 0.005, 0.01, 0.012, 0.02, 0.05, 0.1, 0.2)
+LEVELS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 class Point(msgspec.Struct, frozen=True):
-    """What a least relevance of the best hit brings."""
+    """What a least likelihood of an answer brings."""
 
     min_relevance: float
     empty: dict[str, float]
@@ -45,7 +45,7 @@ class Abstained(msgspec.Struct, frozen=True):
 class _Asked(msgspec.Struct, frozen=True):
     kind: str
     best: float
-    """The highest relevance among the first ten; 0 where nothing came back, or nothing was asked."""
+    """How likely an answer is among the first ten; 0 where nothing came back, or nothing was asked."""
     recall: float = 0.0
     """R@10."""
 
@@ -63,8 +63,8 @@ def abstaining(
         for kind, question in _questions(dataset, number):
             at(question)
             hits = memory.recall(question.text, limit=_DEPTH, touch=False, min_relevance=0.0)
-            relevances = [1.0 if hit.relevance is None else hit.relevance for hit in hits]
-            best = 0.0 if small_talk(question.text) else max(relevances, default=0.0)
+            likely = 1.0 if hits.answered is None and hits else hits.answered or 0.0
+            best = 0.0 if small_talk(question.text) else likely
             turns = [str(hit.memory.metadata["turn"]) for hit in hits]
             asked.append(_Asked(kind, best, recall_at(_DEPTH, turns, question.turns) if question.turns else 0.0))
             tell(len(asked))

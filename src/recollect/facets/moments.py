@@ -336,7 +336,7 @@ class Moments:
         view, limit = self._view, validation.count(limit, "limit", high=1000)
         asked = validation.query(text, "text")[:_LONGEST_QUERY]
         # Each time that the same was tried counts.
-        question = Question(asked, [view.where(kinds=kinds)], limit, doubles=True)
+        question = Question(asked, [view.where(kinds=kinds)], limit, doubles=True, topic=True)
         hits = RecallRun(view, question).hits()
         view.touch([hit.memory for hit in hits])
         return hits

@@ -206,7 +206,13 @@ class Calibrated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     """Weight of memories near the time that the question names."""
     company: Weight = 0.2
     short: Annotated[float, msgspec.Meta(ge=1.0, le=1e6)] = 300.0
-    """Characters. Longer turns speak for themselves: they lend and borrow less."""
+    """Characters. Longer turns speak for themselves: they lend and borrow less, and gain no more by their length."""
+    asking: Weight = 1.0
+    """What a memory loses that does nothing but ask."""
+    length: Weight = 0.5
+    """What a turn of a conversation gains for being e times as long."""
+    when: Weight = 1.0
+    """What a turn gains that names a time, where the question asks for one."""
     fresh: bool = True
     """Whether a newer fact goes before an older one that it replaces."""
 

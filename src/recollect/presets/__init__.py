@@ -56,8 +56,12 @@ class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that a recall waits for the vectors of what was just stored."""
     own_only: bool = False
     """Whether an agent that consults finds only memories of its own, and none that belong to nobody."""
-    min_relevance: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.012
-    """Unless the best hit is this relevant, nothing is. For formulas that know how relevant a hit is."""
+    min_relevance: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.05
+    """Unless an answer is among the hits with this likelihood, there are none. For formulas that know it."""
+    share_of_best: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.5
+    """A memory outside any conversation is left out if it is less than this share as relevant as the best hit."""
+    share_of_best_if_newer: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.2
+    """The same for one that was stored after the best hit, and may correct it."""
     same_above: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] | None = None
     """Of two memories whose vectors have a higher cosine only the better is recalled. Equal texts are one anyway."""
 

@@ -78,6 +78,8 @@ class _BestSentence(NamedTuple):
     statement: Assertion
     plain: bool
     """Whether it is short and all that the memory says, and nobody is named as its speaker."""
+    stated: bool
+    """Whether it is no turn of talk, `Name: …`, or a short one that asks nothing. In talk much sounds like a change."""
 
 
 class _Question(NamedTuple):
@@ -125,7 +127,7 @@ def freshen(
                 if row not in answers:
                     answers[row] = _answer(texts[row], question)
             a, b = answers[old], answers[new]
-            if _of_another(a.statement, b.statement, question):
+            if not (a.stated and b.stated) or _of_another(a.statement, b.statement, question):
                 continue
             near = gap < _WIDEST and likeness >= _LEAST_COSINE
             if (near and _replaces(a.statement, b.statement, question)) or _tells_of_a_change(a, b, question):
@@ -213,7 +215,9 @@ def _answer(text: str, question: _Question) -> _BestSentence:
     sentences = [(frozenset(stems(sentence)), sentence) for sentence in SENTENCE_END.split(text[start:])]
     words, sentence = max(sentences, key=lambda pair: len(question.words & pair[0]))
     statement = Assertion(sentence, name, words)
-    return _BestSentence(statement, len(sentences) == 1 and len(text) <= _PLAIN and not statement.speaker)
+    short = len(text) <= _PLAIN
+    plain = len(sentences) == 1 and short and not statement.speaker
+    return _BestSentence(statement, plain, not name or (short and "?" not in text))
 
 
 @cache

@@ -68,6 +68,8 @@ class Hits(list[Hit]):
     """Why the memory that `why_not` named is not among them."""
     pending: int = 0
     """How many memories had no vector yet, and were looked for by their words alone."""
+    answered: float | None = None
+    """How likely it is that an answer is among what was found, from 0 to 1. None where nothing tells."""
     report: str = ""
     """What was not as it should be, for people: nothing where words and meaning were both asked."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.policies.ranking import Calibrated, Part, Score
 from recollect.recall.hits import Hit
-from recollect.text.times import QuestionTime
+from recollect.recall.relevance import asking
+from recollect.text.times import QuestionTime, names_time
 from recollect.values.record import TIERS, Record, storing_order
 
 if TYPE_CHECKING:
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
+_USUAL_LENGTH = 5.0
+"""The logarithm of a turn's characters at which its length says nothing."""
 _STEP = 1e-4
 """By how much a newer fact is put above the older one."""
 
 
-def summed(names: Sequence[str], shares: Sequence[float], weights: Calibrated) -> Score:
+def summed(names: Sequence[str], shares: Sequence[float], weights: Calibrated, more: Sequence[Part] = ()) -> Score:
     """The parts that had a say, each with its weight where it has one of its own."""
     factors = (weights.text, weights.meaning, 1.0, weights.speaker, weights.time, 1.0)
     parts = tuple(
@@ -30,7 +34,23 @@ def summed(names: Sequence[str], shares: Sequence[float], weights: Calibrated) -
         for name, share, weight in zip(names, shares, factors, strict=True)
         if share and weight
     )
+    parts = (*parts, *more)
     return Score(sum(part.share for part in parts), "sum", parts)
+
+
+def of_itself(text: str, turn: bool, when: bool, weights: Calibrated) -> list[Part]:
+    """What tells of a memory by itself whether it answers: what only asks does not, a turn that says more does."""
+    parts: list[Part] = []
+    if (share := asking(text)) and weights.asking:
+        parts.append(Part("asks", -share, weights.asking, -share * weights.asking))
+    if not turn:
+        return parts
+    if weights.length:
+        longer = math.log(min(max(len(text), 1), weights.short)) - _USUAL_LENGTH
+        parts.append(Part("length", longer, weights.length, longer * weights.length))
+    if when and weights.when and names_time(text):
+        parts.append(Part("names a time", 1.0, weights.when, weights.when))
+    return parts
 
 
 def part_name(part: str, what: QuestionTime | set[str] | None) -> str:

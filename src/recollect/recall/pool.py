@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,12 @@ _LOOSE_WORTH = 0.5
 _REQUIRED_WORTH = 1.0
 """The text score for having every phrase and pattern, before any of the words."""
 _NOWHERE = np.zeros(0, np.int64)
+
+
+class Unknown(NamedTuple):
+    words: set[str]
+    share: float
+    """Of the weight of all the words in the question; rare words weigh more."""
 
 
 class Pool:
@@ -91,6 +97,26 @@ class Pool:
         shares = [_coverage(shortlist, query) for shortlist in self._shortlists]
         return shares[0] if len(shares) == 1 else np.concatenate(shares)
 
+    def unknown(self, query: TextQuery) -> Unknown:
+        """Which words of the question no memory has."""
+        weights: dict[str, float] = {}
+        unknown: set[str] = set()
+        for word in query.words[:MOST_TERMS]:
+            frequency = sum(_frequency(shortlist, word) for shortlist in self._shortlists)
+            weights[word] = word_weight(frequency, max(self.size(), frequency))
+            if not frequency:
+                unknown.add(word)
+        return Unknown(unknown, sum(weights[word] for word in unknown) / (sum(weights.values()) or 1.0))
+
+    def having_words(self) -> list[int]:
+        """The positions of all that have one of the words that were looked for."""
+        positions = [
+            at + start
+            for shortlist, start in zip(self._shortlists, self._starts, strict=False)
+            for at in shortlist.words.values()
+        ]
+        return np.unique(np.concatenate(positions)).tolist() if positions else []
+
     def cosines(self) -> Floats | None:
         """NaN where a memory has no vector; None if none has of all that can be seen."""
         if not any(shortlist.whole.compared for shortlist in self._shortlists):
@@ -130,14 +156,17 @@ class Pool:
         return {shortlist.place: shortlist.whole.lacking for shortlist in self._shortlists if shortlist.whole.lacking}
 
     def spoken_by(self, named: set[str]) -> NDArray[np.bool_] | None:
-        if not named:
-            return None
+        return self._spoken(lambda name: name in named) if named else None
 
+    def spoken_by_others(self, named: set[str]) -> NDArray[np.bool_] | None:
+        """What somebody said who is not one of these. What nobody said is neither."""
+        return self._spoken(lambda name: name != "" and name not in named) if named else None
+
+    def _spoken(self, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
         def spoken(shortlist: Shortlist) -> NDArray[np.bool_]:
             block = shortlist.block
             speakers = list(block.speakers)
-            table = np.fromiter((name in named for name in speakers), np.bool_, len(speakers))
-            return table[block.speaker]
+            return np.fromiter(map(wanted, speakers), np.bool_, len(speakers))[block.speaker]
 
         return self._join(spoken, np.bool_)
 
@@ -174,7 +203,7 @@ def _coverage(shortlist: Shortlist, query: TextQuery) -> Floats:
     for word in query.words[:MOST_TERMS]:
         # A word of Chinese or Thai stands under several entries of the index, and ß under ss.
         entries = index_entries(TextQuery((word,)))
-        weights[word] = word_weight(min((whole.frequency.get(e, 0) for e in entries), default=0), whole.memories)
+        weights[word] = word_weight(_frequency(shortlist, word), whole.memories)
         share = np.zeros(size, np.float32)
         for entry in entries:
             share[shortlist.words.get(entry, _NOWHERE)] += 1.0 / len(entries)
@@ -187,6 +216,11 @@ def _coverage(shortlist: Shortlist, query: TextQuery) -> Floats:
     if not total:
         return covered
     return np.where(shortlist.seen.mask, np.minimum((covered + required) / total, 1.0), 0.0).astype(np.float32)
+
+
+def _frequency(shortlist: Shortlist, word: str) -> int:
+    """How many memories that can be seen have a word."""
+    return min((shortlist.whole.frequency.get(entry, 0) for entry in index_entries(TextQuery((word,)))), default=0)
 
 
 def _text(shortlist: Shortlist, query: TextQuery, texts: Texts | None) -> Floats:

@@ -136,7 +136,8 @@ def _by_text(
     fetch = limit if related is None else _ALL
     decay = None if len(views) == 1 else cast("Decay", _Decays(views))
     # With conditions, every memory that meets them is a hit, even an empty one.
-    question = Question(validation.query(text, "text"), wheres, fetch, doubles=True, decay=decay, min_relevance=0.0)
+    text = validation.query(text, "text")
+    question = Question(text, wheres, fetch, doubles=True, decay=decay, min_relevance=0.0, exact=True)
     hits = RecallRun(view, question).hits()
     return [hit for hit in hits if related is None or hit.memory.id in related]
 

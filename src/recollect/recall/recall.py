@@ -12,26 +12,29 @@ import msgspec
 from recollect.policies.decay import Decay
 from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Evidence, Part, Ranking, Score
+from recollect.recall import spelling
 from recollect.recall.distinct import distinct, saying
 from recollect.recall.hits import Absence, Hit, Hits
 from recollect.recall.order import (
     best_positions,
     by_score,
     freshened,
+    of_itself,
     only_above,
     part_name,
     ranks,
     summed,
     tier_order,
 )
-from recollect.recall.relevance import relevance
+from recollect.recall.selection import Likelihood, selected, speaks_for_itself
 from recollect.recall.speakers import Speakers
 from recollect.runtime import imports
 from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
 from recollect.stores.port import Place
 from recollect.text.mentions import mentioned_speakers, without_names
-from recollect.text.query_parser import parse_query
-from recollect.text.times import asked_time, point
+from recollect.text.query import TextQuery
+from recollect.text.query_parser import parse_query, without_quotes
+from recollect.text.times import asked_time, asks_when, point
 from recollect.values import validation
 from recollect.values.errors import ModelError
 from recollect.values.filters import Filter
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 Rerank = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores of texts as answers to a question, higher is better."""
 
+_MISSPELLED = 3
+"""So many words of a question are looked for in another spelling."""
 _EACH = 200
 """At least so many of the best by words, and by meaning, are scored where a store does not give all."""
 _FRESH = 20
@@ -72,10 +77,14 @@ class Question(msgspec.Struct, frozen=True):
     decay: Decay | None = None
     """In place of the view's."""
     min_relevance: float | None = None
-    """What every hit must have; without it, the best must have what the preset says."""
+    """What every hit must have; without it, the preset says when nothing is an answer, and what is left out."""
     wanted: int | None = None
     """How many hits the recall wants that is explained. So many memories with a word of the question make looking
     inside longer words needless, and candidates are chosen for so many hits."""
+    topic: bool = False
+    """Whether all that bears on it is wanted, and not only what answers best."""
+    exact: bool = False
+    """Whether a hit must have every quoted phrase. Else those that have it come first."""
     unlimited: bool = False
     """Whether everything is a candidate, and not only the best by words and by meaning."""
 
@@ -114,6 +123,7 @@ class RecallRun:
         self._notes: list[str] = []
         """What the caller should know about the result."""
         self._pending = 0
+        self._likelihood: Likelihood | None = None
 
     def hits(self) -> Hits:
         """The best, best first. Nothing is touched here."""
@@ -121,17 +131,19 @@ class RecallRun:
             return Hits()
         query, greeting = self._query, small_talk(self._question.text)
         if (
-            self._min_relevance
+            self._holds_back
             and isinstance(self._ranking, Calibrated)
             and greeting
             and not (query.patterns or query.phrases)
         ):
             hits = Hits()
-            hits.report = "nothing relevant: nothing was asked"
+            hits.answered, hits.report = 0.0, "nothing relevant: nothing was asked"
             return hits
         imports.load(*_LATE)
-        hits = Hits(self._relevant(self._intact(self._distinct(self._reranked(self._rank())))))
-        hits.pending, hits.report = self._pending, "; ".join(self._notes)
+        hits = Hits(self._relevant(self._intact(self._distinct(self._reranked(self._preferring())))))
+        notes = dict.fromkeys(self._notes)
+        hits.pending, hits.report = self._pending, "; ".join(notes)
+        hits.answered = None if self._likelihood is None else self._likelihood.value
         return hits
 
     def _intact(self, ranked: Sequence[Hit]) -> list[Hit]:
@@ -150,23 +162,17 @@ class RecallRun:
         return wanted
 
     @property
-    def _min_relevance(self) -> float:
-        """The relevance below which nothing is worth telling."""
+    def _holds_back(self) -> bool:
+        """Whether anything can be too far from the question to be told."""
         asked = self._question.min_relevance
-        return self._rules.min_relevance if asked is None else asked
+        return (self._rules.min_relevance if asked is None else asked) > 0.0
 
     def _relevant(self, hits: list[Hit]) -> list[Hit]:
-        relevances = [hit.relevance for hit in hits if hit.relevance is not None]
-        if not relevances or len(relevances) < len(hits):
-            return hits
-        if max(relevances) < self._min_relevance:
-            self._notes.append(
-                f"nothing relevant: the best has a relevance of {max(relevances):.3f}, below {self._min_relevance:g}"
-            )
-            return []
-        if self._question.min_relevance is None:
-            return hits
-        return [hit for hit in hits if hit.relevance is not None and hit.relevance >= self._min_relevance]
+        question = self._question
+        answers, note = selected(hits, self._likelihood, question.min_relevance, self._rules, topic=question.topic)
+        if note:
+            self._notes.append(note)
+        return answers
 
     # Asking
 
@@ -185,9 +191,10 @@ class RecallRun:
         vector = self._vector(supposed)
         pool = self._pool(vector)
         named = mentioned_speakers(text, speakers.keep(pool.speakers())) if calibrated else set[str]()
+        again = calibrated and not self._question.exact and self._respelled(pool)
         if vector is None:
-            return pool, None, named
-        again = self._caught_up(pool)
+            return (self._pool(None) if again else pool), None, named
+        again = self._caught_up(pool) or again
         if without_names(text, named) != without_names(text, supposed):
             vector, again = self._vector(named), True
         if again:
@@ -204,6 +211,32 @@ class RecallRun:
             self._notes.append(f"by words alone: {error}")
             return None
         return vector.astype("<f4").tobytes()
+
+    def _respelled(self, pool: Pool) -> bool:
+        """Whether words of the question that no memory has were read as words that are one letter away."""
+        unknown, meant = pool.unknown(self._query).words, dict[str, str]()
+        for word in [word for word in self._query.words if word in unknown][:_MISSPELLED]:
+            begins = spelling.beginning(word)
+            right = begins and spelling.meant(word, self._texts_with(begins))
+            if right:
+                meant[word] = right
+        if not meant:
+            return False
+        words = tuple(dict.fromkeys(meant.get(word, word) for word in self._query.words))
+        self._query = msgspec.structs.replace(self._query, words=words)
+        self._notes.append(", ".join(f'read "{word}" as "{right}"' for word, right in meant.items()))
+        return True
+
+    def _texts_with(self, beginning: str) -> list[str]:
+        """Of memories that have a word which begins so: the texts of some, the newest."""
+        from recollect.recall.pool import Pool
+        from recollect.stores.shortlist import Ask
+
+        query = TextQuery(begins=(beginning,))
+        wheres = self._question.wheres
+        pool = Pool([shortlist for where in wheres for shortlist in self._store.search(Ask(where, query))])
+        positions = pool.having_words()[-_EACH:]
+        return [record.text for record in self._read(pool, positions) if record is not None]
 
     def _caught_up(self, pool: Pool) -> bool:
         """Whether vectors were missing and may be there by now."""
@@ -232,6 +265,32 @@ class RecallRun:
         return Pool([shortlist for ask in asks for shortlist in self._store.search(ask)])
 
     # Scoring
+
+    def _preferring(self) -> list[Hit]:
+        """The hits, first those that have the quoted phrases; only those where the question is nothing but a phrase."""
+        question, ranking, hits = self._question, self._ranking, self._rank()
+        if not self._query.phrases or question.exact or not isinstance(ranking, Calibrated):
+            return hits
+        plain = without_quotes(question.text) or ("" if hits else question.text.translate(_NO_QUOTES))
+        if not plain:
+            return hits
+        if not hits:
+            phrases = ", ".join(f'"{phrase}"' for phrase in self._query.phrases)
+            self._notes.append(f"no memory has {phrases} as it is written: its words were looked for")
+        likely, self._query = self._likelihood, parse_query(plain)
+        phrase = Part("phrase", 1.0, ranking.text, ranking.text)
+        have = {hit.memory.id for hit in hits}
+        others = self._rank()
+        both = {hit.memory.id: hit for hit in (*hits, *others)}
+        if likely is not None and self._likelihood is not None:
+            self._likelihood = max(likely, self._likelihood)
+        again = [
+            Hit(hit.memory, Score(hit.score + phrase.share, "sum", (*hit.scored.parts, phrase)), hit.relevance)
+            if ident in have
+            else hit
+            for ident, hit in both.items()
+        ]
+        return sorted(again, key=by_score)
 
     def _rank(self) -> list[Hit]:
         ranking = self._ranking
@@ -276,6 +335,7 @@ class RecallRun:
         import numpy as np
 
         from recollect.recall.calibrated import score
+        from recollect.recall.judging import Asked, judged
 
         question = self._question
         when = asked_time(question.text, question.now, question.zone)
@@ -296,26 +356,30 @@ class RecallRun:
         best = best_positions(worth, self._rules.fetch(max(question.chosen_for, _FRESH // 2)))
         hits: list[Hit] = []
         positions: dict[str, int] = {}
-        odds = None if cosine is None else self._odds(cosine)
-        coverage = None if cosine is not None and odds is None else pool.coverage(self._query)
-        names, size = (
-            ("text", "meaning", "neighbours", part_name("speaker", named), part_name("time", when)),
-            pool.size(),
-        )
+        asked_when = asks_when(question.text)
+        names = ("text", "meaning", "neighbours", part_name("speaker", named), part_name("time", when))
         for at, record in zip(best, self._records(pool, best), strict=True):
             if record is not None:
                 # A memory outside any conversation is its own best company.
                 company = "alone" if record.address.conversation is None else "conversation"
-                scored = summed((*names, company), [float(part[at]) for part in scores[:6]], weights)
-                likely: float | None = None
-                if coverage is not None:
-                    meant = None if odds is None or odds[at] != odds[at] else float(odds[at])
-                    rest = scored.value - (0.0 if meant is None else float(scores.meaning[at]))
-                    likely = relevance(float(coverage[at]), meant, rest, size)
-                hits.append(Hit(record, scored, likely))
+                shares = [float(part[at]) for part in scores[:6]]
+                own = of_itself(record.text, not speaks_for_itself(record), asked_when, weights)
+                scored = summed((*names, company), shares, weights, own)
+                hits.append(Hit(record, scored))
                 positions[record.id] = at
         hits.sort(key=by_score)
-        return freshened(question.text, hits, positions, self._model) if weights.fresh else hits
+        if weights.fresh:
+            hits = freshened(question.text, hits, positions, self._model)
+        odds = None if cosine is None else self._odds(cosine)
+        if cosine is not None and odds is None:  # a model that does not say what its cosines mean
+            return hits
+        deviation = scores.meaning / np.float32(weights.meaning or 1.0)
+        asked = Asked(question.text, self._query, named, odds, deviation, time)
+        hits, self._likelihood = judged(hits, positions, pool, asked, self._begins_a_word)
+        return hits
+
+    def _begins_a_word(self, name: str) -> bool:
+        return bool(self._texts_with(name.lower()))
 
     def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
         """The best hits by words and by vectors, each scored on its own."""
@@ -441,8 +505,9 @@ def recall(
     zone: tzinfo | None = None,
     ranking: Ranking | None = None,
     min_relevance: float | None = None,
+    topic: bool = False,
 ) -> Hits:
-    """The verb: from what a caller asks of a view to hits."""
+    """The verb: from what a caller asks of a view to hits. `topic` is for all that bears on the query."""
     limit = view.preset.recall.limit if limit is None else validation.count(limit, "limit", high=1000)
     zone = None if zone is None else validation.zone(zone)
     then = None if as_of is None else point(as_of, "as_of", view.now(), zone)
@@ -451,7 +516,15 @@ def recall(
         where = filter_as_of(where, then)
     threshold = None if min_relevance is None else validation.importance(min_relevance, "min_relevance")
     question = Question(
-        validation.query(query), [where], limit, then, zone, rerank, ranking=ranking, min_relevance=threshold
+        validation.query(query),
+        [where],
+        limit,
+        then,
+        zone,
+        rerank,
+        ranking=ranking,
+        min_relevance=threshold,
+        topic=topic,
     )
     asking = RecallRun(view, question)
     hits = asking.hits()
@@ -463,6 +536,7 @@ def recall(
 
 
 _ALL = 1_000_000
+_NO_QUOTES = str.maketrans({'"': " ", "“": " ", "”": " "})
 _NOTHING = 1e-6
 """Rounding, where all are as far from the question."""
 

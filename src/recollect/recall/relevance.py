@@ -1,36 +1,132 @@
-"""Whether a hit is an answer at all: the share of such hits that were right, as a number from 0 to 1.
+"""Whether anything that was found is an answer, and how likely each hit is to be one: numbers from 0 to 1.
 
-A score says what comes first. It has no zero: the best of what does not answer has a score too. So this is told from
-what means the same in every memory: the share of the question's words that a hit has, how similar its meaning is in
-the terms of the model, and what speaker, time and neighbours add. Fitted by logistic regression on LoCoMo's development
-set, on questions that it answers and on others.
+A score says what comes first. It has no zero: the best of what does not answer has a score too. So both are told from
+what means the same in every memory: the share of the question's words that a hit has, how similar its meaning is in the
+terms of the model, whether somebody else said it. What only tells which hit is best *here* (rank, distance to the best)
+says nothing about whether any is right: it counts for the hit and not for the answer. Fitted by logistic regression on
+LoCoMo's development conversations and windows of them, each left out in turn.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class _Fit(NamedTuple):
+class Sign(NamedTuple):
+    """What tells of one hit whether it is an answer."""
+
+    coverage: float
+    """The share of what the question asks for that it has; rare words count more."""
+    meaning: float | None
+    """In log odds of the model; None for a memory without a vector."""
+    deviation: float
+    """Standard deviations of the cosine above the average."""
+    behind: float
+    """How much higher the best score is."""
+    other_speaker: bool
+    """Whether the question names a speaker, and somebody else said it."""
+    time: float
+    """How close it is to the time that the question names, from 0 to 1."""
+    asking: float
+    """The share of its text that asks something itself."""
+    alone: bool
+    """Whether it belongs to no conversation."""
+
+
+class _Weights(NamedTuple):
     base: float
     coverage: float
     meaning: float
-    """For each unit of log odds that the model gives."""
-    rest: float
-    """For each unit of the score without meaning."""
+    deviation: float
+    behind: float
+    rank: float
+    """For the logarithm of the place among the hits."""
+    memories: float
+    """For the logarithm of the number of memories: among fewer, each is more likely to be the one."""
+    other_speaker: float
+    time: float
+    asking: float
 
 
-_WORDS = _Fit(-7.99, 3.56, 0.0, 0.462)
-_BOTH = _Fit(-7.29, 2.05, 0.281, 0.328)
-_USUAL = 600
-"""Memories in a place when this was measured. Among fewer, each is more likely to be the one."""
-_PRIOR = 0.5
+_TURN = _Weights(-1.89, 2.14, 0.255, 0.448, -0.05, -0.73, -0.368, -1.90, 1.70, -2.14)
+_TURN_BY_WORDS = _Weights(-1.39, 3.08, 0.0, 0.0, -0.115, -1.04, -0.191, -0.67, 1.21, -1.98)
+_FACT = _Weights(-2.05, 1.94, 0.222, 0.533, -0.323, 0.0, -0.421, 0.0, 0.0, -2.14)
+_FACT_BY_WORDS = _Weights(-1.29, 3.07, 0.0, 0.0, -0.606, 0.0, -0.308, 0.0, 0.0, -1.98)
+_FEWEST = 12
+"""The smallest memory that this was measured in: nothing is known of what still fewer mean."""
+_FIRST = 10
+"""So many of the best hits are looked at for an answer."""
+_NOBODY = 2.5
+"""What a name that no memory has takes off."""
+_NAMED = 0.6
+"""Unless a hit has this share of the question, which then may be about a name that is said in other words."""
+_SENTENCE = re.compile(r"[^.!?…\n]+[.!?…]*")
 
 
-def relevance(coverage: float, meaning: float | None, rest: float, memories: int) -> float:
-    """`meaning` is in log odds, None for a memory without a vector; `rest` is the score without what meaning gave."""
-    fit = _WORDS if meaning is None else _BOTH
-    fewer = _PRIOR * math.log(_USUAL / min(max(memories, 1), _USUAL))
-    odds = fit.base + fit.coverage * coverage + fit.meaning * (meaning or 0.0) + fit.rest * rest + fewer
-    return 1.0 / (1.0 + math.exp(-odds))
+def relevance(sign: Sign, place: int, memories: int) -> float:
+    """How likely a hit is an answer; `place` is 1 for the best, and `memories` how many were looked at."""
+    by_words = sign.meaning is None
+    w = (_FACT_BY_WORDS if by_words else _FACT) if sign.alone else (_TURN_BY_WORDS if by_words else _TURN)
+    return _probability(
+        w.base
+        + w.coverage * sign.coverage
+        + w.meaning * (sign.meaning or 0.0)
+        + w.deviation * sign.deviation
+        + w.behind * sign.behind
+        + w.rank * math.log(max(place, 1))
+        + w.memories * _size(memories)
+        + w.other_speaker * sign.other_speaker
+        + w.time * sign.time
+        + w.asking * sign.asking
+    )
+
+
+def answered(signs: Sequence[Sign], memories: int, unknown: float, *, nobody: bool = False) -> float:
+    """How likely an answer is among the hits; `unknown` is the share of the question's words that no memory has.
+
+    `nobody` says that it names somebody whom no memory has.
+    """
+    first = signs[:_FIRST]
+    if not first:
+        return 0.0
+    best = max(first, key=_closeness)
+    size, time = _size(memories), max(sign.time for sign in first)
+    base = -_NOBODY if nobody and not any(sign.coverage >= _NAMED for sign in first) else 0.0
+    odds = [sign.meaning for sign in first if sign.meaning is not None]
+    if not odds:
+        return _probability(base + 1.17 + 6.21 * best.coverage - 0.519 * size - 2.29 * unknown + 3.66 * time)
+    farthest = max(sign.deviation for sign in first) - math.sqrt(2.0 * math.log(max(memories, 1)))
+    return _probability(
+        base
+        + 1.12
+        + 3.96 * best.coverage
+        + 0.222 * (best.meaning if best.meaning is not None else max(odds))
+        + 0.212 * max(odds)
+        - 0.517 * size
+        - 1.79 * unknown
+        + 4.06 * time
+        + 0.535 * farthest
+    )
+
+
+def _size(memories: int) -> float:
+    return math.log(max(memories, _FEWEST))
+
+
+def asking(text: str) -> float:
+    """The share of a text's letters that stand in sentences which end in a question mark."""
+    if "?" not in text:
+        return 0.0
+    sentences = _SENTENCE.findall(text)
+    return sum(len(sentence) for sentence in sentences if sentence.endswith("?")) / max(sum(map(len, sentences)), 1)
+
+
+def _closeness(sign: Sign) -> float:
+    return 2.0 * sign.coverage + 0.28 * (sign.meaning or 0.0) - 2.0 * sign.other_speaker
+
+
+def _probability(odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))

@@ -8,12 +8,16 @@ from functools import lru_cache
 
 from recollect.text.query import LETTER
 from recollect.text.segment import spaceless
+from recollect.text.times import CALENDAR_NAMES
 
 _QUERY_WORD = re.compile(rf"{LETTER}(?:{LETTER}|['’-])*")
 _QUERY_PART = re.compile(rf"(?:(?!_){LETTER})+")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _ME = re.compile(r"\b(i|me|my|mine|myself)\b", re.IGNORECASE)
 _YOU = re.compile(r"\b(you|your|yours)\b", re.IGNORECASE)
+_ENGLISH = re.compile(r"\b(?:the|what|when|where|which|who|whose|why|how|does|did|is|are|has|of)\b", re.IGNORECASE)
+_BEGINS = re.compile(r"(?:^|[.!?…:\n])[^\w]*$")
+"""What stands before the first word of a sentence."""
 _ROLES = frozenset({"user", "assistant"})
 
 
@@ -40,6 +44,16 @@ def without_names(query: str, named: Set[str]) -> str:
     )
     bare = re.sub(rf"(?:{either})(?:['’]s)?\s*", "", query, flags=re.IGNORECASE)
     return bare if re.search(r"\w", bare) else query
+
+
+def named_in_vain(query: str, unknown: Set[str]) -> list[str]:
+    """The names in an English question that are among these words: who is written with a capital, and does not begin a
+    sentence. German writes every noun so, hence not in a question of another language."""
+    if not unknown or query.isupper() or not _ENGLISH.search(query):
+        return []
+    words = [(match, match[0]) for match in _QUERY_PART.finditer(query)]
+    inside = [word for match, word in words if word[:1].isupper() and not _BEGINS.search(query[: match.start()])]
+    return [word for word in dict.fromkeys(inside) if word.lower() in unknown and word.lower() not in CALENDAR_NAMES]
 
 
 @lru_cache(maxsize=4096)

@@ -23,6 +23,8 @@ class TextQuery(msgspec.Struct, frozen=True):
     patterns: tuple[str, ...] = ()
     """Words with `*` for any letters and `?` for one letter."""
     loose: bool = False
+    begins: tuple[str, ...] = ()
+    """Beginnings of words: a memory matches by any word that begins so."""
 
     def __bool__(self) -> bool:
-        return bool(self.words or self.phrases or self.patterns)
+        return bool(self.words or self.phrases or self.patterns or self.begins)

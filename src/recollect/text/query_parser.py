@@ -49,6 +49,14 @@ def parse_query(query: str) -> TextQuery:
     return TextQuery(content_words or tuple(words), phrases, patterns)
 
 
+def without_quotes(query: str) -> str | None:
+    """The query with quoted phrases as plain words; None where there is nothing else in it, or no phrase."""
+    bare = _PHRASE.sub(" ", query)
+    if bare == query or not _WORD.search(bare):
+        return None
+    return _PHRASE.sub(lambda quoted: quoted[1] or quoted[2], query)
+
+
 def _is_wild(pattern: str) -> bool:
     """Whether a token is a pattern. A question mark at its end is punctuation, not a wildcard."""
     if len(pattern) > _LONGEST_PATTERN:

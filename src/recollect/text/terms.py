@@ -20,6 +20,7 @@ def index_entries(query: TextQuery) -> list[str]:
     An entry is a plain word; with a star at its end it stands for all that begin so.
     """
     entries = dict.fromkeys(entry for word in query.words for entry in _entries(word, query.loose))
+    entries |= dict.fromkeys(f"{term}*" for beginning in query.begins for term in terms(beginning))
     return list(entries)[:MOST_TERMS]
 
 

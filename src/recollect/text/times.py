@@ -35,12 +35,32 @@ _CALENDAR = {name: _UNITS[name] for name in ("day", "week", "month", "year")} | 
 """Units that a question is asked in. "Last minute" is mostly not a time."""
 _MONTHS: Sequence[str] = "january february march april may june july august september october november december".split()
 _WEEKDAYS: Sequence[str] = "monday tuesday wednesday thursday friday saturday sunday".split()
+CALENDAR_NAMES = frozenset((*_MONTHS, *_WEEKDAYS))
 _NUMBERS = {"a": 1, "an": 1, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3, "several": 4} | {
     word: n for n, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 }
 _TIMELY = re.compile("|".join([r"\d", "day", "week", "month", "year", "night", *_MONTHS]), re.IGNORECASE)
 """Every reader below needs one of these. Most questions have none, and need no reader."""
+_ASKS_WHEN = re.compile(
+    r"\W*(?:when|how long|(?:on |in |at |since |until )?(?:what|which) (?:date|day|month|year|time))\b", re.I
+)
+_NAMES_TIME = re.compile(
+    rf"\b(?:{'|'.join(_MONTHS)}|{'|'.join(_WEEKDAYS)}|today|tonight|yesterday|tomorrow|ago|"
+    r"(?:last|next|this|past) (?:night|weekend|week|month|year|spring|summer|autumn|fall|winter)|"
+    r"(?:19|20)\d\d|\d{1,2}:\d\d|\d{1,2} ?[ap]m|(?:days?|weeks?|months?|years?))\b",
+    re.IGNORECASE,
+)
 _DAYS_AGO = {"today": 0, "tonight": 0, "yesterday": 1, "the day before yesterday": 2}
+
+
+def asks_when(question: str) -> bool:
+    """Whether an English question asks for a time: "When …", "How long …", "What year …"."""
+    return _ASKS_WHEN.match(question) is not None
+
+
+def names_time(text: str) -> bool:
+    """Whether an English text names a time: a date, a day, "last week", "two years"."""
+    return _NAMES_TIME.search(text) is not None
 
 
 def span(text: str, now: datetime, field: str = "time_range") -> tuple[datetime, datetime | None]:

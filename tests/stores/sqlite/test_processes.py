@@ -302,7 +302,7 @@ if parent_first:
     os.write(to_child[1], b"x")
 status = os.waitpid(child, 0)[1]
 say(memory.remember("after the child").id)
-assert len(memory.recall("child parent", limit=100)) == 31
+assert len(memory.recall("child parent", limit=100, min_relevance=0)) == 31
 memory.close()
 sys.exit(status)
 """

@@ -129,7 +129,7 @@ def _may_sample(ask: Ask) -> bool:
     where, view = ask.where, ask.where.seen_from
     bound = view.agent, view.account, view.channel, view.conversation
     narrowed = msgspec.structs.replace(where, state=None).comparisons() or where.tags or where.any_tags
-    return bool(ask.words.words) and not narrowed and not where.without_tags and not any(bound)
+    return bool(ask.words.words or ask.words.begins) and not narrowed and not where.without_tags and not any(bound)
 
 
 def _embedded(ask: Ask) -> str:
