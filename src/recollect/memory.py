@@ -294,9 +294,9 @@ class Memory(Facets):
         """The memories that best answer a question, best first, each with the parts of its score.
 
         What has the `"quoted phrases"` comes first; `auth*` and `colo?r` match words; times such as `last week` or
-        `in May 2023` count, in the time zone given. `Hits.absence` answers `why_not`. `rerank` gives the best
-        candidates scores of its own. Without `min_relevance` nothing is returned where an answer is unlikely, and
-        `Hits.report` says so; of what belongs to no conversation, only what is nearly as relevant as the best.
+        `in May 2023` count, in the time zone given. `Hits.absence` answers `why_not`. `rerank` adds to the scores of
+        the best candidates. Without `min_relevance` nothing is returned where an answer is unlikely, and `Hits.report`
+        says so; of what belongs to no conversation, only what is nearly as relevant as the best.
         """
         return recall(self._view, **_arguments(locals()))
 

@@ -316,7 +316,10 @@ def test_recall_touches_and_rerank_orders(tmp_path: Path, clock: Any, preset: st
         clock.forward(hours=1)
         hits = memory.recall("vehicle", limit=2, rerank=lambda _, them: [float(len(text)) for text in them])
         assert hits[0].memory.id == told[1].id
-        assert parts(hits[0]) == {"rerank": len(told[1].text)}
+        before = parts(next(hit for hit in memory.recall("vehicle", touch=False) if hit.memory.id == told[1].id))
+        kept = before if preset == "recollect" else {}  # what is multiplied cannot be added to
+        assert parts(hits[0]) == pytest.approx({**kept, "rerank": len(told[1].text)})
+        assert hits[0].score == pytest.approx(sum(parts(hits[0]).values()))
         memory.recall("vehicle", limit=2, touch=False)
         assert (memory.get(told[1].id).access_count, memory.get(told[1].id).accessed_at) == (1, clock())
         assert sum(one.access_count for one in memory.list()) == 2

@@ -476,11 +476,7 @@ class RecallRun:
             return hits
         scores = rerank(self._question.text, [hit.memory.text for hit in hits])
         again = [
-            Hit(
-                hit.memory,
-                Score(float(score), "sum", (Part("rerank", float(score), 1.0, float(score)),)),
-                hit.relevance,
-            )
+            Hit(hit.memory, _with_rerank(hit.scored, float(score)), hit.relevance)
             for hit, score in zip(hits, scores, strict=True)
         ]
         return sorted(again, key=by_score)
@@ -490,6 +486,13 @@ class RecallRun:
         if self._question.doubles:
             return hits
         return distinct(hits, self._rules.same_above)
+
+
+def _with_rerank(scored: Score, rerank: float) -> Score:
+    """A sum has one part more. What is multiplied cannot be added to, and gives way."""
+    part = Part("rerank", rerank, 1.0, rerank)
+    parts = (*scored.parts, part) if scored.how == "sum" else (part,)
+    return Score(sum(part.share for part in parts), "sum", parts)
 
 
 def recall(
