@@ -14,7 +14,7 @@ import pytest
 from support.concepts import Concepts
 from support.served import Served, served
 
-from recollect import AsyncMemory, InputError, Memory, UnavailableError, tools
+from recollect import AsyncMemory, Hits, InputError, Memory, UnavailableError, tools
 from recollect.values.errors import StoreError
 
 
@@ -145,3 +145,19 @@ def test_any_is_a_word_like_others_but_for_what_has_a_default(server: Served) ->
             assert len(memory.list(**conditions)) == 1, conditions
         with pytest.raises(InputError, match="state"):
             memory.list(state="any")  # pyright: ignore[reportArgumentType]
+
+
+def test_what_is_told_of_hits_is_told_from_afar_too(tmp_path: Path) -> None:
+    with (
+        Memory(tmp_path / "m", embedder="none") as here,
+        served(here) as server,
+        server.memory(tenant="default") as afar,
+    ):
+        here.remember_many(["The recycling is collected on Tuesdays", "Rent is due on Fridays"])
+        for question in ("when is the recylcing collected?", "when is Zorba's wedding?", "what is due?"):
+            near, far = here.recall(question), afar.recall(question)
+            assert _told(near) == _told(far)
+
+
+def _told(hits: Hits) -> Any:
+    return [(hit.memory.id, hit.scored, hit.relevance) for hit in hits], hits.answered, hits.report

@@ -65,14 +65,16 @@ class RecallResult(msgspec.Struct, frozen=True):
     absence: Absence | None = None
     pending: int = 0
     report: str = ""
+    answered: float | None = None
 
     @classmethod
     def of(cls, hits: Hits) -> RecallResult:
-        return cls(tuple(hits), hits.absence, hits.pending, hits.report)
+        return cls(tuple(hits), hits.absence, hits.pending, hits.report, hits.answered)
 
     def back(self) -> Hits:
         hits = Hits(self.hits)
         hits.absence, hits.pending, hits.report = self.absence, self.pending, self.report
+        hits.answered = self.answered
         return hits
 
 
