@@ -36,9 +36,9 @@ def test_what_writing_and_asking_give_is_told() -> None:
             assert {name for name in properties if f'"{name}"' not in results[tool.name]} == set()
 
 
-def test_the_errors_are_those_that_are_given() -> None:
+def test_the_errors_are_those_that_are_given(tmp_path: Path) -> None:
     page = _PAGE.read_text("utf-8")
-    with Memory(":memory:", embedder="none") as memory:
+    with Memory(tmp_path, embedder="none") as memory:
         unknown = tools.call(memory, "nothing_like_that")["error"]
         missing = tools.call(memory, "remember", {})["error"]
     (row,) = re.findall(r"^\| one that does not exist \| `(.*)` \|$", page, re.MULTILINE)
