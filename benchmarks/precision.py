@@ -1,7 +1,7 @@
 """The right memories and nothing else: questions over small stores of beliefs, asked through `Memory.recall`.
 
-The stores and questions in `precision.jsonl` are our own, written before the rules that they check, and so are those in
-`precision_held.jsonl`, which nothing is chosen by. A question passes if all that it wants comes, and nothing but that
+The stores and questions in `precision*.jsonl` are our own, written before the rules that they check; nothing is chosen
+by those whose name ends in `_held`. A question passes if all that it wants comes, and nothing but that
 and what it may have.
 """
 
@@ -98,12 +98,12 @@ def told(all_answers: list[Answer]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="*", type=Path, help="JSON Lines of stores; the two beside this file")
+    parser.add_argument("files", nargs="*", type=Path, help="JSON Lines of stores; those beside this file")
     parser.add_argument("--embedder", action="append", choices=["local", "none"])
     parser.add_argument("--failures", action="store_true", help="print what failed, and how")
     options = parser.parse_args()
     here = Path(__file__).parent
-    for path in options.files or [here / "precision.jsonl", here / "precision_held.jsonl"]:
+    for path in options.files or sorted(here.glob("precision*.jsonl")):
         stores = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         for embedder in options.embedder or ["local", "none"]:
             everything = [answer for store in stores for answer in answers(store, embedder)]
