@@ -43,7 +43,7 @@ from recollect.presets import Preset
 from recollect.recall.consult import Consulted
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query
-from recollect.recall.recall import Rerank
+from recollect.recall.question import Rerank
 from recollect.recall.sources import Source
 from recollect.stores.audit import Entry
 from recollect.stores.port import Damage, Store

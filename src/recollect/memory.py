@@ -24,7 +24,8 @@ from recollect.presets import Preset
 from recollect.recall.hits import Hits
 from recollect.recall.query import Query, listed, query_from
 from recollect.recall.query import query as querying
-from recollect.recall.recall import Rerank, recall
+from recollect.recall.question import Rerank
+from recollect.recall.recall import recall
 from recollect.recall.sources import Source, checked
 from recollect.stores import is_served, open_store
 from recollect.stores.audit import Entry

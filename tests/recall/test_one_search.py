@@ -91,7 +91,8 @@ def test_a_speaker_who_was_not_known_is_searched_for_again_with_the_right_vector
         memory.embed()
         calls.clear()
         hits = memory.recall("what does Cleo say of sport?")
-        assert calls["search"] == 3  # once for "sport", which no memory has: some might have it with one letter changed
+        # Twice, and for "sport", which no memory has: whether any that was not asked has it, then other spellings.
+        assert calls["search"] == 2 + 1 + 1 + 3
         assert any(part.name == "speaker (cleo)" for part in hits[0].scored.parts)
 
 

@@ -31,8 +31,9 @@ _SHOWN_CHARS = 600
 def recall(target: Target, call: Call, explain: bool) -> None:
     """Find the memories that best answer a question.
 
-    By words, and by meaning where `recollect models pull` has installed a model. "Quoted phrases" must occur as they
-    are; auth* and colo?r match words; last week or in May 2023 count.
+    By words, and by meaning where `recollect models pull` has installed a model. What has the "quoted phrases" comes
+    first; auth* and colo?r match words; last week or in May 2023 count. Where nothing answers, nothing is shown, and
+    beside what answers only what is nearly as relevant.
 
     \b
     Example:
@@ -43,7 +44,10 @@ def recall(target: Target, call: Call, explain: bool) -> None:
         hint = "" if hits else empty_hint(target, memory)
     if target.json:
         documents = [document(hit) for hit in hits]
-        output.emit(documents if hits.absence is None else {"hits": documents, "absence": hits.absence})
+        about = {"absence": hits.absence, "answered": hits.answered, "report": hits.report}
+        output.emit(documents if hits.absence is None else {"hits": documents, **about})
+        if hits.report:
+            output.note(f"{_sentence(hits.report)}.")
         return
     _print(hits, explain, hint)
     if hits.absence is not None:
@@ -51,7 +55,7 @@ def recall(target: Target, call: Call, explain: bool) -> None:
 
 
 def _print(hits: Hits, explain: bool, hint: str) -> None:
-    sentence = hits.report[:1].upper() + hits.report[1:]
+    sentence = _sentence(hits.report)
     irrelevant = not hits and "nothing relevant" in hits.report
     if sentence and not irrelevant:
         output.note(f"{sentence}.")
@@ -63,6 +67,10 @@ def _print(hits: Hits, explain: bool, hint: str) -> None:
         print_explained(hits)
     else:
         _print_hits(hits)
+
+
+def _sentence(report: str) -> str:
+    return report[:1].upper() + report[1:]
 
 
 def document(hit: Hit) -> dict[str, Any]:

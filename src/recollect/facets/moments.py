@@ -25,7 +25,8 @@ from recollect.audit import AuditLog
 from recollect.operations import Doc, operation
 from recollect.recall.consult import noted
 from recollect.recall.hits import Hit
-from recollect.recall.recall import Question, RecallRun
+from recollect.recall.question import Question
+from recollect.recall.run import RecallRun
 from recollect.text.fence import CLOSE, OPEN, inside
 from recollect.values import validation
 from recollect.values.errors import InputError

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.recall.hits import Hit
 from recollect.recall.relevance import Sign, answered, asking, relevance
 from recollect.recall.selection import Likelihood, speaks_for_itself
-from recollect.text.mentions import named_in_vain
+from recollect.text.identifiers import identifiers, of_another
+from recollect.text.mentions import names_in
 from recollect.text.query import TextQuery
 
 if TYPE_CHECKING:
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from recollect.recall.pool import Pool
+    from recollect.recall.search import Search
 
     Floats = NDArray[np.float32]
+
+
+_ANOTHER = 0.1
+"""What is left of the relevance of a memory that names another thing of the kind: INV-2024-0117, and not 0118."""
 
 
 class Asked(NamedTuple):
@@ -40,18 +46,28 @@ def judged(
     positions: Mapping[str, int],
     pool: Pool,
     asked: Asked,
-    is_beginning: Callable[[str], bool],
+    search: Search,
+    newer: Mapping[str, str],
 ) -> tuple[list[Hit], Likelihood]:
-    """The hits, best first, each with its relevance. `is_beginning` says whether a memory has a word that begins so."""
+    """The hits, best first, each with its relevance. `newer` says before which each was put that replaces it."""
     signs = _signs(hits, positions, pool, asked)
-    size, unknown = pool.size(), pool.unknown(asked.query)
-    # "Sam" may be Samuel.
-    names = [name for name in named_in_vain(asked.text, unknown.words) if not is_beginning(name)]
-    again = [
-        Hit(hit.memory, hit.scored, relevance(sign, place, size))
+    size, unknown = pool.size(), pool.unknown(asked.query, search.guessed)
+    names = [name for word, name in names_in(asked.text).items() if word in unknown.words]
+    names = [name for name in names if not search.may_be_short(name)]
+    asked_for = identifiers(asked.text)
+    strange = {identifier for identifier in asked_for if not search.is_written(identifier)}
+    others = {hit.memory.id for hit in hits if of_another(hit.memory.text, asked_for)} if asked_for else set[str]()
+    values = {
+        hit.memory.id: relevance(sign, place, size) * (_ANOTHER if hit.memory.id in others else 1.0)
         for place, (hit, sign) in enumerate(zip(hits, signs, strict=True), 1)
-    ]
-    return again, Likelihood(answered(signs, size, unknown.share, nobody=bool(names)), names)
+    }
+    for ident in [hit.memory.id for hit in reversed(hits) if hit.memory.id in newer]:
+        values[ident] = max(values[ident], values.get(newer[ident], 0.0))
+    again = [Hit(hit.memory, hit.scored, values[hit.memory.id]) for hit in hits]
+    right = [sign for hit, sign in zip(hits, signs, strict=True) if hit.memory.id not in others]
+    coverage = {hit.memory.id: sign.coverage for hit, sign in zip(hits, signs, strict=True)}
+    likely = answered(right, size, unknown.share, nobody=bool(names or (strange and others)))
+    return again, Likelihood(likely, [*names, *sorted(strange)], coverage)
 
 
 def _signs(hits: Sequence[Hit], positions: Mapping[str, int], pool: Pool, asked: Asked) -> list[Sign]:

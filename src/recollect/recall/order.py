@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _USUAL_LENGTH = 5.0
 """The logarithm of a turn's characters at which its length says nothing."""
 _STEP = 1e-4
-"""By how much a newer fact is put above the older one."""
+"""By how much a newer fact is put above the older one, at most: what was above both stays there."""
 
 
 def summed(names: Sequence[str], shares: Sequence[float], weights: Calibrated, more: Sequence[Part] = ()) -> Score:
@@ -101,8 +101,10 @@ def best_positions(values: Floats, count: int) -> list[int]:
     return some[np.argsort(-values[some], kind="stable")].tolist()[:count]
 
 
-def freshened(query: str, hits: list[Hit], positions: dict[str, int], model: str | None) -> list[Hit]:
-    """Newer facts before older ones that they replace. The score says so, and stays the order."""
+def freshened(
+    query: str, hits: list[Hit], positions: dict[str, int], model: str | None
+) -> tuple[list[Hit], dict[str, str]]:
+    """Newer facts before older ones that they replace, and before which each was put. The score stays the order."""
     from recollect.recall.freshness import freshen
 
     ranked = list(range(len(hits)))
@@ -114,18 +116,17 @@ def freshened(query: str, hits: list[Hit], positions: dict[str, int], model: str
         [(hit.memory.created_at, positions[hit.memory.id]) for hit in hits],
         [_direction(hit.memory, model) for hit in hits],
     )
-    if not moved:
-        return hits
     again: list[Hit] = []
-    for at in reversed(order):
+    for place, at in reversed(list(enumerate(order))):
         hit = hits[at]
         floor = again[-1].score if again else hit.score
         if at in moved and hit.score <= floor:
-            gain = floor - hit.score + _STEP
+            above = min((hits[other].score for other in order[:place] if other not in moved), default=floor + _STEP)
+            gain = max(min(floor + _STEP, above), floor) - hit.score
             fresh = Part(f"newer than {hits[moved[at]].memory.id[:8]}", gain, 1.0, gain)
             hit = Hit(hit.memory, Score(hit.score + gain, "sum", (*hit.scored.parts, fresh)), hit.relevance)
         again.append(hit)
-    return again[::-1]
+    return again[::-1], {hits[new].memory.id: hits[old].memory.id for new, old in moved.items()}
 
 
 def _direction(record: Record, model: str | None) -> Floats | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,16 +97,21 @@ class Pool:
         shares = [_coverage(shortlist, query) for shortlist in self._shortlists]
         return shares[0] if len(shares) == 1 else np.concatenate(shares)
 
-    def unknown(self, query: TextQuery) -> Unknown:
-        """Which words of the question no memory has."""
+    def frequency(self, word: str) -> int:
+        """How many memories that can be seen have it, of those words that were looked for."""
+        return sum(_frequency(shortlist, word) for shortlist in self._shortlists)
+
+    def unknown(self, query: TextQuery, guessed: Collection[str] = ()) -> Unknown:
+        """Which words of the question no memory has. Those that are only `guessed` count as well."""
         weights: dict[str, float] = {}
         unknown: set[str] = set()
         for word in query.words[:MOST_TERMS]:
-            frequency = sum(_frequency(shortlist, word) for shortlist in self._shortlists)
+            frequency = self.frequency(word)
             weights[word] = word_weight(frequency, max(self.size(), frequency))
             if not frequency:
                 unknown.add(word)
-        return Unknown(unknown, sum(weights[word] for word in unknown) / (sum(weights.values()) or 1.0))
+        weight = sum(weights[word] for word in unknown) + sum(weights.get(word, 0.0) for word in guessed)
+        return Unknown(unknown, weight / (sum(weights.values()) or 1.0))
 
     def having_words(self) -> list[int]:
         """The positions of all that have one of the words that were looked for."""

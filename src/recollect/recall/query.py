@@ -13,7 +13,8 @@ import msgspec
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Evidence, Score
 from recollect.recall.hits import Hit, Hits
-from recollect.recall.recall import Question, RecallRun
+from recollect.recall.question import Question
+from recollect.recall.run import RecallRun
 from recollect.stores.integrity import intact
 from recollect.stores.port import After, Order, Place, by_place
 from recollect.text.times import point, span

@@ -59,10 +59,8 @@ _FEWEST = 12
 """The smallest memory that this was measured in: nothing is known of what still fewer mean."""
 _FIRST = 10
 """So many of the best hits are looked at for an answer."""
-_NOBODY = 2.5
+_NOBODY = 3.0
 """What a name that no memory has takes off."""
-_NAMED = 0.6
-"""Unless a hit has this share of the question, which then may be about a name that is said in other words."""
 _SENTENCE = re.compile(r"[^.!?…\n]+[.!?…]*")
 
 
@@ -94,7 +92,7 @@ def answered(signs: Sequence[Sign], memories: int, unknown: float, *, nobody: bo
         return 0.0
     best = max(first, key=_closeness)
     size, time = _size(memories), max(sign.time for sign in first)
-    base = -_NOBODY if nobody and not any(sign.coverage >= _NAMED for sign in first) else 0.0
+    base = -_NOBODY if nobody else 0.0
     odds = [sign.meaning for sign in first if sign.meaning is not None]
     if not odds:
         return _probability(base + 1.17 + 6.21 * best.coverage - 0.519 * size - 2.29 * unknown + 3.66 * time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -24,6 +25,10 @@ from recollect.view import View
 
 _LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct", "freshness")]
 """What needs numpy."""
+_WHOLE = 0.99
+"""The share of a question from which nothing of it is missing."""
+_PART_OF_NAME = 0.4
+"""The share of a name by which somebody is called, of first name and surname."""
 _NO_QUOTES = str.maketrans({'"': " ", "“": " ", "”": " "})
 
 
@@ -38,7 +43,7 @@ class RecallRun:
         self._chooses = chosen_here and not (question.topic or question.exact)
         """Whether what is told is chosen by what the question is after."""
         topic = questions.topic(question.text) if self._chooses else None
-        self._names_something = topic is not None
+        self._topic = None if topic is None else _PART_OF_NAME if questions.is_name(topic) else _WHOLE
         self._question = question if topic is None else msgspec.structs.replace(question, text=topic)
         self._query = parse_query(self._question.text)
         self._notes: list[str] = []
@@ -54,13 +59,13 @@ class RecallRun:
             return hits
         imports.load(*_LATE)
         ranked = self._ranked()
-        told, why = self._told(ranked)
+        answers, why = self._answers(ranked)
         likely = None if ranked.likelihood is None else ranked.likelihood.value
         if self._chooses and question.rerank is None:
-            told, likely = self._with_parts(told, likely)
-        if why and not told:
+            answers, likely = self._with_parts(answers, likely)
+        if why and not answers:
             self._notes.append(why)
-        hits = Hits(told)
+        hits = Hits(answers)
         hits.pending, hits.report, hits.answered = ranked.pending, "; ".join(dict.fromkeys(self._notes)), likely
         return hits
 
@@ -70,7 +75,7 @@ class RecallRun:
         asked = self._question.min_relevance
         return isinstance(self._ranking, Calibrated) and (self._rules.min_relevance if asked is None else asked) > 0.0
 
-    def _told(self, ranked: Ranked) -> tuple[list[Hit], str]:
+    def _answers(self, ranked: Ranked) -> tuple[list[Hit], str]:
         """As many as are wanted of those that answer, and why there are none."""
         question = self._question
         return selected(
@@ -79,21 +84,23 @@ class RecallRun:
             question.min_relevance,
             self._rules,
             all_that_bear=question.topic,
-            topic=self._names_something,
+            topic=self._topic,
         )
 
-    def _with_parts(self, told: list[Hit], likely: float | None) -> tuple[list[Hit], float | None]:
+    def _with_parts(self, answers: list[Hit], likely: float | None) -> tuple[list[Hit], float | None]:
         """Where several things are asked, what answers each of them as well. A turn comes by the whole question."""
-        both = {hit.memory.id: hit for hit in told}
+        both = {hit.memory.id: hit for hit in answers}
         for part in questions.parts(self._question.text):
             ranked = Scoring(self._view, msgspec.structs.replace(self._question, text=part), self._notes).ranked()
-            for hit in self._told(ranked)[0]:
+            for hit in self._answers(ranked)[0]:
                 before = both.get(hit.memory.id)
                 if speaks_for_itself(hit.memory) and (before is None or hit.score > before.score):
                     both[hit.memory.id] = hit
             if ranked.likelihood is not None:
                 likely = max(likely or 0.0, ranked.likelihood.value)
-        return sorted(both.values(), key=by_score)[: self._question.limit] if len(both) > len(told) else told, likely
+        if len(both) > len(answers):
+            answers = sorted(both.values(), key=by_score)[: self._question.limit]
+        return answers, likely
 
     def _intact(self, ranked: Sequence[Hit]) -> list[Hit]:
         """As many of the best as were asked for, without memories that were changed outside recollect."""
@@ -124,19 +131,19 @@ class RecallRun:
             self._notes.append(f"no memory has {phrases} as it is written: its words were looked for")
         ranked = self._scored(msgspec.structs.replace(question, text=plain))
         weight = self._ranking.text
-        relevance = {hit.memory.id: hit.relevance for hit in ranked.hits}
-        # What is written so is as relevant as the best of the rest, and hides nothing of it.
-        best = max((value for value in relevance.values() if value is not None), default=None)
+        relevance = {hit.memory.id: hit.relevance or 0.0 for hit in ranked.hits}
+        best = max(relevance.values(), default=0.0)
         hits = {hit.memory.id: hit for hit in (*having.hits, *ranked.hits)}
         for ident, part in share.items():
             hit = hits[ident]
             phrase = Part("phrase", part, weight, part * weight)
             score = Score(hit.score + phrase.share, "sum", (*hit.scored.parts, phrase))
-            hits[ident] = Hit(
-                hit.memory, score, hit.relevance if best is None else max(best, relevance.get(ident) or 0.0)
-            )
-        likely = max(filter(None, (having.likelihood, ranked.likelihood)), default=None)
-        return Ranked(sorted(hits.values(), key=by_score), likely, ranked.pending)
+            # What is written so is more relevant than the best of the rest, and hides little of it.
+            value = None if hit.relevance is None else 1.0 - (1.0 - best) * (1.0 - relevance.get(ident, hit.relevance))
+            hits[ident] = Hit(hit.memory, score, value)
+        likely = [likelihood for likelihood in (ranked.likelihood, having.likelihood) if likelihood is not None]
+        best_likely = max(likely, key=lambda likelihood: likelihood.value, default=None)
+        return Ranked(sorted(hits.values(), key=by_score), best_likely, ranked.pending)
 
     def _having_phrases(self, query: TextQuery) -> tuple[Ranked, dict[str, float]]:
         """What has all phrases, or, if nothing has, some of them; and the share of them that each has."""
@@ -160,11 +167,18 @@ class RecallRun:
         if rerank is None or not hits:
             return hits
         scores = rerank(self._question.text, [hit.memory.text for hit in hits])
-        again = [
-            Hit(hit.memory, _with_rerank(hit.scored, float(score)), hit.relevance)
-            for hit, score in zip(hits, scores, strict=True)
-        ]
-        return sorted(again, key=by_score)
+        again = sorted(
+            (
+                Hit(hit.memory, _with_rerank(hit.scored, float(score)), hit.relevance)
+                for hit, score in zip(hits, scores, strict=True)
+            ),
+            key=by_score,
+        )
+        if any(hit.relevance is None for hit in again):
+            return again
+        # What is put above another is as relevant, whatever words and meaning say.
+        relevance = list(accumulate((hit.relevance or 0.0 for hit in reversed(again)), max))[::-1]
+        return [Hit(hit.memory, hit.scored, value) for hit, value in zip(again, relevance, strict=True)]
 
     def _distinct(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         """Each text once; and where the preset says so, of memories that mean the same only the best."""

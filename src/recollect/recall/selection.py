@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -18,8 +18,10 @@ class Likelihood(NamedTuple):
     """That an answer is among the hits."""
 
     value: float
-    unknown_names: Sequence[str] = ()
-    """Names in the question that no memory has: what comes closest is about somebody else."""
+    unknown: Sequence[str] = ()
+    """Names and numbers in the question that no memory has: what comes closest is about something else."""
+    coverage: Mapping[str, float] = {}
+    """The share of what the question asks for that each hit has."""
 
 
 def speaks_for_itself(record: Record) -> bool:
@@ -28,15 +30,22 @@ def speaks_for_itself(record: Record) -> bool:
 
 
 def selected(
-    hits: list[Hit], likelihood: Likelihood | None, asked: float | None, rules: RecallRules, *, topic: bool
+    hits: Sequence[Hit],
+    likelihood: Likelihood | None,
+    asked: float | None,
+    rules: RecallRules,
+    *,
+    all_that_bear: bool = False,
+    topic: float | None = None,
 ) -> tuple[list[Hit], str]:
     """The hits to be told, and why there are none.
 
-    `asked` is the relevance that the caller wants of each hit; without it, the preset's rules say. `topic` is for all
-    that bears on the question.
+    `asked` is the relevance that the caller wants of each hit; without it, the preset's rules say. `all_that_bear` is
+    for whatever bears on the question. Where a question only names something, `topic` is the share of its words from
+    which a hit is told however it compares.
     """
     if not hits or any(hit.relevance is None for hit in hits):
-        return hits, ""
+        return list(hits), ""
     best = max(hits, key=_relevance)
     nothing = f"nothing relevant: the best ({best.memory.id}) has a relevance of {_relevance(best):.3f}"
     if asked is not None:
@@ -44,23 +53,36 @@ def selected(
             return [], f"{nothing}, below {asked:g}"
         return [hit for hit in hits if _relevance(hit) >= asked], ""
     if likelihood is not None and likelihood.value < rules.min_relevance:
-        names = ", ".join(likelihood.unknown_names)
+        unknown = ", ".join(likelihood.unknown)
         why = f"{likelihood.value:.3f}, below {rules.min_relevance:g}"
         return [], f"{nothing}, and that any is an answer a likelihood of {why}" + (
-            f"; no memory has the name {names}" if names else ""
+            f"; no memory has {unknown}" if unknown else ""
         )
+    if all_that_bear:
+        return list(hits), ""
+    about = set[str]()
+    if likelihood is not None and topic is not None:
+        about = {ident for ident, share in likelihood.coverage.items() if share >= topic}
+    return [hit for hit in hits if hit.memory.id in about or not left_out(hit, hits, None, rules)], ""
+
+
+def left_out(hit: Hit, hits: Sequence[Hit], asked: float | None, rules: RecallRules) -> str:
+    """Why a hit is not told beside the others; empty if it is. A turn always is: it is read in its talk."""
+    if asked is not None:
+        return f"its relevance of {_relevance(hit):.3f} is below {asked:g}" if _relevance(hit) < asked else ""
     # The best of those that speak for themselves: how relevant a turn is was measured on other things.
-    alone = [hit for hit in hits if speaks_for_itself(hit.memory)]
-    if topic or not alone:
-        return hits, ""
+    alone = [other for other in hits if speaks_for_itself(other.memory)]
+    if not speaks_for_itself(hit.memory):
+        return ""
     best = max(alone, key=_relevance)
-    return [h for h in hits if not speaks_for_itself(h.memory) or _relevance(h) >= _least_relevance(h, best, rules)], ""
-
-
-def _least_relevance(hit: Hit, best: Hit, rules: RecallRules) -> float:
-    """What is newer may correct the best."""
+    # What is newer may correct the best.
     share = rules.share_of_best if _time_stored(hit) <= _time_stored(best) else rules.share_of_best_if_newer
-    return share * _relevance(best)
+    if _relevance(hit) >= share * _relevance(best):
+        return ""
+    return (
+        f"its relevance of {_relevance(hit):.3f} is less than {share:g} of the {_relevance(best):.3f} "
+        f"that {best.memory.id} has"
+    )
 
 
 def _relevance(hit: Hit) -> float:

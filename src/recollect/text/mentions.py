@@ -46,14 +46,18 @@ def without_names(query: str, named: Set[str]) -> str:
     return bare if re.search(r"\w", bare) else query
 
 
-def named_in_vain(query: str, unknown: Set[str]) -> list[str]:
-    """The names in an English question that are among these words: who is written with a capital, and does not begin a
-    sentence. German writes every noun so, hence not in a question of another language."""
-    if not unknown or query.isupper() or not _ENGLISH.search(query):
-        return []
-    words = [(match, match[0]) for match in _QUERY_PART.finditer(query)]
-    inside = [word for match, word in words if word[:1].isupper() and not _BEGINS.search(query[: match.start()])]
-    return [word for word in dict.fromkeys(inside) if word.lower() in unknown and word.lower() not in CALENDAR_NAMES]
+def names_in(query: str) -> dict[str, str]:
+    """The names in an English question, by their lower-case spelling: what is written with a capital, and does not
+    begin a sentence. German writes every noun so, hence none in a question of another language."""
+    if query.isupper() or not _ENGLISH.search(query):
+        return {}
+    words = [(match[0], match.start()) for match in _QUERY_PART.finditer(query)]
+    inside = [word for word, at in words if word[:1].isupper() and not begins_sentence(query, at)]
+    return {word.lower(): word for word in inside if word.lower() not in CALENDAR_NAMES}
+
+
+def begins_sentence(text: str, at: int) -> bool:
+    return bool(_BEGINS.search(text[:at]))
 
 
 @lru_cache(maxsize=4096)

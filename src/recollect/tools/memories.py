@@ -105,9 +105,10 @@ def _kinds_if_none(call: ToolCall, memories: Sequence[Result]) -> Result:
         ],
     },
     output=returns(
-        ("kinds", "note"),
+        ("kinds", "note", "answered"),
         count=COUNT,
         memories=many(_memory("relevance", score=NUMBER, relevance=NUMBER)),
+        answered=NUMBER,
         kinds=many(TEXT),
         note=TEXT,
     ),
@@ -122,7 +123,8 @@ def _recalled(hits: Hits, call: ToolCall) -> Result:
         for hit in hits
     ]
     note = {"note": hits.report} if hits.report else {}
-    return {"count": len(memories), "memories": memories, **note, **_kinds_if_none(call, memories)}
+    answered = {} if hits.answered is None else {"answered": round(hits.answered, 3)}
+    return {"count": len(memories), "memories": memories, **answered, **note, **_kinds_if_none(call, memories)}
 
 
 def _no_note(arguments: dict[str, Any], memory: Memory) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from recollect.policies.decay import NoDecay
 from recollect.policies.ranking import Ranking
 from recollect.recall.consult import formula
 from recollect.recall.hits import Hit
-from recollect.recall.recall import Question, RecallRun
+from recollect.recall.question import Question
+from recollect.recall.run import RecallRun
 from recollect.recall.sources import Found
 from recollect.values import validation
 from recollect.view import View

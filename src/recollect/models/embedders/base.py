@@ -44,6 +44,13 @@ class Scaled(Protocol):
     def scale(self) -> Scale | None: ...
 
 
+@runtime_checkable
+class Literate(Protocol):
+    """Optional: an embedder that has a list of words, so that what is in it is not taken for a misspelling."""
+
+    def knows(self, word: str) -> bool: ...
+
+
 class Embedder(Protocol):
     """Turns text into vectors of length one, so that their dot product is the cosine of the angle between them.
 

@@ -121,6 +121,11 @@ class LocalEmbedder:
     def embed_query(self, text: str) -> Floats:
         return self.embed_documents([self._query_prefix + text])[0]
 
+    def knows(self, word: str) -> bool:
+        """Whether it is one piece for the model: only what is written often is."""
+        tokenizer = self._loaded().tokenizer
+        return len(tokenizer.encode(word)) - len(tokenizer.encode("")) == 1
+
     def close(self) -> None:
         self._encoder = None
 

@@ -1,0 +1,197 @@
+"""What a question asks of the stores: the candidates, and its words as the memories spell them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.policies.ranking import Calibrated
+from recollect.recall import spelling
+from recollect.recall.question import Question
+from recollect.recall.speakers import Speakers
+from recollect.stores.port import Place
+from recollect.text.mentions import mentioned_speakers, names_in, without_names
+from recollect.text.query import TextQuery
+from recollect.text.query_parser import parse_query
+from recollect.text.terms import MOST_TERMS
+from recollect.values.errors import ModelError
+from recollect.values.filters import Filter
+from recollect.values.record import Record
+from recollect.view import View
+
+if TYPE_CHECKING:
+    from recollect.recall.pool import Pool
+
+_MISSPELLED = 3
+"""So many words of a question are looked for in another spelling."""
+_EACH = 200
+"""At least so many of the best by words, and by meaning, are scored where a store does not give all."""
+_SAMPLE = 20
+"""So many memories tell whether a word is a name."""
+
+
+class Search:
+    """Of one question. Its words may become others, and then `notes` says so."""
+
+    def __init__(self, view: View, question: Question, notes: list[str], query: TextQuery | None = None) -> None:
+        self._view = view
+        self._question = question
+        self._notes = notes
+        self._rules = view.preset.recall
+        self._embedding = view.embedding
+        self._text = question.text
+        self._calibrated = isinstance(question.ranking or view.preset.ranking, Calibrated)
+        self._read_records: dict[tuple[Place, str], Record] = {}
+        self.query = query or parse_query(question.text)
+        self.guessed: set[str] = set()
+        """Words that nobody asked for: those of the question were taken for their misspellings."""
+
+    @property
+    def model(self) -> str | None:
+        return None if self._embedding is None else self._embedding.model
+
+    def candidates(self) -> tuple[Pool, bytes | None, set[str]]:
+        """The candidates, the vector that they were compared with, and the speakers that the question names.
+
+        The vector is of the question without the names of speakers, and only the store knows who speaks. So the
+        speakers of the last answer are supposed to be those of this one. Where that was wrong, where a word was
+        misspelled, or where vectors were missing that have been made by now, the store is asked once more.
+        """
+        speakers = Speakers(self._view, self._question.wheres)
+        supposed = (
+            mentioned_speakers(self._text, speakers.last())
+            if self._calibrated and self._embedding is not None
+            else set[str]()
+        )
+        vector = self._vector(supposed)
+        pool = self._pool(vector)
+        named = mentioned_speakers(self._text, speakers.keep(pool.speakers())) if self._calibrated else set[str]()
+        meant = self._calibrated and not self._question.exact and self._respelled(pool)
+        if vector is None:
+            return (self._pool(None) if meant else pool), None, named
+        again = self._caught_up(pool) or meant
+        if meant or without_names(self._text, named) != without_names(self._text, supposed):
+            vector, again = self._vector(named), True
+        if again:
+            pool = self._pool(vector)
+        return pool, vector, named
+
+    def read(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
+        """The memories at these positions; None for one that was deleted just now."""
+        owners, records = [pool.owner(at) for at in order], self._read_records
+        wanted: dict[Place, list[str]] = {}
+        for owner in owners:
+            if owner not in records:
+                wanted.setdefault(owner[0], []).append(owner[1])
+        for place, ids in wanted.items():
+            records.update(((place, record.id), record) for record in self._view.store.get(place, ids))
+        return [records.get(owner) for owner in owners]
+
+    def may_be_short(self, name: str) -> bool:
+        """Whether memories have a longer name that begins so: Sam may be Samuel."""
+        texts = self._texts(self._asked(TextQuery(begins=(name.lower(),))), _EACH)
+        longer = re.compile(rf"\b{re.escape(name)}\w+")
+        return any(longer.search(text) for text in texts)
+
+    def is_written(self, phrase: str) -> bool:
+        """Whether any memory that can be seen has these words one after the other."""
+        return bool(self._asked(TextQuery(phrases=(phrase,))).shown.any())
+
+    def _vector(self, named: set[str]) -> bytes | None:
+        """Of the question, without the names of speakers. Nothing is locked meanwhile: a model may take its time."""
+        if self._embedding is None:
+            return None
+        try:
+            vector = self._embedding.query(without_names(self._text, named), self._rules.patience)
+        except ModelError as error:
+            self._notes.append(f"by words alone: {error}")
+            return None
+        return vector.astype("<f4").tobytes()
+
+    def _caught_up(self, pool: Pool) -> bool:
+        """Whether vectors were missing and may be there by now."""
+        if self._embedding is None:
+            return False
+        deadline = time.monotonic() + self._rules.catch_up
+        waited = [
+            self._embedding.catch_up(place, lacking, deadline - time.monotonic())
+            for place, lacking in pool.lacking().items()
+        ]
+        return any(waited)
+
+    def _pool(self, vector: bytes | None) -> Pool:
+        from recollect.recall.pool import Pool
+        from recollect.stores.shortlist import Ask
+
+        question = self._question
+        each = max(_EACH, self._rules.fetch(question.chosen_for))
+        lacking = 0
+        if self._embedding is not None and vector is not None:
+            lacking = self._embedding.countable(place for where in question.wheres for place in Place.seen_by(where))
+        asks = [
+            Ask(where, self.query, vector, self.model, question.hits_wanted, each, lacking) for where in question.wheres
+        ]
+        return Pool([shortlist for ask in asks for shortlist in self._view.store.search(ask)])
+
+    # Other spellings
+
+    def _respelled(self, pool: Pool) -> bool:
+        """Whether words of the question that no memory has were read as words that are one letter away."""
+        unknown, meant = pool.unknown(self.query).words, dict[str, str]()
+        for word in [word for word in self.query.words if word in unknown][:_MISSPELLED]:
+            if right := self._meant(word):
+                meant[word] = right
+        if not meant:
+            return False
+        words = tuple(dict.fromkeys(meant.get(word, word) for word in self.query.words))
+        self.query = msgspec.structs.replace(self.query, words=words)
+        self._text = re.sub(r"\w+", lambda word: meant.get(word[0].lower(), word[0]), self._text)
+        self.guessed |= set(meant.values())
+        self._notes.append(", ".join(f'read "{word}" as "{right}"' for word, right in meant.items()))
+        return True
+
+    def _meant(self, word: str) -> str | None:
+        """The word that some memory has, and that this one most likely was to be."""
+        if not spelling.may_be_misspelled(word) or self._is_a_word(word):
+            return None
+        named = word in names_in(self._question.text)
+        for others, doubtful in ((spelling.slips(word), False), (spelling.neighbours(word), True)):
+            for other in self._in_memories(others):
+                texts = self._texts(self._asked(TextQuery((other,))), _SAMPLE)
+                right = spelling.as_written(other, texts)
+                if right and not (doubtful and spelling.is_name(right, texts, asked_as_name=named)):
+                    return right
+        return None
+
+    def _in_memories(self, words: Sequence[str]) -> list[str]:
+        """Those that memories have, first what most have."""
+        frequency: dict[str, int] = {}
+        for some in (words[at : at + MOST_TERMS] for at in range(0, len(words), MOST_TERMS)):
+            pool = self._asked(TextQuery(tuple(some)))
+            frequency |= {word: pool.frequency(word) for word in some}
+        return sorted(filter(frequency.get, frequency), key=lambda word: (-frequency[word], word))
+
+    def _is_a_word(self, word: str) -> bool:
+        """Whether the model knows it, or a memory that the conditions leave out has it."""
+        from recollect.models.embedders.base import Literate
+
+        embedder = None if self._embedding is None else self._embedding.embedder
+        if isinstance(embedder, Literate) and embedder.knows(word):
+            return True
+        return bool(self._asked(TextQuery((word,))).frequency(word))
+
+    def _asked(self, query: TextQuery) -> Pool:
+        """What of all that can be seen matches, whatever the conditions of the question."""
+        from recollect.recall.pool import Pool
+        from recollect.stores.shortlist import Ask
+
+        wheres = [Filter(seen_from=w.seen_from, now=w.now, state=w.state) for w in self._question.wheres]
+        return Pool([shortlist for where in wheres for shortlist in self._view.store.search(Ask(where, query))])
+
+    def _texts(self, pool: Pool, most: int) -> list[str]:
+        """Of the newest that have one of the words that were looked for."""
+        return [record.text for record in self.read(pool, pool.having_words()[-most:]) if record is not None]
