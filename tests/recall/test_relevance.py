@@ -233,8 +233,8 @@ def test_somebody_whom_no_memory_names_is_not_answered_about(url: str) -> None:
         assert texts(known)[:1] == [bob.text]
         assert known.answered is not None
         assert known.answered > 5 * hits.answered
-        memory.remember("Samuel likes it quiet")  # so that Sam may be he
-        assert texts(memory.recall("Which editor did Sam recommend to the new colleagues?"))[:1] == [bob.text]
+        samuel = memory.remember("Samuel recommended emacs as the editor")
+        assert texts(memory.recall("Which editor did Sam recommend to the new colleagues?"))[:1] == [samuel.text]
 
 
 def test_a_name_of_the_question_is_a_capital_inside_an_english_sentence() -> None:

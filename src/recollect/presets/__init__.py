@@ -60,7 +60,7 @@ class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Unless an answer is among the hits with this likelihood, there are none. For formulas that know it."""
     share_of_best: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.5
     """A memory outside any conversation is left out if it is less than this share as relevant as the best hit."""
-    share_of_best_if_newer: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.2
+    share_of_best_if_newer: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.4
     """The same for one that was stored after the best hit, and may correct it."""
     same_above: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] | None = None
     """Of two memories whose vectors have a higher cosine only the better is recalled. Equal texts are one anyway."""

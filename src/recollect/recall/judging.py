@@ -53,7 +53,6 @@ def judged(
     signs = _signs(hits, positions, pool, asked)
     size, unknown = pool.size(), pool.unknown(asked.query, search.guessed)
     names = [name for word, name in names_in(asked.text).items() if word in unknown.words]
-    names = [name for name in names if not search.may_be_short(name)]
     asked_for = identifiers(asked.text)
     strange = {identifier for identifier in asked_for if not search.is_written(identifier)}
     others = {hit.memory.id for hit in hits if of_another(hit.memory.text, asked_for)} if asked_for else set[str]()

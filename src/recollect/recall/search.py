@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ from recollect.stores.port import Place
 from recollect.text.mentions import mentioned_speakers, names_in, without_names
 from recollect.text.query import TextQuery
 from recollect.text.query_parser import parse_query
+from recollect.text.short_forms import full_names, longer_name, may_be_initials, name_beginning, stands_for
 from recollect.text.terms import MOST_TERMS
 from recollect.values.errors import ModelError
 from recollect.values.filters import Filter
@@ -26,8 +28,8 @@ from recollect.view import View
 if TYPE_CHECKING:
     from recollect.recall.pool import Pool
 
-_MISSPELLED = 3
-"""So many words of a question are looked for in another spelling."""
+_STRANGE = 3
+"""So many words of a question that no memory has are read otherwise."""
 _EACH = 200
 """At least so many of the best by words, and by meaning, are scored where a store does not give all."""
 _SAMPLE = 20
@@ -70,7 +72,7 @@ class Search:
         vector = self._vector(supposed)
         pool = self._pool(vector)
         named = mentioned_speakers(self._text, speakers.keep(pool.speakers())) if self._calibrated else set[str]()
-        meant = self._calibrated and not self._question.exact and self._respelled(pool)
+        meant = self._calibrated and not self._question.exact and self._read_otherwise(pool)
         if vector is None:
             return (self._pool(None) if meant else pool), None, named
         again = self._caught_up(pool) or meant
@@ -90,12 +92,6 @@ class Search:
         for place, ids in wanted.items():
             records.update(((place, record.id), record) for record in self._view.store.get(place, ids))
         return [records.get(owner) for owner in owners]
-
-    def may_be_short(self, name: str) -> bool:
-        """Whether memories have a longer name that begins so: Sam may be Samuel."""
-        texts = self._texts(self._asked(TextQuery(begins=(name.lower(),))), _EACH)
-        longer = re.compile(rf"\b{re.escape(name)}\w+")
-        return any(longer.search(text) for text in texts)
 
     def is_written(self, phrase: str) -> bool:
         """Whether any memory that can be seen has these words one after the other."""
@@ -139,20 +135,33 @@ class Search:
 
     # Other spellings
 
-    def _respelled(self, pool: Pool) -> bool:
-        """Whether words of the question that no memory has were read as words that are one letter away."""
+    def _read_otherwise(self, pool: Pool) -> bool:
+        """Whether words of the question that no memory has were read as what memories may call it."""
         unknown, meant = pool.unknown(self.query).words, dict[str, str]()
-        for word in [word for word in self.query.words if word in unknown][:_MISSPELLED]:
-            if right := self._meant(word):
-                meant[word] = right
+        for word in [word for word in self.query.words if word in unknown][:_STRANGE]:
+            if other := self._in_full(word, pool) or self._meant(word):
+                meant[word] = other
         if not meant:
             return False
-        words = tuple(dict.fromkeys(meant.get(word, word) for word in self.query.words))
-        self.query = msgspec.structs.replace(self.query, words=words)
+        words = [parse_query(meant[word]).words if word in meant else (word,) for word in self.query.words]
+        self.query = msgspec.structs.replace(self.query, words=tuple(dict.fromkeys(chain.from_iterable(words))))
         self._text = re.sub(r"\w+", lambda word: meant.get(word[0].lower(), word[0]), self._text)
-        self.guessed |= set(meant.values())
-        self._notes.append(", ".join(f'read "{word}" as "{right}"' for word, right in meant.items()))
+        self.guessed |= set(chain.from_iterable(parse_query(other).words for other in meant.values()))
+        self._notes.append(", ".join(f'read "{word}" as "{other}"' for word, other in meant.items()))
         return True
+
+    def _in_full(self, word: str, pool: Pool) -> str | None:
+        """What it is short for: a name, or words whose initials it has."""
+        if names := self._in_memories(full_names(word)):
+            return names[0]
+        written = re.search(rf"\b{re.escape(word)}\b", self._question.text, re.IGNORECASE)
+        if written is None:
+            return None
+        if not written[0].isupper() and word in names_in(self._question.text) and (begins := name_beginning(word)):
+            return longer_name(word, self._texts(self._asked(TextQuery(begins=(begins,))), _EACH))
+        texts = self.read(pool, pool.nearest(self.query, _SAMPLE)) if may_be_initials(written[0]) else ()
+        forms = (stands_for(written[0], record.text) for record in texts if record is not None)
+        return next(filter(None, forms), None)
 
     def _meant(self, word: str) -> str | None:
         """The word that some memory has, and that this one most likely was to be."""
