@@ -148,6 +148,7 @@ def test_what_can_be_misspelled() -> None:
         False,
         False,
     ]
+    assert not may_be_misspelled("a" * 25)
     assert as_written("tives", ["the creatives met"]) is None
     assert as_written("recyclings", ["the recycling is due"]) == "recycling"
     assert is_name("maria", ["my aunt Maria"], asked_as_name=False)

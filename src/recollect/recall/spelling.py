@@ -12,6 +12,8 @@ from recollect.text.segment import spaceless
 
 SHORTEST = 5
 """Letters. A shorter word is one letter away from too many others."""
+_LONGEST = 24
+"""Nobody types a longer word by heart, and it is one letter away from thousands."""
 _LONG = 7
 _ENDING = 3
 """Letters that an index may leave out."""
@@ -22,7 +24,7 @@ _KEYS = "qwertyuiop", "asdfghjkl", "zxcvbnm"
 
 
 def may_be_misspelled(word: str) -> bool:
-    return len(word) >= SHORTEST and word.isalpha() and not spaceless(word)
+    return SHORTEST <= len(word) <= _LONGEST and word.isalpha() and not spaceless(word)
 
 
 def slips(word: str) -> list[str]:

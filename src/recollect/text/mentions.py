@@ -18,6 +18,8 @@ _YOU = re.compile(r"\b(you|your|yours)\b", re.IGNORECASE)
 _ENGLISH = re.compile(r"\b(?:the|what|when|where|which|who|whose|why|how|does|did|is|are|has|of)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"(?:^|[.!?…:\n])[^\w]*$")
 """What stands before the first word of a sentence."""
+_NEAR = 16
+"""Characters. More signs do not stand between two sentences."""
 _ROLES = frozenset({"user", "assistant"})
 
 
@@ -57,7 +59,7 @@ def names_in(query: str) -> dict[str, str]:
 
 
 def begins_sentence(text: str, at: int) -> bool:
-    return bool(_BEGINS.search(text[:at]))
+    return bool(_BEGINS.search(text[max(at - _NEAR, 0) : at]))
 
 
 @lru_cache(maxsize=4096)

@@ -61,6 +61,8 @@ def _names(part: str) -> list[str]:
 
 def topic(question: str) -> str | None:
     """What is named where nothing is asked of it: "Karen", "tell me all about the boiler". None for a question."""
+    if len(question) > _LONGEST:
+        return None
     if about := _ABOUT.fullmatch(question.strip()):
         return about["what"]
     bare = question.strip(" \t\n.!,")
