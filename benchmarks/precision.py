@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recollect import Memory
+from recollect.evaluation.reliability import measured
 
 _NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -28,6 +29,9 @@ class Answer(NamedTuple):
     """The ids that came, best first."""
     report: str
     relevances: list[float]
+    closest: list[tuple[float, bool]]
+    """Of the first ten, however they compare: the relevance, and whether it is wanted."""
+    answered: float
 
     @property
     def right(self) -> int:
@@ -74,7 +78,10 @@ def answers(store: dict[str, Any], embedder: str) -> Iterator[Answer]:
         for case in store["cases"]:
             hits = scoped(memory, case).recall(case["ask"])
             found = [names[hit.memory.id] for hit in hits]
-            yield Answer(store["store"], case, found, hits.report, [hit.relevance or 0.0 for hit in hits])
+            closest = scoped(memory, case).recall(case["ask"], min_relevance=0.0)
+            wanted = [(hit.relevance or 0.0, names[hit.memory.id] in case["want"]) for hit in closest]
+            relevances = [hit.relevance or 0.0 for hit in hits]
+            yield Answer(store["store"], case, found, hits.report, relevances, wanted, closest.answered or 0.0)
 
 
 def told(all_answers: list[Answer]) -> None:
@@ -96,10 +103,25 @@ def told(all_answers: list[Answer]) -> None:
     )
 
 
+def print_reliability(answers: list[Answer]) -> None:
+    of_all = measured(
+        [pair for answer in answers for pair in answer.closest],
+        [(answer.answered, any(right for _, right in answer.closest)) for answer in answers],
+    )
+    for title, bins, error in (
+        ("a hit is wanted", of_all.hits, of_all.error),
+        ("one is there", of_all.answered, of_all.answered_error),
+    ):
+        print(f"  {title}; on average {100 * error:.1f} beside what was said")
+        for some in bins:
+            print(f"    {some.number:>5}  said {100 * some.expected:5.1f}  right {100 * some.right:5.1f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="JSON Lines of stores; those beside this file")
     parser.add_argument("--embedder", action="append", choices=["local", "none"])
+    parser.add_argument("--reliability", action="store_true", help="print how often what is said to be likely is right")
     parser.add_argument("--failures", action="store_true", help="print what failed, and how")
     options = parser.parse_args()
     here = Path(__file__).parent
@@ -109,6 +131,8 @@ def main() -> None:
             everything = [answer for store in stores for answer in answers(store, embedder)]
             print(f"{path.name}, embedder {embedder}")
             told(everything)
+            if options.reliability:
+                print_reliability(everything)
             for answer in everything if options.failures else ():
                 if not answer.passes:
                     case, scores = answer.case, [f"{value:.3f}" for value in answer.relevances]

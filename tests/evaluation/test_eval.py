@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from recollect import InputError, Memory, ModelError
 from recollect.cli.app import cli
-from recollect.evaluation import datasets
+from recollect.evaluation import datasets, reliability
 from recollect.evaluation.datasets import DatasetError
 from recollect.evaluation.run import Setup, opened
 from recollect.recall.hits import Hits
@@ -464,3 +464,39 @@ def test_what_nothing_answers_is_asked_too(run: Run) -> None:
     assert first["empty"]["answered"] <= last["empty"]["answered"]
     assert first["recall@10"] >= last["recall@10"]
     assert "Nothing came back" in run("locomo", "locomo.json", "--abstain").stdout
+
+
+def test_how_often_all_that_answers_is_in_a_context(run: Run) -> None:
+    points = measured(run, "locomo", "locomo.json", "--budget")["budgets"]
+    assert [point["budget"] for point in points] == [500, 1000, 2000, 4000]
+    for point in points:
+        assert 0.0 < point["context"] <= 1.0
+        assert 0.0 < point["by_score"] <= 1.0
+        assert 0 < point["tokens"] <= point["budget"]
+    assert "All that answers is there" in run("locomo", "locomo.json", "--budget").stdout
+    assert "budgets" not in measured(run, "locomo", "locomo.json")
+
+
+def test_how_often_what_is_said_to_be_likely_is_right(run: Run) -> None:
+    got = measured(run, "locomo", "locomo.json", "--reliability", "drawn.svg")["reliability"]
+    assert sum(group["number"] for group in got["hits"]) > sum(group["number"] for group in got["answered"]) > 0
+    drawn = Path("drawn.svg").read_text("utf-8")
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert drawn.count("<circle") == len(got["hits"]) + len(got["answered"])
+    shown = run("locomo", "locomo.json", "--reliability", "drawn.svg", "--plot", "recall.svg").stdout
+    assert "A hit is right" in shown
+    assert "Drew recall.svg\nDrew drawn.svg" in shown.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert "there is no folder no" in run("locomo", "locomo.json", "--reliability", "no/where.svg", code=1).stderr
+
+
+def test_what_is_said_is_compared_with_what_is_right() -> None:
+    pairs = [(0.25, True), (0.25, False), (0.25, False), (0.25, False), (0.95, True), (1.0, True), (0.0, False)]
+    result = reliability.measured(pairs, [(0.5, True)])
+    assert [(group.number, group.expected, group.right) for group in result.hits] == [
+        (1, 0.0, 0.0),
+        (4, 0.25, 0.25),
+        (2, 0.975, 1.0),
+    ]
+    assert result.error == pytest.approx(2 * 0.025 / 7)
+    assert result.answered_error == 0.5
+    assert reliability.measured([], []).error == 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,9 @@ from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.evaluation.abstaining import Abstained
+    from recollect.evaluation.completing import BudgetPoint
     from recollect.evaluation.datasets import Dataset, Name
+    from recollect.evaluation.reliability import Reliability
     from recollect.evaluation.report import EvaluationReport, Level
     from recollect.evaluation.run import Setup
 
@@ -52,6 +54,17 @@ def _measured(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--abstain", is_flag=True, help="Also ask what nothing answers, and say how often nothing came back."
         ),
+        click.option(
+            "--budget",
+            is_flag=True,
+            help="Also say how often a context of 500 to 4,000 tokens has all that answers.",
+        ),
+        click.option(
+            "--reliability",
+            metavar="FILE.svg",
+            type=PATH,
+            help="Also say, and draw, how often hits of each relevance are right.",
+        ),
         click.option("--plot", metavar="FILE.svg", type=PATH, help="Also draw R@1 to R@20 by category."),
         click.option(
             "--limit-questions",
@@ -67,7 +80,7 @@ def _measured(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command(cls=Leaf)
 @_measured
-def locomo(target: Target, path: str, limit_questions: int | None, plot: str | None, abstain: bool) -> None:
+def locomo(target: Target, path: str, limit_questions: int | None, **more: Any) -> None:
     """Measure on LoCoMo: find the turns that answer a question.
 
     PATH is the file as published. Each conversation has a workspace of its own, in a temporary folder unless --store
@@ -78,12 +91,12 @@ def locomo(target: Target, path: str, limit_questions: int | None, plot: str | N
       recollect eval locomo locomo10.json
       recollect eval locomo locomo10.json --preset atlas --json
     """
-    _evaluate("locomo", target, path, limit_questions, plot, abstain)
+    _evaluate("locomo", target, path, limit_questions, **more)
 
 
 @click.command(cls=Leaf)
 @_measured
-def longmemeval(target: Target, path: str, limit_questions: int | None, plot: str | None, abstain: bool) -> None:
+def longmemeval(target: Target, path: str, limit_questions: int | None, **more: Any) -> None:
     """Measure on LongMemEval: find the turns and sessions that answer a question.
 
     PATH is the file as published. The sessions of all questions are in one workspace, in a temporary folder unless
@@ -94,28 +107,31 @@ def longmemeval(target: Target, path: str, limit_questions: int | None, plot: st
       recollect eval longmemeval longmemeval_oracle.json
       recollect eval longmemeval longmemeval_oracle.json --limit-questions 60 --plot recall.svg
     """
-    _evaluate("longmemeval", target, path, limit_questions, plot, abstain)
+    _evaluate("longmemeval", target, path, limit_questions, **more)
 
 
-def _evaluate(name: Name, target: Target, path: str, limit: int | None, plot: str | None, abstain: bool) -> None:
-    from recollect.evaluation import datasets
-    from recollect.evaluation.report import svg
+def _evaluate(name: Name, target: Target, path: str, limit: int | None, **more: Any) -> None:
+    from recollect.evaluation import datasets, reliability, report
     from recollect.evaluation.run import Setup
 
-    if plot is not None and not Path(plot).absolute().parent.is_dir():
-        # Not after all the work.
-        raise InputError("plot", f"there is no folder {Path(plot).parent} to write {Path(plot).name} in")
+    drawn: dict[str, str] = {option: more[option] for option in ("plot", "reliability") if more[option] is not None}
+    for option, file in drawn.items():
+        if not Path(file).absolute().parent.is_dir():
+            # Not after all the work.
+            raise InputError(option, f"there is no folder {Path(file).parent} to write {Path(file).name} in")
     dataset = datasets.load(name, path)
     setup = Setup(target.preset or "recollect", _store(target), target.embedder)
-    report = _run(dataset if limit is None else dataset.limited(limit), setup, path, abstain)
-    if plot is not None:
-        Path(plot).write_text(svg(report), encoding="utf-8")
+    measured = _run(dataset if limit is None else dataset.limited(limit), setup, path, more)
+    if "plot" in drawn:
+        Path(drawn["plot"]).write_text(report.svg(measured), encoding="utf-8")
+    if "reliability" in drawn and measured.reliability is not None:
+        Path(drawn["reliability"]).write_text(reliability.svg(measured.reliability), encoding="utf-8")
     if target.json:
-        output.emit(report)
+        output.emit(measured)
         return
-    _print(report)
-    if plot is not None:
-        output.say("\nDrew ", (plot, STRONG))
+    _print(measured)
+    for number, file in enumerate(drawn.values()):
+        output.say("\nDrew " if not number else "Drew ", (file, STRONG))
 
 
 def _store(target: Target) -> str | None:
@@ -124,7 +140,15 @@ def _store(target: Target) -> str | None:
     return target.store if typed else None
 
 
-def _run(dataset: Dataset, setup: Setup, path: str, abstain: bool) -> EvaluationReport:
+_MORE = {
+    "abstain": ("abstained", "Asking what nothing answers", "abstain"),
+    "budget": ("budgets", "Filling budgets", "complete"),
+    "reliability": ("reliability", "Comparing what was said with what is right", "relate"),
+}
+"""What is measured where it is asked for: the field of the report, what it is called meanwhile, and what does it."""
+
+
+def _run(dataset: Dataset, setup: Setup, path: str, asked: Mapping[str, Any]) -> EvaluationReport:
     from recollect import __version__
     from recollect.evaluation.report import EvaluationRun, report
     from recollect.evaluation.run import opened
@@ -137,12 +161,13 @@ def _run(dataset: Dataset, setup: Setup, path: str, abstain: bool) -> Evaluation
             vectors = bench.embed(dataset, tell)
         with progress("Asking questions", dataset.questions) as tell:
             answers = bench.ask(dataset, tell)
-        abstained = None
-        if abstain:
-            with progress("Asking what nothing answers", None) as tell:
-                abstained = bench.abstain(dataset, tell)
+        more: dict[str, Any] = {}
+        for option, (field, doing, measure) in _MORE.items():
+            if asked[option]:
+                with progress(doing, None) as tell:
+                    more[field] = getattr(bench, measure)(dataset, tell)
     measured = report(EvaluationRun(dataset, setup, stored, vectors, answers), path, __version__, utc_now())
-    return msgspec.structs.replace(measured, abstained=abstained)
+    return msgspec.structs.replace(measured, **more)
 
 
 def _print(report: EvaluationReport) -> None:
@@ -175,6 +200,10 @@ def _print(report: EvaluationReport) -> None:
             _table(level, columns)
     if report.abstained is not None:
         _print_abstained(report.abstained)
+    if report.budgets:
+        _print_budgets(report.budgets)
+    if report.reliability is not None:
+        _print_reliability(report.reliability)
 
 
 def _print_abstained(abstained: Abstained) -> None:
@@ -196,6 +225,32 @@ def _print_abstained(abstained: Abstained) -> None:
         for point in abstained.curve
     ]
     output.table(heads, [counts, *shares])
+
+
+def _print_budgets(points: Sequence[BudgetPoint]) -> None:
+    output.say("")
+    output.say(("All that answers is there", STRONG), (", in percent of the questions", QUIET))
+    heads = [Column(name, right=True) for name in ("budget", "in the context", "bare texts by score", "tokens taken")]
+    output.table(
+        heads,
+        [
+            [f"{point.budget:,}", f"{100 * point.context:.1f}", f"{100 * point.by_score:.1f}", f"{point.tokens:,.0f}"]
+            for point in points
+        ],
+    )
+
+
+def _print_reliability(measured: Reliability) -> None:
+    for title, bins, error in (
+        ("A hit is right", measured.hits, measured.error),
+        ("An answer is among the first ten", measured.answered, measured.answered_error),
+    ):
+        output.say("")
+        output.say((title, STRONG), (f", in percent; on average {100 * error:.1f} beside what was said", QUIET))
+        heads = [Column(name, right=True) for name in ("asked", "said", "right")]
+        output.table(
+            heads, [[f"{some.number:,}", f"{100 * some.expected:.1f}", f"{100 * some.right:.1f}"] for some in bins]
+        )
 
 
 def _table(level: Level, columns: dict[str, Any]) -> None:

@@ -12,8 +12,10 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from recollect.evaluation.abstaining import Abstained
+from recollect.evaluation.completing import BudgetPoint
 from recollect.evaluation.datasets import Dataset
 from recollect.evaluation.measures import CUTS, Measures, percentile, scores
+from recollect.evaluation.reliability import Reliability
 from recollect.evaluation.run import Recalled, Setup, Stored, VectorsMade
 from recollect.presets import load
 
@@ -78,6 +80,8 @@ class EvaluationReport(msgspec.Struct, frozen=True, omit_defaults=True):
     sessions: Level | None = None
     abstained: Abstained | None = None
     """Where it was asked for."""
+    budgets: tuple[BudgetPoint, ...] = ()
+    reliability: Reliability | None = None
 
 
 class EvaluationRun(msgspec.Struct, frozen=True):

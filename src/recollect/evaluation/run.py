@@ -14,8 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect.evaluation.abstaining import Abstained, abstaining
+from recollect.evaluation.completing import BudgetPoint, completing
 from recollect.evaluation.datasets import Corpus, Dataset, DatasetQuestion, DatasetTurn
 from recollect.evaluation.measures import CUTS
+from recollect.evaluation.reliability import Reliability, reliability
 from recollect.memory import Memory
 from recollect.presets import load
 from recollect.values.errors import InputError, ModelError
@@ -125,6 +127,18 @@ class Bench:
     def abstain(self, dataset: Dataset, tell: Tell) -> Abstained:
         """The same, and questions that nothing answers."""
         return abstaining(
+            dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), tell
+        )
+
+    def complete(self, dataset: Dataset, tell: Tell) -> tuple[BudgetPoint, ...]:
+        """How often all that answers is in a context."""
+        return completing(
+            dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), tell
+        )
+
+    def relate(self, dataset: Dataset, tell: Tell) -> Reliability:
+        """How often what is said to be likely is right."""
+        return reliability(
             dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), tell
         )
 

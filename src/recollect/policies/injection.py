@@ -40,7 +40,11 @@ class Block(_Style, frozen=True, tag_field="style", tag="block"):
     message, because some models take neither a second system message nor two messages of the user in a row."""
     system_messages: SystemMessages = "joined"
     tokens: Count = 1000
-    memories: Count = 10
+    """How long the block may be, where no budget is given for the whole."""
+    most_tokens: Count = 4000
+    """How long it may be of a budget, where the conversation leaves so much."""
+    memories: Count | None = None
+    """None for as many as have room."""
 
 
 class Notes(_Style, frozen=True, tag_field="style", tag="notes"):

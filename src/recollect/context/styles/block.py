@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recollect.context.messages import tokens_of
 from recollect.context.request import Request
 from recollect.context.sections import Drafted, Item, LeftOut, Section
 from recollect.policies.injection import Block
@@ -17,38 +18,61 @@ _PLAIN = str.maketrans("()[]", "    ")
 """Where a memory is from must not look like the end of that."""
 _LARGEST = 0.5
 """One memory may take so much of the block."""
+_SHORTEST_ENTRY = 12
+"""Tokens. Hardly a memory takes less, with its id and day."""
+_MOST = 1000
+_JOINT = 4
+"""Tokens for what stands between the block and the message that it is put into."""
+_TRIES = 10
+"""After so many that have no room no shorter one is looked for."""
 
 
 def draft(request: Request, style: Block) -> Drafted:
-    view, count = request.view, request.count
-    limit = request.limit or style.memories
-    hits = (
-        recall(view, request.query, {}, limit=limit, touch=False, min_relevance=request.min_relevance)
-        if request.query
-        else Hits()
-    )
+    count, most = request.count, _tokens(request, style)
     head = _HEAD.format("id and day" if request.ids else "day")
-    room = style.tokens - count(f"{head}\n{CLOSE}")
+    room = most - count(f"{head}\n{CLOSE}")
+    hits = _hits(request, style, room)
     short = _short(request, hits)
     turn_hashes = {content_hash(text) for text in request.talk.texts}
     items: list[Item] = []
     left: list[LeftOut] = [] if hits or not hits.report else [LeftOut("memories", hits.report, 0)]
     records: list[Record] = []
+    too_large = 0
     for hit in hits:
         record = hit.memory
         if content_hash(record.text) in turn_hashes:
             left.append(LeftOut("memories", "it is in the conversation already", 0, record.id))
             continue
-        text = _entry(record, short.get(record.id), int(_LARGEST * style.tokens), request)
+        text = _entry(record, short.get(record.id), int(_LARGEST * most), request)
         size = count(text) + 1
         if size > room:
-            left.append(LeftOut("memories", f"the block is full at {style.tokens:,} tokens", size, record.id))
+            left.append(LeftOut("memories", f"the block is full at {most:,} tokens", size, record.id))
+            too_large += 1
+            if too_large == _TRIES:
+                break
             continue
         room -= size
         items.append(Item(text, record.id))
         records.append(record)
     request.touch(records)
     return Drafted((Section("memories", tuple(items), head, CLOSE, fewest=0),), tuple(left))
+
+
+def _tokens(request: Request, style: Block) -> int:
+    """How long the block may be: of a budget, what the conversation leaves."""
+    if request.budget is None:
+        return style.tokens
+    talk = [*request.talk.system, *(message for unit in request.talk.units for message in unit.messages)]
+    left = request.budget - sum(tokens_of(message, request.count) for message in talk)
+    return max(style.tokens, min(style.most_tokens, left - _JOINT))
+
+
+def _hits(request: Request, style: Block, room: int) -> Hits:
+    """As many as have room, where nobody says how many."""
+    limit = request.limit or style.memories or min(max(room // _SHORTEST_ENTRY, 1), _MOST)
+    if not request.query:
+        return Hits()
+    return recall(request.view, request.query, {}, limit=limit, touch=False, min_relevance=request.min_relevance)
 
 
 def _short(request: Request, hits: Hits) -> dict[str, str]:
