@@ -8,6 +8,7 @@ import msgspec
 
 from recollect.evaluation.datasets import Corpus, Dataset, DatasetQuestion
 from recollect.memory import Memory
+from recollect.text.fence import inside
 from recollect.text.tokens import estimate
 
 BUDGETS = (500, 1000, 2000, 4000)
@@ -20,7 +21,7 @@ class BudgetPoint(msgspec.Struct, frozen=True):
 
     budget: int
     context: float
-    """In what `Memory.context` sends for the question alone, with ids and days."""
+    """In what `Memory.context` sends for the question alone, with ids and days; not what is cut short."""
     by_score: float
     """In the bare texts in the order of their scores, those that fit: the floor."""
     tokens: float
@@ -43,14 +44,15 @@ def completing(
     asked = 0
     for corpus in dataset.corpora:
         memory = view(corpus)
-        turns = {record.id: str(record.metadata["turn"]) for record in memory.list(state=None, limit=len(corpus.turns))}
+        stored = memory.list(state=None, limit=len(corpus.turns))
+        turns = {record.id: (str(record.metadata["turn"]), inside(record.text)) for record in stored}
         for question in corpus.questions:
             at(question)
             ranked = memory.recall(question.text, limit=_DEPTH, touch=False, min_relevance=0.0)
             texts = [(str(hit.memory.metadata["turn"]), hit.memory.text) for hit in ranked]
             for budget in BUDGETS:
                 context = memory.context([{"role": "user", "content": question.text}], budget=budget)
-                shown = {turns[ident] for ident in context.memories}
+                shown = {turn for turn, text in map(turns.__getitem__, context.memories) if text in context.text}
                 fitting = _fitting(texts, budget - estimate(question.text))
                 answers[budget].append(
                     _Answer(question.turns <= shown, question.turns <= fitting, context.report.tokens)
