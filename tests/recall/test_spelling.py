@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from support.concepts import Concepts, texts
 from support.stores import STORES, located
 
 from recollect import Memory
+from recollect.recall.recall import recall
 from recollect.recall.spelling import as_written, is_name, may_be_misspelled, neighbours, slips
 
 
@@ -59,6 +61,19 @@ def test_nothing_that_cannot_be_seen_gives_a_word(url: str) -> None:
         for typed in ("chrysantemum", "wallflover"):
             hits = mine.recall(f"where is the {typed} of the garden?", min_relevance=0.0)
             assert (texts(hits), hits.report) == (["The garden is mine"], "")
+
+
+def test_what_is_private_gives_no_word(url: str) -> None:
+    """A server lets none but its owner see what agents keep to themselves."""
+    with Memory(url, embedder="none") as memory:
+        memory.remember("The garden is mine, and so is ramipril")
+        agent = memory.at(agent="ann")
+        said = "The chrysanthemum is for Robert, who met Marcus Feldmann; public liability insurance is due"
+        agent.remember(said, kind="journal")
+        public = replace(memory._view, sees_private=False)  # pyright: ignore[reportPrivateUsage]
+        for question in ("where is the chrysantemum?", "what does Bob do?", "where is Feldi?", "when is PLI due?"):
+            for view in (public, replace(public, address=agent._view.address)):  # pyright: ignore[reportPrivateUsage]
+                assert "read" not in recall(view, question, {}, touch=False, min_relevance=0.0).report, question
 
 
 def test_of_several_words_the_one_that_most_memories_have_is_meant(url: str) -> None:

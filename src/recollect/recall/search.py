@@ -21,7 +21,6 @@ from recollect.text.query_parser import parse_query
 from recollect.text.short_forms import full_names, longer_name, may_be_initials, name_beginning, stands_for
 from recollect.text.terms import MOST_TERMS
 from recollect.values.errors import ModelError
-from recollect.values.filters import Filter
 from recollect.values.record import Record
 from recollect.view import View
 
@@ -198,8 +197,8 @@ class Search:
         from recollect.recall.pool import Pool
         from recollect.stores.shortlist import Ask
 
-        wheres = [Filter(seen_from=w.seen_from, now=w.now, state=w.state) for w in self._question.wheres]
-        return Pool([shortlist for where in wheres for shortlist in self._view.store.search(Ask(where, query))])
+        asks = [Ask(where.bare(), query) for where in self._question.wheres]
+        return Pool([shortlist for ask in asks for shortlist in self._view.store.search(ask)])
 
     def _texts(self, pool: Pool, most: int) -> list[str]:
         """Of the newest that have one of the words that were looked for."""

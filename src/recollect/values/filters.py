@@ -60,6 +60,10 @@ class Filter(msgspec.Struct, frozen=True):
         compared = [Comparison(c.field, c.operator, value) for c, value in pairs if value is not None and value != ()]
         return compared if self.state is None else [*compared, *state_comparisons(self.state, self.now)]
 
+    def bare(self) -> Filter:
+        """All that is seen in this state, whatever the conditions."""
+        return Filter(seen_from=self.seen_from, now=self.now, state=self.state, hides_private=self.hides_private)
+
     def matches(self, record: Record) -> bool:
         """What a store's own search must agree with."""
         return self.matcher()(record)
