@@ -8,7 +8,7 @@ from recollect.recall.distinct import saying
 from recollect.recall.hits import Absence, Hits
 from recollect.recall.question import Question
 from recollect.recall.run import RecallRun
-from recollect.recall.selection import left_out
+from recollect.recall.selection import best_alone, left_out
 from recollect.values.filters import Filter
 from recollect.values.record import Record
 from recollect.view import View
@@ -46,7 +46,9 @@ def _outranked(view: View, question: Question, record: Record, hits: Hits) -> Ab
             elif place > question.limit:
                 reason = f"{reason}; the last that was recalled has {hits[-1].score:.3f}"
             else:
-                reason = f"{reason}, but {left_out(hit, ranked, question.min_relevance, view.preset.recall)}"
+                reason = (
+                    f"{reason}, but {left_out(hit, best_alone(ranked), question.min_relevance, view.preset.recall)}"
+                )
             return Absence(record.id, reason, place, hit.score)
     said_before = saying(record)
     for place, hit in enumerate(ranked, 1):

@@ -63,18 +63,21 @@ def selected(
     about = set[str]()
     if likelihood is not None and topic is not None:
         about = {ident for ident, share in likelihood.coverage.items() if share >= topic}
-    return [hit for hit in hits if hit.memory.id in about or not left_out(hit, hits, None, rules)], ""
+    best = best_alone(hits)
+    return [hit for hit in hits if hit.memory.id in about or not left_out(hit, best, None, rules)], ""
 
 
-def left_out(hit: Hit, hits: Sequence[Hit], asked: float | None, rules: RecallRules) -> str:
-    """Why a hit is not told beside the others; empty if it is. A turn always is: it is read in its talk."""
+def best_alone(hits: Sequence[Hit]) -> Hit | None:
+    """The best of those that speak for themselves: how relevant a turn is was measured on other things."""
+    return max((hit for hit in hits if speaks_for_itself(hit.memory)), key=_relevance, default=None)
+
+
+def left_out(hit: Hit, best: Hit | None, asked: float | None, rules: RecallRules) -> str:
+    """Why a hit is not told beside the best; empty if it is. A turn always is: it is read in its talk."""
     if asked is not None:
         return f"its relevance of {_relevance(hit):.3f} is below {asked:g}" if _relevance(hit) < asked else ""
-    # The best of those that speak for themselves: how relevant a turn is was measured on other things.
-    alone = [other for other in hits if speaks_for_itself(other.memory)]
-    if not speaks_for_itself(hit.memory):
+    if best is None or not speaks_for_itself(hit.memory):
         return ""
-    best = max(alone, key=_relevance)
     # What is newer may correct the best.
     share = rules.share_of_best if _time_stored(hit) <= _time_stored(best) else rules.share_of_best_if_newer
     if _relevance(hit) >= share * _relevance(best):
