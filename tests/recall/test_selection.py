@@ -69,6 +69,8 @@ def test_each_part_of_a_question_is_answered(url: str) -> None:
         scores = [hit.score for hit in hits]
         assert scores == sorted(scores, reverse=True)
         assert len(memory.recall("What is Tom by trade and what does he drive?", limit=1)) == 1
+        report = memory.recall("When is the boiler servced? Is the harbour closd on Sundays?").report
+        assert report == 'read "servced" as "serviced"; read "closd" as "closed"'
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ class Search:
         self.query = msgspec.structs.replace(self.query, words=tuple(dict.fromkeys(chain.from_iterable(words))))
         self._text = re.sub(r"\w+", lambda word: meant.get(word[0].lower(), word[0]), self._text)
         self.guessed |= set(chain.from_iterable(parse_query(other).words for other in meant.values()))
-        self._notes.append(", ".join(f'read "{word}" as "{other}"' for word, other in meant.items()))
+        self._notes += [f'read "{word}" as "{other}"' for word, other in meant.items()]
         return True
 
     def _in_full(self, word: str, pool: Pool) -> str | None:
