@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.concepts import texts
+from support.concepts import Concepts, texts
 from support.stores import STORES, located
 
-from recollect import Memory
+from recollect import InputError, Memory
 from recollect.text.identifiers import identifiers, of_another
 from recollect.text.questions import is_name, parts, topic
 
@@ -239,3 +240,93 @@ def test_the_order_is_that_of_the_scores(facts: list[str], question: str) -> Non
         for asked in (None, 0.0):
             scores = [hit.score for hit in memory.recall(question, min_relevance=asked)]
             assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("question", "right", "other"),
+    [
+        (
+            "When is the dentist appointment?",
+            "The dentist appointment is on 4 May",
+            "The vet appointment was moved to 9 May",
+        ),
+        (
+            "Where is the staging server hosted?",
+            "The staging server is hosted at Hetzner",
+            "The mail server moved to AWS",
+        ),
+        (
+            "What is the status of the laptop order?",
+            "The laptop order is in production",
+            "The desk order was delivered",
+        ),
+        ("Who works on bug 88?", "Otto works on bug 88", "Bug 91 was fixed by Nina"),
+        ("When was INV-2024-0117 paid?", "INV-2024-0117 was paid on 2 March", "INV-2024-0118 was paid on 9 March"),
+        ("What is the dose of drug A?", "Dose of drug A is 5 mg", "Dose of drug B is 50 mg"),
+    ],
+)
+def test_what_changed_of_another_thing_is_no_correction(url: str, question: str, right: str, other: str) -> None:
+    with Memory(url, embedder="none") as memory:
+        remembered(memory, right, other, "Nina is a vet", "the harbour is closed")
+        assert texts(memory.recall(question))[0] == right
+
+
+def test_what_was_asked_for_by_number_is_not_passed_by_its_neighbours(url: str) -> None:
+    with Memory(url, embedder="none") as memory:
+        state = ("open", "closed")
+        remembered(memory, *(f"Ticket ABC-{100 + n} is {state[n % 2]}, assigned to Nina" for n in range(30)))
+        for question in ("ABC-104", "Who is assigned to ABC-104?", "is ticket ABC-104 closed?"):
+            assert texts(memory.recall(question)) == ["Ticket ABC-104 is open, assigned to Nina"], question
+
+
+def test_a_name_is_compared_as_it_is_written(url: str) -> None:
+    """An index takes Simone for Simon."""
+    with Memory(url, embedder="none") as memory:
+        remembered(memory, "Simone is allergic to bees", "Hans Meyer likes tea", "the harbour is closed")
+        hits = memory.recall("What is Simon allergic to?")
+        assert hits == []
+        assert "no memory has Simon" in hits.report
+        remembered(memory, "Simon is allergic to nuts, and to bees, too")
+        assert texts(memory.recall("What is Simon allergic to?")) == ["Simon is allergic to nuts, and to bees, too"]
+        assert texts(memory.recall("What is Simone allergic to?")) == ["Simone is allergic to bees"]
+        assert texts(memory.recall("What does Hans like?")) == ["Hans Meyer likes tea"]
+
+
+def test_of_two_memories_the_second_is_not_far_from_all(tmp_path: Path) -> None:
+    with Memory(tmp_path, embedder=Concepts()) as memory:
+        memory.remember_many(["I live in Berlin", "I moved to Munich last week"])
+        memory.embed()
+        assert set(texts(memory.recall("Where do I live?", min_relevance=0.0))) == {
+            "I live in Berlin",
+            "I moved to Munich last week",
+        }
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda q, t: [0], lambda q, t: None, lambda q, t: ["x"] * len(t), lambda q, t: [float("nan")] * len(t), "x"],
+)
+def test_a_reranker_that_gives_no_numbers_is_refused(tmp_path: Path, wrong: Any) -> None:
+    with Memory(tmp_path, embedder="none") as memory:
+        remembered(memory, "the key is here", "the key is there")
+        with pytest.raises(InputError, match="rerank"):
+            memory.recall("where is the key?", rerank=wrong)
+        assert len(memory.recall("where is the key?")) > 0
+
+
+def test_a_recall_looks_a_word_up_once_however_often_it_asks(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory(url, embedder="none") as memory:
+        remembered(memory, *(f"w{n} stands in line {n}" for n in range(40)))
+        store, searches = memory._view.store, list[Any]()  # pyright: ignore[reportPrivateUsage]
+        search = store.search
+        monkeypatch.setattr(store, "search", lambda ask: searches.append(ask) or search(ask))
+        unknown = "abcdefghijklmnop qrstuvwxyzabcdef ghijklmnopqrstuv wxyzabcdefghijkl mnopqrstuvwxyzab"
+        for question in (
+            f"{unknown} {unknown[::-1]}",
+            " ".join(f'"w{n}"' for n in range(16)) + f" {unknown}",
+            f"where is {unknown}, and who is {unknown}, and what is {unknown}?",
+            " ".join(f"INV-2024-{n}" for n in range(1000)),
+        ):
+            searches.clear()
+            memory.recall(question)
+            assert len(searches) <= 90, question[:60]

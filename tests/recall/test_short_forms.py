@@ -80,7 +80,7 @@ def test_what_a_short_form_stands_for() -> None:
     assert longer_name("Mark", ["The market is open", "Market day is Friday"]) is None
     assert longer_name("Anna", ["we met Anna"]) is None
     assert stands_for("OSM", "a poster at the Ocean Sciences Meeting in Glasgow") == "Ocean Sciences Meeting"
-    assert stands_for("BOE", "the Bank of England met") == "Bank of England"
+    assert stands_for("BE", "the Bank of England met") == "Bank of England"
     assert stands_for("k8s", "our Kubernetes cluster") == "Kubernetes"
     assert stands_for("GQL", "the API is GraphQL") == "GraphQL"
     assert stands_for("osm", "a poster at the Ocean Sciences Meeting") is None
@@ -90,3 +90,42 @@ def test_what_a_short_form_stands_for() -> None:
         "k8s",
         "GQL",
     ]
+
+
+def test_initials_in_an_empty_memory_and_in_hostile_texts(url: str) -> None:
+    with Memory(url, embedder="none") as memory:
+        hits = memory.recall("when is PLI due, and k8s?")
+        assert (hits, hits.answered) == ([], 0.0)
+        memory.remember("the boiler: " + "of " * 5000)
+        memory.remember("pub" + "x" * 30_000 + "\n\nl" + "y" * 30_000 + " i" + "z" * 30_000 + " boiler")
+        for question in ("what is OOOOOX of the boiler?", "what is PLI of the boiler?", "what is OX of the boiler?"):
+            assert len(memory.recall(question).report) < 300
+        assert memory.recall("is the API up?", kind="nothing") == []
+
+
+def test_a_sentence_has_no_initials() -> None:
+    for sentence in ("Paul lives in Oslo", "Peter likes ice cream", "pay\n\n\nlies\r\ninsurance", "my cat is ill"):
+        assert stands_for("PLI", sentence) is None
+        assert stands_for("MCI", sentence) is None
+    assert stands_for("LH", "Flight LH440 leaves") is None
+
+
+def test_nothing_is_read_otherwise_in_the_past(url: str) -> None:
+    """What is written now was not known then."""
+    with Memory(url, embedder="none") as memory:
+        memory.remember("the chrysanthemum of Robert is dead")
+        for then in ("2020-01-01", "2099-01-01"):
+            for question in ("where is the chrysantemum?", "what does Bob have?"):
+                assert "read" not in memory.recall(question, as_of=then).report
+
+
+def test_a_category_that_an_agent_may_not_search_gives_no_word(tmp_path: Path) -> None:
+    with Memory(tmp_path, embedder="none") as memory:
+        memory.knowledge.add(
+            "# Garden\nThe contract of the garden is with Samuel.", category="public", status="published"
+        )
+        memory.knowledge.allow("bob", ["public"])
+        bob = memory.at(agent="bob").knowledge
+        before = [hit.text for hit in bob.search("which conract?")]
+        memory.knowledge.add("# Dull\nconract", category="secret", status="published")
+        assert [hit.text for hit in bob.search("which conract?")] == before != []

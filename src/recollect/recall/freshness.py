@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.text.identifiers import identifiers
 from recollect.text.speakers import prefix
 from recollect.text.statements import EMPTY, SENTENCE_END, Assertion, are_opposite, names, shared_words
 from recollect.text.words import WORD, stem, stems
@@ -113,7 +114,7 @@ def freshen(
     head, moved = list(ranked[:_TOP]), dict[int, int]()
     short = {row for row in head if len(texts[row]) <= _LONGEST}
     alike = _alike(head, vectors)
-    question = _question(query)
+    question, numbers = _question(query), identifiers(query)
     answers: dict[int, _BestSentence] = {}
     for new in sorted(short, key=lambda row: born[row]):  # oldest first: of a chain of values the newest ends on top
         for old in head[: head.index(new)]:
@@ -128,6 +129,8 @@ def freshen(
                     answers[row] = _answer(texts[row], question)
             a, b = answers[old], answers[new]
             if not (a.stated and b.stated) or _of_another(a.statement, b.statement, question):
+                continue
+            if numbers & identifiers(texts[old]) and not numbers & identifiers(texts[new]):
                 continue
             near = gap < _WIDEST and likeness >= _LEAST_COSINE
             if (near and _replaces(a.statement, b.statement, question)) or _tells_of_a_change(a, b, question):
@@ -161,19 +164,41 @@ def _of_another(old: Assertion, new: Assertion, question: _Question) -> bool:
     return begins is not None and not _OWNERS.match(old.sentence) and "@me" in old.stems and not new.adds
 
 
+def _of_another_thing(old: Assertion, new: Assertion, question: _Question) -> bool:
+    """Whether the older has a word of the question that the newer has another for: the vet's appointment and not the
+    dentist's. What is said in words that tell of a change need not be said again: who moved lives elsewhere."""
+    telling = {word for asked, verbs in _frames() if new.stems & verbs for word in asked}
+    asked = question.words - question.persons - telling
+    missing = (asked & old.stems) - new.stems
+    if not missing:
+        return False
+    return bool(_subject(new) - old.stems - question.words - EMPTY)
+
+
+def _subject(statement: Assertion) -> Set[str]:
+    """The words before the verb, as far as it is known."""
+    verb = _VERB.search(statement.sentence)
+    words = stems(statement.sentence if verb is None else statement.sentence[: verb.start()])
+    changes = _changes()
+    end = next((at for at, word in enumerate(words) if word in changes), len(words) if verb else 0)
+    return frozenset(words[:end])
+
+
 def _tells_of_a_change(old: _BestSentence, new: _BestSentence, question: _Question) -> bool:
     """Whether the newer says, in words of its own, that what the older says is so no longer."""
     before, after = old.statement.stems, new.statement.stems
     if new.statement.adds or not (old.plain and new.plain) or not (question.persons & before) <= after:
         return False
     topic = question.words - question.persons
+    if _of_another_thing(old.statement, new.statement, question):
+        return False
     value = before - question.words - EMPTY
     if len(value) > _MOST_OLD_VALUE:
         return False
     if after & _left() and after & value and after & (topic | question.persons | value):
         return True
-    verbs = {verb for asked, verbs in _frames() if question.all & asked for verb in verbs}
-    if not after & verbs:
+    fitting = [(asked, verbs) for asked, verbs in _frames() if question.all & asked and after & verbs]
+    if not fitting:
         return False
     return bool(question.persons & after or topic & after)
 
@@ -197,7 +222,12 @@ def _replaces(old: Assertion, new: Assertion, question: _Question) -> bool:
     if not missing or are_opposite(old, new):
         return True
     # A sentence that tells of a change may leave out the occasion, but not whom or what it is about.
-    return new.tells_change and not missing & question.names and not any(word[0] == "@" for word in missing)
+    return (
+        new.tells_change
+        and not _subject(new) - old.stems - question.words - EMPTY
+        and not missing & question.names
+        and not any(word[0] == "@" for word in missing)
+    )
 
 
 def _question(query: str) -> _Question:
@@ -218,6 +248,11 @@ def _answer(text: str, question: _Question) -> _BestSentence:
     short = len(text) <= _PLAIN
     plain = len(sentences) == 1 and short and not statement.speaker
     return _BestSentence(statement, plain, not name or (short and "?" not in text))
+
+
+@cache
+def _changes() -> frozenset[str]:
+    return _left().union(*(verbs for _, verbs in _frames()))
 
 
 @cache

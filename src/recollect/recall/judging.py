@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.recall.hits import Hit
+from recollect.recall.question import LOOKED_AT
 from recollect.recall.relevance import Sign, answered, asking, relevance
 from recollect.recall.selection import Likelihood, speaks_for_itself
 from recollect.text.identifiers import identifiers, of_another
-from recollect.text.mentions import names_in
+from recollect.text.mentions import has_another_name, is_named, names_in
 from recollect.text.query import TextQuery
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 _ANOTHER = 0.1
 """What is left of the relevance of a memory that names another thing of the kind: INV-2024-0117, and not 0118."""
+
+
+_MOST_IDENTIFIERS = 8
+FEW = 3
+"""Among so few memories how far one is from the average says nothing."""
 
 
 class Asked(NamedTuple):
@@ -53,9 +59,19 @@ def judged(
     signs = _signs(hits, positions, pool, asked)
     size, unknown = pool.size(), pool.unknown(asked.query, search.guessed)
     names = [name for word, name in names_in(asked.text).items() if word in unknown.words]
-    asked_for = identifiers(asked.text)
+    asked_for = set(sorted(identifiers(asked.text))[:_MOST_IDENTIFIERS])
     strange = {identifier for identifier in asked_for if not search.is_written(identifier)}
-    others = {hit.memory.id for hit in hits if of_another(hit.memory.text, asked_for)} if asked_for else set[str]()
+    others = (
+        {hit.memory.id for hit in hits if of_another(hit.memory.text[:LOOKED_AT], asked_for)}
+        if asked_for
+        else set[str]()
+    )
+    for word, name in names_in(asked.text).items():
+        alike = {hit.memory.id for hit in hits if has_another_name(hit.memory.text[:LOOKED_AT], name)}
+        if alike and word not in unknown.words and word not in search.guessed:
+            others |= alike
+            if not any(is_named(hit.memory.text, name) for hit in hits):
+                names.append(name)
     values = {
         hit.memory.id: relevance(sign, place, size) * (_ANOTHER if hit.memory.id in others else 1.0)
         for place, (hit, sign) in enumerate(zip(hits, signs, strict=True), 1)
@@ -72,6 +88,7 @@ def judged(
 def _signs(hits: Sequence[Hit], positions: Mapping[str, int], pool: Pool, asked: Asked) -> list[Sign]:
     coverage, others = pool.coverage(asked.query), pool.spoken_by_others(asked.speakers)
     top = max((hit.score for hit in hits), default=0.0)
+    few = pool.size() <= FEW
     signs: list[Sign] = []
     for hit in hits:
         at, odds, time = positions[hit.memory.id], asked.odds, asked.time
@@ -80,7 +97,7 @@ def _signs(hits: Sequence[Hit], positions: Mapping[str, int], pool: Pool, asked:
             Sign(
                 coverage=float(coverage[at]),
                 meaning=meaning,
-                deviation=0.0 if meaning is None else float(asked.deviation[at]),
+                deviation=0.0 if meaning is None or few else float(asked.deviation[at]),
                 behind=top - hit.score,
                 other_speaker=others is not None and bool(others[at]),
                 time=0.0 if time is None else float(time[at]),

@@ -123,12 +123,15 @@ class Pool:
         return np.unique(np.concatenate(positions)).tolist() if positions else []
 
     def nearest(self, query: TextQuery, most: int) -> list[int]:
-        """The positions of the best by meaning, or by words where nothing was compared."""
-        from recollect.recall.order import best_positions
+        """The positions of the best by meaning, or of those with a word of it where nothing was compared."""
+        from recollect.recall.order import best_positions, only_above
 
+        if not self._shortlists:
+            return []
         cosines = self.cosines()
-        by = self.text(query, None) if cosines is None else np.nan_to_num(cosines, nan=-1.0)
-        return best_positions(np.where(self.shown, by, -np.inf), most)
+        if cosines is None:
+            return best_positions(only_above(self.text(query, None), 0.0, self), most)
+        return best_positions(np.where(self.shown, np.nan_to_num(cosines, nan=-1.0), -np.inf), most)
 
     def cosines(self) -> Floats | None:
         """NaN where a memory has no vector; None if none has of all that can be seen."""

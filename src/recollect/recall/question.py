@@ -15,6 +15,10 @@ Rerank = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores of texts as answers to a question, higher is better."""
 
 
+LOOKED_AT = 20_000
+"""Characters of a memory that are looked at for names, numbers and spellings."""
+
+
 class Question(msgspec.Struct, frozen=True):
     """A query and its filters, which differ in their view only."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -12,8 +13,9 @@ from recollect.policies.ranking import Calibrated, Part, Score
 from recollect.recall.distinct import distinct
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.order import by_score
-from recollect.recall.question import Question
+from recollect.recall.question import Question, Rerank
 from recollect.recall.scoring import Ranked, Scoring
+from recollect.recall.search import Readings
 from recollect.recall.selection import selected, speaks_for_itself
 from recollect.runtime import imports
 from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
@@ -21,6 +23,7 @@ from recollect.stores.port import Place
 from recollect.text import questions
 from recollect.text.query import TextQuery
 from recollect.text.query_parser import parse_query, without_quotes
+from recollect.values.errors import InputError
 from recollect.view import View
 
 _LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct", "freshness")]
@@ -46,7 +49,8 @@ class RecallRun:
         self._topic = None if topic is None else _PART_OF_NAME if questions.is_name(topic) else _WHOLE
         self._question = question if topic is None else msgspec.structs.replace(question, text=topic)
         self._query = parse_query(self._question.text)
-        self._notes: list[str] = []
+        self._readings = Readings()
+        self._notes = self._readings.notes
 
     def hits(self) -> Hits:
         """The best, best first. Nothing is touched here."""
@@ -91,7 +95,7 @@ class RecallRun:
         """Where several things are asked, what answers each of them as well. A turn comes by the whole question."""
         both = {hit.memory.id: hit for hit in answers}
         for part in questions.parts(self._question.text):
-            ranked = Scoring(self._view, msgspec.structs.replace(self._question, text=part), self._notes).ranked()
+            ranked = Scoring(self._view, msgspec.structs.replace(self._question, text=part), self._readings).ranked()
             for hit in self._answers(ranked)[0]:
                 before = both.get(hit.memory.id)
                 if speaks_for_itself(hit.memory) and (before is None or hit.score > before.score):
@@ -160,16 +164,16 @@ class RecallRun:
         return Ranked(list(hits.values()), having.likelihood, having.pending), share
 
     def _scored(self, question: Question, query: TextQuery | None = None) -> Ranked:
-        return Scoring(self._view, question, self._notes, query).ranked()
+        return Scoring(self._view, question, self._readings, query).ranked()
 
     def _reranked(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         rerank = self._question.rerank
         if rerank is None or not hits:
             return hits
-        scores = rerank(self._question.text, [hit.memory.text for hit in hits])
+        scores = _scores(rerank, self._question.text, hits)
         again = sorted(
             (
-                Hit(hit.memory, _with_rerank(hit.scored, float(score)), hit.relevance)
+                Hit(hit.memory, _with_rerank(hit.scored, score), hit.relevance)
                 for hit, score in zip(hits, scores, strict=True)
             ),
             key=by_score,
@@ -185,6 +189,16 @@ class RecallRun:
         if self._question.doubles:
             return hits
         return distinct(hits, self._rules.same_above)
+
+
+def _scores(rerank: Rerank, question: str, hits: Sequence[Hit]) -> list[float]:
+    try:
+        scores = [float(score) for score in rerank(question, [hit.memory.text for hit in hits])]
+    except (TypeError, ValueError) as error:
+        raise InputError("rerank", f"must be a function that gives a number for each text: {error}") from error
+    if len(scores) != len(hits) or not all(map(math.isfinite, scores)):
+        raise InputError("rerank", f"gave {len(scores)} numbers, or such as are no numbers, for {len(hits)} texts")
+    return scores
 
 
 def _with_rerank(scored: Score, rerank: float) -> Score:

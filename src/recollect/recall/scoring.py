@@ -20,7 +20,7 @@ from recollect.recall.order import (
     tier_order,
 )
 from recollect.recall.question import Question
-from recollect.recall.search import Search
+from recollect.recall.search import Readings, Search
 from recollect.recall.selection import Likelihood, speaks_for_itself
 from recollect.stores.port import Place
 from recollect.text.query import TextQuery
@@ -53,9 +53,9 @@ class Ranked(NamedTuple):
 
 
 class Scoring:
-    """Of one question, as it is written. `notes` says what the caller should know about the result."""
+    """Of one question, as it is written. The notes of `readings` say what the caller should know."""
 
-    def __init__(self, view: View, question: Question, notes: list[str], query: TextQuery | None = None) -> None:
+    def __init__(self, view: View, question: Question, readings: Readings, query: TextQuery | None = None) -> None:
         self._view = view
         self._store = view.store
         self._rules = view.preset.recall
@@ -63,14 +63,15 @@ class Scoring:
         self._decay = question.decay or view.decay
         self._question = question
         self._embedding = view.embedding
-        self._notes = notes
-        self._search = Search(view, question, notes, query)
+        self._notes = readings.notes
+        self._search = Search(view, question, readings, query)
 
     def ranked(self) -> Ranked:
         search, ranking = self._search, self._ranking
         pool, vector, named = search.candidates()
         if not len(pool):
-            return Ranked()
+            tells = isinstance(ranking, Calibrated) and (vector is None or self._scale() is not None)
+            return Ranked(likelihood=Likelihood(0.0) if tells else None)
         cosine = pool.cosines()
         pending = 0 if vector is None else pool.pending()
         if pending:
@@ -111,7 +112,7 @@ class Scoring:
         import numpy as np
 
         from recollect.recall.calibrated import score
-        from recollect.recall.judging import Asked, judged
+        from recollect.recall.judging import FEW, Asked, judged
 
         question = self._question
         when = asked_time(question.text, question.now, question.zone)
@@ -128,7 +129,8 @@ class Scoring:
             moments=pool.moments(),
         )
         # Without a word in common a memory must at least not be below the average; a single memory is the average.
-        worth = np.where((text > 0) | (scores.total > -_NOTHING), scores.total, -np.inf)
+        close = (text > 0) | (scores.total > -_NOTHING) | (pool.size() <= FEW)
+        worth = np.where(close, scores.total, -np.inf)
         best = best_positions(worth, self._rules.fetch(max(question.chosen_for, _FRESH // 2)))
         hits: list[Hit] = []
         positions: dict[str, int] = {}

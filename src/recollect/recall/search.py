@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.policies.ranking import Calibrated
 from recollect.recall import spelling
-from recollect.recall.question import Question
+from recollect.recall.question import LOOKED_AT, Question
 from recollect.recall.speakers import Speakers
 from recollect.stores.port import Place
 from recollect.text.mentions import mentioned_speakers, names_in, without_names
@@ -31,17 +31,28 @@ _STRANGE = 3
 """So many words of a question that no memory has are read otherwise."""
 _EACH = 200
 """At least so many of the best by words, and by meaning, are scored where a store does not give all."""
+_CANDIDATES = 5
+"""So many words that memories have are looked at for the one that was meant."""
 _SAMPLE = 20
 """So many memories tell whether a word is a name."""
 
 
-class Search:
-    """Of one question. Its words may become others, and then `notes` says so."""
+class Readings:
+    """What the searches of one recall share: how words are read, so that each is looked up once, and what to say."""
 
-    def __init__(self, view: View, question: Question, notes: list[str], query: TextQuery | None = None) -> None:
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.meant: dict[str, str | None] = {}
+        self.written: dict[str, bool] = {}
+
+
+class Search:
+    """Of one question. Its words may become others, and then the notes say so."""
+
+    def __init__(self, view: View, question: Question, readings: Readings, query: TextQuery | None = None) -> None:
         self._view = view
         self._question = question
-        self._notes = notes
+        self._readings = readings
         self._rules = view.preset.recall
         self._embedding = view.embedding
         self._text = question.text
@@ -94,7 +105,10 @@ class Search:
 
     def is_written(self, phrase: str) -> bool:
         """Whether any memory that can be seen has these words one after the other."""
-        return bool(self._asked(TextQuery(phrases=(phrase,))).shown.any())
+        written = self._readings.written
+        if phrase not in written:
+            written[phrase] = bool(self._asked(TextQuery(phrases=(phrase,))).shown.any())
+        return written[phrase]
 
     def _vector(self, named: set[str]) -> bytes | None:
         """Of the question, without the names of speakers. Nothing is locked meanwhile: a model may take its time."""
@@ -103,7 +117,7 @@ class Search:
         try:
             vector = self._embedding.query(without_names(self._text, named), self._rules.patience)
         except ModelError as error:
-            self._notes.append(f"by words alone: {error}")
+            self._readings.notes.append(f"by words alone: {error}")
             return None
         return vector.astype("<f4").tobytes()
 
@@ -136,9 +150,11 @@ class Search:
 
     def _read_otherwise(self, pool: Pool) -> bool:
         """Whether words of the question that no memory has were read as what memories may call it."""
+        if self._question.as_of is not None:  # what was known then cannot be told from the words of now
+            return False
         unknown, meant = pool.unknown(self.query).words, dict[str, str]()
-        for word in [word for word in self.query.words if word in unknown][:_STRANGE]:
-            if other := self._in_full(word, pool) or self._meant(word):
+        for word in [word for word in self.query.words if word in unknown]:
+            if other := self._reading(word, pool):
                 meant[word] = other
         if not meant:
             return False
@@ -146,8 +162,14 @@ class Search:
         self.query = msgspec.structs.replace(self.query, words=tuple(dict.fromkeys(chain.from_iterable(words))))
         self._text = re.sub(r"\w+", lambda word: meant.get(word[0].lower(), word[0]), self._text)
         self.guessed |= set(chain.from_iterable(parse_query(other).words for other in meant.values()))
-        self._notes += [f'read "{word}" as "{other}"' for word, other in meant.items()]
+        self._readings.notes += [f'read "{word}" as "{other}"' for word, other in meant.items()]
         return True
+
+    def _reading(self, word: str, pool: Pool) -> str | None:
+        meant = self._readings.meant
+        if word not in meant and len(meant) < _STRANGE:
+            meant[word] = self._in_full(word, pool) or self._meant(word)
+        return meant.get(word)
 
     def _in_full(self, word: str, pool: Pool) -> str | None:
         """What it is short for: a name, or words whose initials it has."""
@@ -159,7 +181,7 @@ class Search:
         if not written[0].isupper() and word in names_in(self._question.text) and (begins := name_beginning(word)):
             return longer_name(word, self._texts(self._asked(TextQuery(begins=(begins,))), _EACH))
         texts = self.read(pool, pool.nearest(self.query, _SAMPLE)) if may_be_initials(written[0]) else ()
-        forms = (stands_for(written[0], record.text) for record in texts if record is not None)
+        forms = (stands_for(written[0], record.text[:LOOKED_AT]) for record in texts if record is not None)
         return next(filter(None, forms), None)
 
     def _meant(self, word: str) -> str | None:
@@ -168,7 +190,7 @@ class Search:
             return None
         named = word in names_in(self._question.text)
         for others, doubtful in ((spelling.slips(word), False), (spelling.neighbours(word), True)):
-            for other in self._in_memories(others):
+            for other in self._in_memories(others)[:_CANDIDATES]:
                 texts = self._texts(self._asked(TextQuery((other,))), _SAMPLE)
                 right = spelling.as_written(other, texts)
                 if right and not (doubtful and spelling.is_name(right, texts, asked_as_name=named)):
@@ -202,4 +224,5 @@ class Search:
 
     def _texts(self, pool: Pool, most: int) -> list[str]:
         """Of the newest that have one of the words that were looked for."""
-        return [record.text for record in self.read(pool, pool.having_words()[-most:]) if record is not None]
+        records = self.read(pool, pool.having_words()[-most:])
+        return [record.text[:LOOKED_AT] for record in records if record is not None]

@@ -18,6 +18,8 @@ _CAMEL = re.compile(r"[a-z]{2,}(?:[A-Z][a-z0-9]+)+")
 _RUNS = re.compile(r"\d+|[^\W\d_]+")
 _LONG_NUMBER = 5
 """Digits. A shorter number may be an amount, a year or a door."""
+_LETTERED = re.compile(r"\b[a-z]{3,} [A-HJ-Z]\b(?!['’.])")
+"""Drug A and not drug B."""
 _NUMBERED = re.compile(
     r"\b(?:port|room|extension|code|number|no\.?|nr\.?|order|ticket|invoice|case|issue|gate|flight|line|pin|id)\s+#?(\d{3,})"
     r"|#(\d{2,})",
@@ -28,6 +30,7 @@ _NUMBERED = re.compile(
 def identifiers(text: str) -> set[str]:
     """In lower case."""
     tokens = {match[0].lower() for match in _TOKEN.finditer(text) if _is_one(match[0])}
+    tokens |= {match[0].lower() for match in _LETTERED.finditer(text)}
     return tokens | {a or b for a, b in _NUMBERED.findall(text)}
 
 

@@ -18,6 +18,8 @@ _YOU = re.compile(r"\b(you|your|yours)\b", re.IGNORECASE)
 _ENGLISH = re.compile(r"\b(?:the|what|when|where|which|who|whose|why|how|does|did|is|are|has|of)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"(?:^|[.!?…:\n])[^\w]*$")
 """What stands before the first word of a sentence."""
+_ENDING = 2
+"""Letters in which names differ that an index takes for one."""
 _NEAR = 16
 """Characters. More signs do not stand between two sentences."""
 _ROLES = frozenset({"user", "assistant"})
@@ -56,6 +58,18 @@ def names_in(query: str) -> dict[str, str]:
     words = [(match[0], match.start()) for match in _QUERY_PART.finditer(query)]
     inside = [word for word, at in words if word[:1].isupper() and not begins_sentence(query, at)]
     return {word.lower(): word for word in inside if word.lower() not in CALENDAR_NAMES}
+
+
+def is_named(text: str, name: str) -> bool:
+    return re.search(rf"(?<!{LETTER}){re.escape(name)}(?!{LETTER})", text, re.IGNORECASE) is not None
+
+
+def has_another_name(text: str, name: str) -> bool:
+    """Whether somebody is named whose name an index may take for this one, Simone for Simon, and not this one."""
+    root = re.escape(name[: max(len(name) - 2, 3)])
+    alike = re.findall(rf"(?<!{LETTER}){root}{LETTER}{{0,4}}(?!{LETTER})", text, re.IGNORECASE)
+    others = [word for word in alike if word[0].isupper() and abs(len(word) - len(name)) <= _ENDING]
+    return bool(others) and not is_named(text, name)
 
 
 def begins_sentence(text: str, at: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 _NICKNAMES = """
@@ -43,7 +43,12 @@ _ENDING = re.compile(r"(?:ie|y|i|s|o)$")
 _DOES = r"(?:['’]s?\b| (?:is|was|has|had|will|can|[a-z]+s|[a-z]+ed)\b)"
 """What makes the first word of a sentence a name: somebody does something."""
 _NUMERONYM = re.compile(r"([a-z])(\d{1,2})([a-z])")
-_SMALL = r"(?:\s+(?:of|and|the|for|in|on|de|und|der|des|&))*"
+_SMALL = frozenset("of and the for in on to at by de und der des von für".split())
+_COMMON = frozenset(
+    "a an i is are was were be has have had my our your his her its their it he she we you they".split()
+)
+_INITIAL_WORD = re.compile(r"\w+")
+_LONGEST = 64
 _LEAST_BEGINNING = 3
 _MOST_INITIALS = 6
 
@@ -74,25 +79,58 @@ def longer_name(word: str, texts: Iterable[str]) -> str | None:
     if beginning is None:
         return None
     begins = beginning[0].upper() + beginning[1:]
-    name = re.compile(rf"(?:(?<=[\w,;:] )|\b(?={begins}\w+{_DOES}))({begins}\w+)")
+    name = re.compile(rf"(?:(?<=[\w,;:] )|\b(?={begins}\w{{1,24}}{_DOES}))({begins}\w{{1,24}})\b")
     names = Counter(match for text in texts for match in set(name.findall(text)) if match.lower() != word.lower())
     return min(names, key=lambda other: (-names[other], other)) if names else None
 
 
+def may_be_initials(word: str) -> bool:
+    return bool(_patterns(word)) or _are_initials(word)
+
+
 def stands_for(short: str, text: str) -> str | None:
     """The words of a text that a short form has the initials of, or begins and ends as: as they are written."""
-    return next((match[0] for pattern in _patterns(short) if (match := pattern.search(text))), None)
+    for pattern in _patterns(short):
+        if match := pattern.search(text):
+            return match[0]
+    return _with_initials(short.lower(), text) if _are_initials(short) else None
 
 
-def may_be_initials(word: str) -> bool:
-    return any(True for _ in _patterns(word))
+def _are_initials(word: str) -> bool:
+    return word.isupper() and word.isalpha() and 2 <= len(word) <= _MOST_INITIALS
 
 
-def _patterns(short: str) -> Iterator[re.Pattern[str]]:
-    lower = short.lower()
-    if numbered := _NUMERONYM.fullmatch(lower):
+def _patterns(short: str) -> list[re.Pattern[str]]:
+    """One word, in time linear in the text: k8s for Kubernetes, GQL for GraphQL."""
+    if numbered := _NUMERONYM.fullmatch(short.lower()):
         first, number, last = numbered.groups()
-        yield re.compile(rf"\b{first}\w{{{number}}}{last}\b", re.IGNORECASE)
-    if short.isupper() and short.isalpha() and 2 <= len(short) <= _MOST_INITIALS:
-        yield re.compile(r"\b" + rf"\w+{_SMALL}[\s-]+".join(lower) + r"\w+", re.IGNORECASE)
-        yield re.compile(r"\b" + "[a-z0-9]*".join(short) + r"[a-z0-9]*\b")  # GQL for GraphQL
+        return [re.compile(rf"\b{first}\w{{{number}}}{last}\b", re.IGNORECASE)]
+    return [re.compile(r"\b" + "[a-z]*".join(short) + r"[a-z]*\b")] if _are_initials(short) else []
+
+
+def _with_initials(letters: str, text: str) -> str | None:
+    words = [(match[0], match.start(), match.end()) for match in _INITIAL_WORD.finditer(text)]
+    for begin, (word, start, _) in enumerate(words):
+        if word[0].lower() != letters[0] or word.lower() in _SMALL:
+            continue
+        place, end, run = 1, words[begin][2], [word]
+        for other, begins, ends in words[begin + 1 : begin + 2 * _MOST_INITIALS]:
+            if text[end:begins] not in (" ", "-", " & "):
+                break
+            end = ends
+            if other.lower() not in _SMALL:
+                if place == len(letters) or other[0].lower() != letters[place]:
+                    break
+                place, run = place + 1, [*run, other]
+            if place == len(letters):
+                break
+        if place == len(letters) and end - start <= _LONGEST and _are_nouns(run):
+            return text[start:end]
+    return None
+
+
+def _are_nouns(words: Sequence[str]) -> bool:
+    """As far as that can be seen: "public liability insurance", but not "Peter likes ice"."""
+    return not any(word.lower() in _COMMON for word in words) and not any(
+        word.islower() and word.endswith("s") and not word.endswith("ss") for word in words[:-1]
+    )

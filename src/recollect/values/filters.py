@@ -61,8 +61,16 @@ class Filter(msgspec.Struct, frozen=True):
         return compared if self.state is None else [*compared, *state_comparisons(self.state, self.now)]
 
     def bare(self) -> Filter:
-        """All that is seen in this state, whatever the conditions."""
-        return Filter(seen_from=self.seen_from, now=self.now, state=self.state, hides_private=self.hides_private)
+        """All that is seen in this state, whatever the conditions; but not what is hidden by one."""
+        return Filter(
+            seen_from=self.seen_from,
+            now=self.now,
+            state=self.state,
+            tiers=self.tiers,
+            sources=self.sources,  # categories of documents that an agent may search
+            until=None if self.state else self.until,  # what came later than the time that is asked about
+            hides_private=self.hides_private,
+        )
 
     def matches(self, record: Record) -> bool:
         """What a store's own search must agree with."""

@@ -21,6 +21,8 @@ _LARGEST = 0.5
 _SHORTEST_ENTRY = 12
 """Tokens. Hardly a memory takes less, with its id and day."""
 _MOST = 1000
+_ENOUGH = 250
+"""Tokens for memories that are worth more than the older turns of the conversation."""
 _JOINT = 4
 """Tokens for what stands between the block and the message that it is put into."""
 _TRIES = 10
@@ -64,7 +66,9 @@ def _tokens(request: Request, style: Block) -> int:
         return style.tokens
     talk = [*request.talk.system, *(message for unit in request.talk.units for message in unit.messages)]
     left = request.budget - sum(tokens_of(message, request.count) for message in talk)
-    return max(style.tokens, min(style.most_tokens, left - _JOINT))
+    # Where next to nothing is left, older turns give way to memories; else the turns stay.
+    least = style.tokens if left < min(style.tokens, _ENOUGH) else 0
+    return max(least, min(style.most_tokens, left - _JOINT))
 
 
 def _hits(request: Request, style: Block, room: int) -> Hits:
