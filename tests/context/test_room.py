@@ -65,3 +65,13 @@ def test_what_has_no_room_is_named_but_not_all_that_is_known(memory: Memory) -> 
     left = [item for item in memory.context([QUESTION]).report.left_out if item.section == "memories"]
     assert 0 < len(left) <= 10
     assert all("the block is full at 1,000 tokens" in item.why for item in left)
+
+
+def test_a_conversation_that_fits_keeps_its_turns(memory: Memory) -> None:
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"number {n} of the turns " * 4} for n in range(60)]
+    whole = memory.context([*said, QUESTION], limit=1).report.tokens
+    made = memory.context([*said, QUESTION], budget=whole + 500)
+    assert not any(left.section == "turns" for left in made.report.left_out)
+    assert len(made.messages) == 61
+    assert 200 <= estimate(made.text) <= 600
+    assert made.report.tokens <= whole + 500
