@@ -67,8 +67,8 @@ def _tokens(request: Request, style: Block) -> int:
     talk = [*request.talk.system, *(message for unit in request.talk.units for message in unit.messages)]
     left = request.budget - sum(tokens_of(message, request.count) for message in talk)
     # Where next to nothing is left, older turns give way to memories; else the turns stay.
-    least = style.tokens if left < min(style.tokens, _ENOUGH) else 0
-    return max(least, min(style.most_tokens, left - _JOINT))
+    reserved = style.tokens if left < min(style.tokens, _ENOUGH) else 0
+    return max(reserved, min(style.most_tokens, left - _JOINT))
 
 
 def _hits(request: Request, style: Block, room: int) -> Hits:
