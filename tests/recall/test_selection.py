@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.concepts import texts
+from support.concepts import Concepts, texts
 from support.stores import STORES, located
 
-from recollect import InputError, Memory
+from recollect import InputError, Memory, ModelError
 from recollect.models.embedders.local import LocalEmbedder
 from recollect.text.identifiers import identifiers, of_another
+from recollect.text.mentions import has_another_name
 from recollect.text.questions import is_name, parts, topic
 
 pytest_plugins = ["support.model_files"]
@@ -293,6 +294,31 @@ def test_a_name_is_compared_as_it_is_written(url: str) -> None:
         assert texts(memory.recall("What is Simon allergic to?")) == ["Simon is allergic to nuts, and to bees, too"]
         assert texts(memory.recall("What is Simone allergic to?")) == ["Simone is allergic to bees"]
         assert texts(memory.recall("What does Hans like?")) == ["Hans Meyer likes tea"]
+
+
+def test_only_what_an_index_takes_for_a_name_is_another_name() -> None:
+    assert has_another_name("Simone is here", "Simon")
+    assert has_another_name("we met Marie", "Mary")
+    assert not has_another_name("Simone and Simon are here", "Simon")
+    for other in ("Mary told him", "Marta is here", "a Market is open", "Simon's is here"):
+        assert not has_another_name(other, "Mark"), other
+    assert not has_another_name("Simon's key", "Simon")
+
+
+def test_a_model_that_fails_is_waited_for_once_however_many_things_are_asked(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Broken(Concepts):
+        def embed_query(self, text: str) -> Any:
+            asked.append(text)
+            raise ModelError("no answer")
+
+    with Memory(tmp_path, embedder=Broken()) as memory:
+        remembered(memory, "Tom drives a grey Toyota", "the boiler is serviced every September", "Tom is a surveyor")
+        hits = memory.recall("What does Tom drive, and when is the boiler serviced? Who is a surveyor?")
+        assert {"Tom drives a grey Toyota", "the boiler is serviced every September"} <= set(texts(hits))
+        assert len(asked) == 1
+        assert hits.report == "by words alone: concepts: no answer"
 
 
 def test_of_two_memories_the_second_is_not_far_from_all(tmp_path: Path, embedder: LocalEmbedder) -> None:

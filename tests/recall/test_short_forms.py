@@ -108,6 +108,8 @@ def test_a_sentence_has_no_initials() -> None:
         assert stands_for("PLI", sentence) is None
         assert stands_for("MCI", sentence) is None
     assert stands_for("LH", "Flight LH440 leaves") is None
+    for long in ("public " + "l" * 80 + " insurance", "Public" + "l" * 80 + "LI"):
+        assert stands_for("PLI", long) is None
 
 
 def test_nothing_is_read_otherwise_in_the_past(url: str) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from support.concepts import Concepts, texts
 from support.stores import STORES, located
 
-from recollect import Memory
+from recollect import Memory, ModelError
 from recollect.recall.recall import recall
 from recollect.recall.spelling import as_written, is_name, may_be_misspelled, neighbours, slips
 
@@ -152,6 +152,29 @@ def test_the_model_is_asked_with_the_word_that_was_meant(tmp_path: Path) -> None
         assert memory.recall("when is the recyclng fetched?").report == 'read "recyclng" as "recycling"'
         assert Reader.asked[-1] == "when is the recycling fetched?"
         assert memory.recall("when does the plain land?").report == ""
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_model_that_cannot_be_read_keeps_no_word_from_being_meant(tmp_path: Path, answers: bool) -> None:
+    """One that has not answered is not asked for its words: that may take as long."""
+    looked: list[str] = []
+
+    class Gone(Concepts):
+        def embed_query(self, text: str) -> Any:
+            if not answers:
+                raise ModelError("no such file")
+            return super().embed_query(text)
+
+        def knows(self, word: str) -> bool:
+            looked.append(word)
+            raise ModelError("no such file")
+
+    with Memory(tmp_path, embedder=Gone()) as memory:
+        memory.remember_many(["the recycling is fetched on Tuesdays", "the plane lands at noon"])
+        hits = memory.recall("when is the recyclng fetched?")
+        assert texts(hits)[0] == "the recycling is fetched on Tuesdays"
+        assert 'read "recyclng" as "recycling"' in hits.report
+        assert bool(looked) is answers
 
 
 def test_what_can_be_misspelled() -> None:

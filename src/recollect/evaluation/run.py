@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +25,8 @@ from recollect.values.record import Record, utc_now
 
 Tell = Callable[[int], None]
 """Called with how many are done."""
+T = TypeVar("T")
+Measure = Callable[[Dataset, Callable[[Corpus], Memory], Callable[[DatasetQuestion], None], Tell], T]
 
 LIMIT = max(CUTS)
 _SESSIONS_LIMIT = 5 * LIMIT
@@ -126,19 +128,18 @@ class Bench:
 
     def abstain(self, dataset: Dataset, tell: Tell) -> Abstained:
         """The same, and questions that nothing answers."""
-        return abstaining(
-            dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), tell
-        )
+        return self._measured(abstaining, dataset, tell)
 
     def complete(self, dataset: Dataset, tell: Tell) -> tuple[BudgetPoint, ...]:
         """How often all that answers is in a context."""
-        return completing(
-            dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), tell
-        )
+        return self._measured(completing, dataset, tell)
 
     def relate(self, dataset: Dataset, tell: Tell) -> Reliability:
         """How often what is said to be likely is right."""
-        return reliability(
+        return self._measured(reliability, dataset, tell)
+
+    def _measured(self, measure: Measure[T], dataset: Dataset, tell: Tell) -> T:
+        return measure(
             dataset, lambda corpus: self._view(corpus, empty=False), lambda question: self._at(question.asked_at), tell
         )
 

@@ -169,9 +169,10 @@ def _of_another_thing(old: Assertion, new: Assertion, question: _Question) -> bo
     dentist's. What is said in words that tell of a change need not be said again: who moved lives elsewhere."""
     telling = {word for asked, verbs in _frames() if new.stems & verbs for word in asked}
     asked = question.words - question.persons - telling
-    missing = (asked & old.stems) - new.stems
-    if not missing:
-        return False
+    return bool((asked & old.stems) - new.stems) and _has_another_subject(old, new, question)
+
+
+def _has_another_subject(old: Assertion, new: Assertion, question: _Question) -> bool:
     return bool(_subject(new) - old.stems - question.words - EMPTY)
 
 
@@ -197,8 +198,8 @@ def _tells_of_a_change(old: _BestSentence, new: _BestSentence, question: _Questi
         return False
     if after & _left() and after & value and after & (topic | question.persons | value):
         return True
-    fitting = [(asked, verbs) for asked, verbs in _frames() if question.all & asked and after & verbs]
-    if not fitting:
+    verbs = {verb for asked, verbs in _frames() if question.all & asked for verb in verbs}
+    if not after & verbs:
         return False
     return bool(question.persons & after or topic & after)
 
@@ -224,7 +225,7 @@ def _replaces(old: Assertion, new: Assertion, question: _Question) -> bool:
     # A sentence that tells of a change may leave out the occasion, but not whom or what it is about.
     return (
         new.tells_change
-        and not _subject(new) - old.stems - question.words - EMPTY
+        and not _has_another_subject(old, new, question)
         and not missing & question.names
         and not any(word[0] == "@" for word in missing)
     )

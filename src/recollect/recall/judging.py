@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 _ANOTHER = 0.1
 """What is left of the relevance of a memory that names another thing of the kind: INV-2024-0117, and not 0118."""
-
-
 _MOST_IDENTIFIERS = 8
+"""So many of a question are looked up."""
 FEW = 3
 """Among so few memories how far one is from the average says nothing."""
 
@@ -58,7 +57,8 @@ def judged(
     """The hits, best first, each with its relevance. `newer` says before which each was put that replaces it."""
     signs = _signs(hits, positions, pool, asked)
     size, unknown = pool.size(), pool.unknown(asked.query, search.guessed)
-    names = [name for word, name in names_in(asked.text).items() if word in unknown.words]
+    named = names_in(asked.text)
+    names = [name for word, name in named.items() if word in unknown.words]
     asked_for = set(sorted(identifiers(asked.text))[:_MOST_IDENTIFIERS])
     strange = {identifier for identifier in asked_for if not search.is_written(identifier)}
     others = (
@@ -66,11 +66,11 @@ def judged(
         if asked_for
         else set[str]()
     )
-    for word, name in names_in(asked.text).items():
+    for word, name in named.items():
         alike = {hit.memory.id for hit in hits if has_another_name(hit.memory.text[:LOOKED_AT], name)}
         if alike and word not in unknown.words and word not in search.guessed:
             others |= alike
-            if not any(is_named(hit.memory.text, name) for hit in hits):
+            if not any(is_named(hit.memory.text[:LOOKED_AT], name) for hit in hits):
                 names.append(name)
     values = {
         hit.memory.id: relevance(sign, place, size) * (_ANOTHER if hit.memory.id in others else 1.0)

@@ -116,6 +116,8 @@ def freshened(
         [(hit.memory.created_at, positions[hit.memory.id]) for hit in hits],
         [_direction(hit.memory, model) for hit in hits],
     )
+    if not moved:
+        return hits, {}
     again: list[Hit] = []
     for place, at in reversed(list(enumerate(order))):
         hit = hits[at]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ class Search:
         self._calibrated = isinstance(question.ranking or view.preset.ranking, Calibrated)
         self._read_records: dict[tuple[Place, str], Record] = {}
         self.query = query or parse_query(question.text)
+        self._model_answers = False
         self.guessed: set[str] = set()
         """Words that nobody asked for: those of the question were taken for their misspellings."""
 
@@ -80,6 +82,7 @@ class Search:
             else set[str]()
         )
         vector = self._vector(supposed)
+        self._model_answers = vector is not None
         pool = self._pool(vector)
         named = mentioned_speakers(self._text, speakers.keep(pool.speakers())) if self._calibrated else set[str]()
         meant = self._calibrated and not self._question.exact and self._read_otherwise(pool)
@@ -210,8 +213,10 @@ class Search:
         from recollect.models.embedders.base import Literate
 
         embedder = None if self._embedding is None else self._embedding.embedder
-        if isinstance(embedder, Literate) and embedder.knows(word):
-            return True
+        if self._model_answers and isinstance(embedder, Literate):  # nobody waits for one that is still being loaded
+            with suppress(ModelError):
+                if embedder.knows(word):
+                    return True
         return bool(self._asked(TextQuery((word,))).frequency(word))
 
     def _asked(self, query: TextQuery) -> Pool:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from recollect.text.query import LETTER
 from recollect.text.segment import spaceless
 from recollect.text.times import CALENDAR_NAMES
+from recollect.text.words import stem
 
 _QUERY_WORD = re.compile(rf"{LETTER}(?:{LETTER}|['’-])*")
 _QUERY_PART = re.compile(rf"(?:(?!_){LETTER})+")
@@ -18,8 +19,6 @@ _YOU = re.compile(r"\b(you|your|yours)\b", re.IGNORECASE)
 _ENGLISH = re.compile(r"\b(?:the|what|when|where|which|who|whose|why|how|does|did|is|are|has|of)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"(?:^|[.!?…:\n])[^\w]*$")
 """What stands before the first word of a sentence."""
-_ENDING = 2
-"""Letters in which names differ that an index takes for one."""
 _NEAR = 16
 """Characters. More signs do not stand between two sentences."""
 _ROLES = frozenset({"user", "assistant"})
@@ -65,11 +64,15 @@ def is_named(text: str, name: str) -> bool:
 
 
 def has_another_name(text: str, name: str) -> bool:
-    """Whether somebody is named whose name an index may take for this one, Simone for Simon, and not this one."""
-    root = re.escape(name[: max(len(name) - 2, 3)])
-    alike = re.findall(rf"(?<!{LETTER}){root}{LETTER}{{0,4}}(?!{LETTER})", text, re.IGNORECASE)
-    others = [word for word in alike if word[0].isupper() and abs(len(word) - len(name)) <= _ENDING]
-    return bool(others) and not is_named(text, name)
+    """Whether somebody is named whose name an index takes for this one, Simone for Simon, and not this one."""
+    like = _root(name)
+    return any(word[0].isupper() and _root(word) == like for word in _QUERY_WORD.findall(text)) and not is_named(
+        text, name
+    )
+
+
+def _root(name: str) -> str:
+    return re.sub("y$", "i", stem(name.lower()))
 
 
 def begins_sentence(text: str, at: int) -> bool:

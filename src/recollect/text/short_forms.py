@@ -105,7 +105,7 @@ def _patterns(short: str) -> list[re.Pattern[str]]:
     if numbered := _NUMERONYM.fullmatch(short.lower()):
         first, number, last = numbered.groups()
         return [re.compile(rf"\b{first}\w{{{number}}}{last}\b", re.IGNORECASE)]
-    return [re.compile(r"\b" + "[a-z]*".join(short) + r"[a-z]*\b")] if _are_initials(short) else []
+    return [re.compile(r"\b" + "[a-z]{0,24}".join(short) + r"[a-z]{0,24}\b")] if _are_initials(short) else []
 
 
 def _with_initials(letters: str, text: str) -> str | None:
