@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -285,7 +285,9 @@ class Memory(Facets):
         touch: Annotated[bool, Doc("Count the memories that are returned as retrieved.")] = True,
         as_of: Annotated[datetime | str | None, Doc("Answer as at this time.")] = None,
         why_not: Annotated[str | None, Names("memory"), Doc("A memory's id, to learn what kept it out.")] = None,
-        rerank: Rerank | None = None,
+        rerank: Annotated[
+            Rerank | Literal["local", "none"] | None, Doc("`local` has a cross-encoder read the best hits.")
+        ] = None,
         zone: Annotated[tzinfo | None, Doc("The time zone of times in the question.")] = None,
         min_relevance: Annotated[
             float | None, Doc("At least this relevant, 0 to 1; 0 for whatever is closest.")
@@ -296,8 +298,9 @@ class Memory(Facets):
 
         What has the `"quoted phrases"` comes first; `auth*` and `colo?r` match words; times such as `last week` or
         `in May 2023` count, in the time zone given. `Hits.absence` answers `why_not`. `rerank` adds to the scores of
-        the best candidates. Without `min_relevance` nothing is returned where an answer is unlikely, and `Hits.report`
-        says so; of what belongs to no conversation, only what is nearly as relevant as the best.
+        the best candidates: a function of the question and the texts, or `local` for the model that `recollect models
+        pull --reranker` installs. Without `min_relevance` nothing is returned where an answer is unlikely, and
+        `Hits.report` says so; of what belongs to no conversation, only what is nearly as relevant as the best.
         """
         return recall(self._view, **_arguments(locals()))
 

@@ -73,7 +73,7 @@ def lendings(columns: Neighbours, weights: Weights, visible: Flags | None = None
     """Who may lend to whom. Depends on no question: keep it while the columns and what is visible stay the same."""
     loans: list[Lending] = []
     for step in (columns.before, columns.after):
-        step = _skipping(step, visible)
+        step = skipping(step, visible)
         length = np.append(columns.length, np.float32(0.0))  # position -1 is nobody, of no length
         step = np.append(step, -1)
         at, longest = np.arange(len(step)), length
@@ -85,7 +85,7 @@ def lendings(columns: Neighbours, weights: Weights, visible: Flags | None = None
     return tuple(loans)
 
 
-def _skipping(step: Integers, visible: Flags | None) -> Integers:
+def skipping(step: Integers, visible: Flags | None) -> Integers:
     """The next visible position. Hidden memories are skipped as if they did not exist."""
     if visible is None or visible.all():
         return step

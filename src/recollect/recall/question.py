@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
+from typing import Final, Literal
 
 import msgspec
 
@@ -13,6 +14,8 @@ from recollect.values.filters import Filter
 
 Rerank = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores of texts as answers to a question, higher is better."""
+LOCAL: Final = "local"
+"""The cross-encoder that `recollect models pull --reranker` installs."""
 
 
 LOOKED_AT = 20_000
@@ -27,7 +30,7 @@ class Question(msgspec.Struct, frozen=True):
     limit: int
     as_of: datetime | None = None
     zone: tzinfo | None = None
-    rerank: Rerank | None = None
+    rerank: Rerank | Literal["local"] | None = None
     doubles: bool = False
     """Whether memories of the same text are all wanted."""
     ranking: Ranking | None = None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import accumulate
 
 import msgspec
 
@@ -13,7 +11,8 @@ from recollect.policies.ranking import Calibrated, Part, Score
 from recollect.recall.distinct import distinct
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.order import by_score
-from recollect.recall.question import Question, Rerank
+from recollect.recall.question import Question
+from recollect.recall.reranking import reranked
 from recollect.recall.scoring import Ranked, Scoring
 from recollect.recall.search import Readings
 from recollect.recall.selection import selected, speaks_for_itself
@@ -23,7 +22,6 @@ from recollect.stores.port import Place
 from recollect.text import questions
 from recollect.text.query import TextQuery
 from recollect.text.query_parser import parse_query, without_quotes
-from recollect.values.errors import InputError
 from recollect.view import View
 
 _LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct", "freshness")]
@@ -83,7 +81,7 @@ class RecallRun:
         """As many as are wanted of those that answer, and why there are none."""
         question = self._question
         return selected(
-            self._intact(self._distinct(self._reranked(ranked.hits))),
+            self._intact(self._distinct(self._reranked(ranked))),
             ranked.likelihood,
             question.min_relevance,
             self._rules,
@@ -147,7 +145,8 @@ class RecallRun:
             hits[ident] = Hit(hit.memory, score, value)
         likely = [likelihood for likelihood in (ranked.likelihood, having.likelihood) if likelihood is not None]
         best_likely = max(likely, key=lambda likelihood: likelihood.value, default=None)
-        return Ranked(sorted(hits.values(), key=by_score), best_likely, ranked.pending)
+        preceding = {**having.preceding, **ranked.preceding}
+        return Ranked(sorted(hits.values(), key=by_score), best_likely, ranked.pending, preceding)
 
     def _having_phrases(self, query: TextQuery) -> tuple[Ranked, dict[str, float]]:
         """What has all phrases, or, if nothing has, some of them; and the share of them that each has."""
@@ -166,43 +165,14 @@ class RecallRun:
     def _scored(self, question: Question, query: TextQuery | None = None) -> Ranked:
         return Scoring(self._view, question, self._readings, query).ranked()
 
-    def _reranked(self, hits: Sequence[Hit]) -> Sequence[Hit]:
-        rerank = self._question.rerank
-        if rerank is None or not hits:
-            return hits
-        scores = _scores(rerank, self._question.text, hits)
-        again = sorted(
-            (
-                Hit(hit.memory, _with_rerank(hit.scored, score), hit.relevance)
-                for hit, score in zip(hits, scores, strict=True)
-            ),
-            key=by_score,
-        )
-        if any(hit.relevance is None for hit in again):
-            return again
-        # What is put above another is as relevant, whatever words and meaning say.
-        relevance = list(accumulate((hit.relevance or 0.0 for hit in reversed(again)), max))[::-1]
-        return [Hit(hit.memory, hit.scored, value) for hit, value in zip(again, relevance, strict=True)]
+    def _reranked(self, ranked: Ranked) -> Sequence[Hit]:
+        hits, problem = reranked(ranked.hits, self._question, ranked.preceding, self._rules.patience)
+        if problem:
+            self._notes.append(problem)
+        return hits
 
     def _distinct(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         """Each text once; and where the preset says so, of memories that mean the same only the best."""
         if self._question.doubles:
             return hits
         return distinct(hits, self._rules.same_above)
-
-
-def _scores(rerank: Rerank, question: str, hits: Sequence[Hit]) -> list[float]:
-    try:
-        scores = [float(score) for score in rerank(question, [hit.memory.text for hit in hits])]
-    except (TypeError, ValueError) as error:
-        raise InputError("rerank", f"must be a function that gives a number for each text: {error}") from error
-    if len(scores) != len(hits) or not all(map(math.isfinite, scores)):
-        raise InputError("rerank", f"gave {len(scores)} numbers, or such as are no numbers, for {len(hits)} texts")
-    return scores
-
-
-def _with_rerank(scored: Score, rerank: float) -> Score:
-    """A sum has one part more. What is multiplied cannot be added to, and gives way."""
-    part = Part("rerank", rerank, 1.0, rerank)
-    parts = (*scored.parts, part) if scored.how == "sum" else (part,)
-    return Score(sum(part.share for part in parts), "sum", parts)

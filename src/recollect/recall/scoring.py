@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,7 @@ from recollect.recall.order import (
     summed,
     tier_order,
 )
-from recollect.recall.question import Question
+from recollect.recall.question import LOCAL, Question
 from recollect.recall.search import Readings, Search
 from recollect.recall.selection import Likelihood, speaks_for_itself
 from recollect.stores.port import Place
@@ -50,6 +50,8 @@ class Ranked(NamedTuple):
     likelihood: Likelihood | None = None
     pending: int = 0
     """How many memories have no vector yet."""
+    preceding: Mapping[str, str] = {}
+    """What was said before each turn, by its id, where a reranker reads that as well."""
 
 
 class Scoring:
@@ -78,8 +80,9 @@ class Scoring:
             self._notes.append(f"{pending:,} of {pool.size():,} memories have no vector yet: those are found by words")
         text = pool.text(search.query, self._texts(pool) if cosine is None else None)
         if isinstance(ranking, Calibrated):
-            hits, likelihood = self._calibrated(pool, ranking, text, cosine, named)
-            return Ranked(hits, likelihood, pending)
+            hits, positions, likelihood = self._calibrated(pool, ranking, text, cosine, named)
+            preceding = self._preceding(pool, positions) if self._question.rerank == LOCAL else {}
+            return Ranked(hits, likelihood, pending, preceding)
         similar = None if cosine is None else self._similarity(cosine)
         return Ranked(self._by_evidence(pool, text, similar), None, pending)
 
@@ -108,7 +111,8 @@ class Scoring:
 
     def _calibrated(
         self, pool: Pool, weights: Calibrated, text: Floats, cosine: Floats | None, named: set[str]
-    ) -> tuple[list[Hit], Likelihood | None]:
+    ) -> tuple[list[Hit], dict[str, int], Likelihood | None]:
+        """The hits, the position of each by its id, and how likely an answer is among them."""
         import numpy as np
 
         from recollect.recall.calibrated import score
@@ -151,10 +155,21 @@ class Scoring:
             hits, newer = freshened(question.text, hits, positions, self._search.model)
         odds = None if cosine is None else self._odds(cosine)
         if cosine is not None and odds is None:  # a model that does not say what its cosines mean
-            return hits, None
+            return hits, positions, None
         deviation = scores.meaning / np.float32(weights.meaning or 1.0)
         asked = Asked(question.text, self._search.query, named, odds, deviation, time)
-        return judged(hits, positions, pool, asked, self._search, newer)
+        hits, likelihood = judged(hits, positions, pool, asked, self._search, newer)
+        return hits, positions, likelihood
+
+    def _preceding(self, pool: Pool, positions: Mapping[str, int]) -> dict[str, str]:
+        """What was said before each of these in the same conversation, of what the view sees."""
+        from recollect.recall.calibrated import skipping
+
+        before = skipping(pool.columns().before, pool.shown)
+        pairs = [(ident, int(before[at])) for ident, at in positions.items()]
+        shown = [(ident, at) for ident, at in pairs if at >= 0]
+        records = self._records(pool, [at for _, at in shown])
+        return {ident: r.text for (ident, _), r in zip(shown, records, strict=True) if r is not None}
 
     def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
         """The best hits by words and by vectors, each scored on its own."""
