@@ -19,7 +19,7 @@ LOCAL: Final = "local"
 
 
 LOOKED_AT = 20_000
-"""Characters of a memory that are looked at for names, numbers and spellings."""
+"""Characters of a memory, and of a question, that are looked at for names, numbers and spellings."""
 
 
 class Question(msgspec.Struct, frozen=True):

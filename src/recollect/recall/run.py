@@ -11,10 +11,10 @@ from recollect.policies.ranking import Calibrated, Part, Score
 from recollect.recall.distinct import distinct
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.order import by_score
-from recollect.recall.question import Question
+from recollect.recall.question import LOOKED_AT, Question
 from recollect.recall.reranking import reranked
 from recollect.recall.scoring import Ranked, Scoring
-from recollect.recall.search import Readings
+from recollect.recall.search import Readings, Search
 from recollect.recall.selection import selected, speaks_for_itself
 from recollect.runtime import imports
 from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
@@ -45,8 +45,10 @@ class RecallRun:
         """Whether what is told is chosen by what the question is after."""
         topic = questions.topic(question.text) if self._chooses else None
         self._topic = None if topic is None else _PART_OF_NAME if questions.is_name(topic) else _WHOLE
-        self._question = question if topic is None else msgspec.structs.replace(question, text=topic)
-        self._query = parse_query(self._question.text)
+        text = question.text if topic is None else topic
+        self._query = parse_query(text)
+        # Names, times and identifiers are looked for several times: not in a whole book.
+        self._question = msgspec.structs.replace(question, text=text[:LOOKED_AT])
         self._readings = Readings()
         self._notes = self._readings.notes
 
@@ -123,7 +125,7 @@ class RecallRun:
         """First what has the quoted phrases; nothing else where the question is nothing but a phrase."""
         question, query = self._question, self._query
         if not query.phrases or question.exact or not isinstance(self._ranking, Calibrated):
-            return self._scored(question)
+            return self._scored(question, query)
         having, share = self._having_phrases(query)
         plain = without_quotes(question.text) or ("" if having.hits else question.text.translate(_NO_QUOTES))
         if not plain:
@@ -150,12 +152,13 @@ class RecallRun:
 
     def _having_phrases(self, query: TextQuery) -> tuple[Ranked, dict[str, float]]:
         """What has all phrases, or, if nothing has, some of them; and the share of them that each has."""
-        having = self._scored(self._question)
+        having = self._scored(self._question, query)
         if having.hits or len(query.phrases) == 1:
             return having, {hit.memory.id: 1.0 for hit in having.hits}
         share: dict[str, float] = {}
         hits: dict[str, Hit] = {}
-        for phrase in query.phrases:
+        search = Search(self._view, self._question, self._readings, query)
+        for phrase in filter(search.is_written, query.phrases):
             having = self._scored(self._question, msgspec.structs.replace(query, phrases=(phrase,)))
             for hit in having.hits:
                 hits.setdefault(hit.memory.id, hit)
