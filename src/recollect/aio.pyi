@@ -9,6 +9,7 @@ from recollect.context import Context
 from recollect.context.orientation import OrientationDocument
 from recollect.documents.files import TextFormat
 from recollect.documents.skills import Folders, Skills
+from recollect.facets.aliases import Alias
 from recollect.facets.cases import Case
 from recollect.facets.channels import Channel
 from recollect.facets.conversations import Conversation, Speaker
@@ -181,6 +182,23 @@ class AsyncConversations:
         ...
     async def idle(self, id: ConversationId) -> Conversation:
         """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
+        ...
+
+class AsyncAliases:
+    """The aliases of a workspace that a view sees: its own, and those of nobody."""
+
+    async def save(
+        self,
+        name: Annotated[str, Doc('A name, as memories may have it.')],
+        also: Annotated[str, Doc('Another name for the same.')],
+    ) -> Alias:
+        """Have questions with one of two names find what has the other."""
+        ...
+    async def list(self) -> builtins.list[Alias]:
+        """In the order in which they were first saved."""
+        ...
+    async def remove(self, name: Annotated[str, Doc('One of the two names.')]) -> int:
+        """Every alias with this name. Returns how many there were."""
         ...
 
 class AsyncCases:
@@ -769,6 +787,8 @@ class AsyncMemory:
     @property
     def conversations(self) -> AsyncConversations: ...
     @property
+    def aliases(self) -> AsyncAliases: ...
+    @property
     def cases(self) -> AsyncCases: ...
     @property
     def channels(self) -> AsyncChannels: ...
@@ -888,6 +908,16 @@ class AsyncMemory:
         pull --reranker` installs. Without `min_relevance` nothing is returned where an answer is unlikely, and
         `Hits.report` says so; of what belongs to no conversation, only what is nearly as relevant as the best.
         """
+        ...
+    async def about(
+        self,
+        name: Annotated[str, Doc('Somebody or something, as memories name it.')],
+        *,
+        limit: Annotated[int, Doc('The most memories to return.')] = 50,
+        touch: Annotated[bool, Doc('Count the memories that are returned as retrieved.')] = True,
+        **conditions: Unpack[SearchConditions],
+    ) -> Hits:
+        """All memories that have this name, or another name of the same by an alias, and no others; best first."""
         ...
     async def context(
         self,

@@ -304,6 +304,20 @@ class Memory(Facets):
         """
         return recall(self._view, **_arguments(locals()))
 
+    @operation("GET /about/{name}", counts_as_recall=True)
+    def about(
+        self,
+        name: Annotated[str, Doc("Somebody or something, as memories name it.")],
+        *,
+        limit: Annotated[int, Doc("The most memories to return.")] = 50,
+        touch: Annotated[bool, Doc("Count the memories that are returned as retrieved.")] = True,
+        **conditions: Unpack[SearchConditions],
+    ) -> Hits:
+        """All memories that have this name, or another name of the same by an alias, and no others; best first."""
+        from recollect.recall.about import about
+
+        return about(self._view, name, conditions, limit=limit, touch=touch)
+
     @operation("POST /context", asks_model=True, counts_as_recall=True)
     def context(
         self,

@@ -175,6 +175,7 @@ OWNERS = {
     "": "recollect.memory:Memory",
     "audit": "recollect.audit:AuditLog",
     "conversations": "recollect.facets.conversations:Conversations",
+    "aliases": "recollect.facets.aliases:Aliases",
     "cases": "recollect.facets.cases:Cases",
     "channels": "recollect.facets.channels:Channels",
     "scratchpad": "recollect.facets.scratchpad:Scratchpad",

@@ -66,7 +66,7 @@ def _print(hits: Hits, explain: bool, hint: str) -> None:
     elif explain:
         print_explained(hits)
     else:
-        _print_hits(hits)
+        print_hits(hits)
 
 
 def _sentence(report: str) -> str:
@@ -80,7 +80,7 @@ def document(hit: Hit) -> dict[str, Any]:
     return {"score": hit.score, "relevance": hit.relevance, "memory": hit.memory, "explanation": parts}
 
 
-def _print_hits(hits: Hits) -> None:
+def print_hits(hits: Hits) -> None:
     now = utc_now()
     columns = [
         Column("score", right=True),

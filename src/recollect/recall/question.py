@@ -46,6 +46,8 @@ class Question(msgspec.Struct, frozen=True):
     """Whether all that bears on it is wanted, and not only what answers best."""
     exact: bool = False
     """Whether a hit must have every quoted phrase. Else those that have it come first."""
+    names: bool = False
+    """Whether its phrase is a name, that memories may also have as an alias of it."""
     unlimited: bool = False
     """Whether everything is a candidate, and not only the best by words and by meaning."""
 

@@ -8,6 +8,7 @@ import msgspec
 
 from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Part, Score
+from recollect.recall.aliases import learnt, other_readings, saved
 from recollect.recall.distinct import distinct
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.order import by_score
@@ -122,6 +123,19 @@ class RecallRun:
         return wanted
 
     def _ranked(self) -> Ranked:
+        """What is found by the question as it is, and by the other names of what it names."""
+        ranked = self._as_asked()
+        if self._question.exact and not self._question.names:
+            return ranked
+        pairs = saved(self._view, self._readings.aliases or ()) + learnt(hit.memory.text for hit in ranked.hits)
+        for reading in other_readings(self._question.text, pairs):
+            again = self._scored(msgspec.structs.replace(self._question, text=reading.text))
+            if again.hits:
+                self._notes.append(f"read {reading.note}")
+                ranked = _together(ranked, again)
+        return ranked
+
+    def _as_asked(self) -> Ranked:
         """First what has the quoted phrases; nothing else where the question is nothing but a phrase."""
         question, query = self._question, self._query
         if not query.phrases or question.exact or not isinstance(self._ranking, Calibrated):
@@ -145,10 +159,7 @@ class RecallRun:
             # What is written so is more relevant than the best of the rest, and hides little of it.
             value = None if hit.relevance is None else 1.0 - (1.0 - best) * (1.0 - relevance.get(ident, hit.relevance))
             hits[ident] = Hit(hit.memory, score, value)
-        likely = [likelihood for likelihood in (ranked.likelihood, having.likelihood) if likelihood is not None]
-        best_likely = max(likely, key=lambda likelihood: likelihood.value, default=None)
-        preceding = {**having.preceding, **ranked.preceding}
-        return Ranked(sorted(hits.values(), key=by_score), best_likely, ranked.pending, preceding)
+        return _together(ranked._replace(hits=list(hits.values())), having._replace(hits=()))
 
     def _having_phrases(self, query: TextQuery) -> tuple[Ranked, dict[str, float]]:
         """What has all phrases, or, if nothing has, some of them; and the share of them that each has."""
@@ -179,3 +190,17 @@ class RecallRun:
         if self._question.doubles:
             return hits
         return distinct(hits, self._rules.same_above)
+
+
+def _together(first: Ranked, other: Ranked) -> Ranked:
+    """The hits of two readings of a question, each by the reading that it answers better."""
+    best = {hit.memory.id: hit for hit in first.hits}
+    for hit in other.hits:
+        before = best.get(hit.memory.id)
+        if before is None or hit.score > before.score:
+            best[hit.memory.id] = hit
+    likely = [ranked.likelihood for ranked in (first, other) if ranked.likelihood is not None]
+    likelihood = max(likely, key=lambda likelihood: likelihood.value, default=None)
+    return Ranked(
+        sorted(best.values(), key=by_score), likelihood, first.pending, {**other.preceding, **first.preceding}
+    )
