@@ -16,6 +16,7 @@ from recollect.recall.order import (
     only_above,
     part_name,
     ranks,
+    spread,
     summed,
     tier_order,
 )
@@ -24,6 +25,7 @@ from recollect.recall.search import Readings, Search
 from recollect.recall.selection import Likelihood, speaks_for_itself
 from recollect.stores.port import Place
 from recollect.text.query import TextQuery
+from recollect.text.questions import asks_for_list
 from recollect.text.times import asked_time, asks_when
 from recollect.values.record import Record, storing_order
 from recollect.view import View
@@ -150,6 +152,8 @@ class Scoring:
                 hits.append(Hit(record, scored))
                 positions[record.id] = at
         hits.sort(key=by_score)
+        if weights.again and asks_for_list(question.text):
+            hits = spread(hits, weights.again)
         newer: dict[str, str] = {}
         if weights.fresh:
             hits, newer = freshened(question.text, hits, positions, self._search.model)
