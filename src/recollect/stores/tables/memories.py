@@ -99,8 +99,9 @@ class MemoryTable:
         after: After | None = None,
         limit: int | None = None,
         whole: bool = True,
+        contains: str | None = None,
     ) -> Iterator[Record]:
-        return scan(self.tables, Scan(where, order, limit, whole, self.records), after)
+        return scan(self.tables, Scan(where, order, limit, whole, self.records, contains), after)
 
     def count(self, where: Filter, by: Sequence[By] = ()) -> dict[tuple[str, ...], int]:
         return count(self.tables, where, by)
