@@ -43,7 +43,8 @@ _NEXT = "SELECT max(coalesce((SELECT max(seq) FROM memories), 0), (SELECT last F
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
 _EMBED = "INSERT OR REPLACE INTO embeddings (seq, model, vector) VALUES (?, ?, ?)"
-_EMBEDDED = "UPDATE memories SET embedded = ? WHERE id = ? RETURNING seq"
+_EMBED_ID = "INSERT OR REPLACE INTO embeddings (seq, model, vector) SELECT seq, ?, ? FROM memories WHERE id = ?"
+_EMBEDDED = "UPDATE memories SET embedded = ? WHERE id = ?"
 _TOUCH = "UPDATE memories SET access_count = access_count + ?, accessed_at = max(accessed_at, ?) WHERE id = ?"
 _DELETED = "SELECT seq, coalesce(segmented, text), conversation, named FROM memories WHERE id = ?"
 
@@ -119,10 +120,9 @@ class PlaceFile(Database):
                 raise no_memory(record.id)
 
     def embed(self, model: str | None, vectors: Mapping[str, bytes]) -> None:
-        execute = self.writer.execute
-        for ident, vector in vectors.items():
-            if (row := execute(_EMBEDDED, (embedded_as(model or "", len(vector) // 4), ident)).fetchone()) is not None:
-                execute(_EMBED, (row[0], model, vector))
+        many = self.writer.executemany
+        many(_EMBED_ID, [(model, vector, ident) for ident, vector in vectors.items()])
+        many(_EMBEDDED, [(embedded_as(model or "", len(vector) // 4), ident) for ident, vector in vectors.items()])
 
     def delete(self, ids: Sequence[str], reason: str = "") -> None:
         execute = self.writer.execute
