@@ -34,9 +34,11 @@ _PAGE = 500
 SOON = 0.25
 """Lock timeout in seconds for writes that can be deferred (retrievals, vectors)."""
 
-_CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)"
+_CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed), (SELECT max(seq) FROM memories)"
 MOST_CHANGES = 20_000
 """Rows of `changed` from which the older half is dropped. A copy in memory that is further behind is made anew."""
+_CHANGES_SHARE = 5
+"""In a large place one row for so many memories: the larger a copy, the longer it takes to make it anew."""
 _TRIM_EVERY = 64
 """Transactions after which it is looked how many rows `changed` has."""
 _NEXT = "SELECT max(coalesce((SELECT max(seq) FROM memories), 0), (SELECT last FROM numbers)) + 1"
@@ -169,7 +171,8 @@ class PlaceFile(Database):
 
     def _trim_changes(self, most: int) -> None:
         """Drop the older half of the list of changes where it has grown longer than that."""
-        ((newest, oldest),) = self.writer.execute(_CHANGES).fetchall()
+        ((newest, oldest, last),) = self.writer.execute(_CHANGES).fetchall()
+        most = max(most, (last or 0) // _CHANGES_SHARE)
         if newest is not None and newest - oldest >= most:
             self.writer.execute("DELETE FROM changed WHERE rev < ?", (newest - most // 2,))
 
