@@ -13,10 +13,11 @@ from recollect.policies.ranking import Calibrated
 from recollect.recall.calibrated import score
 from recollect.recall.pool import Pool
 from recollect.stores.port import Place
+from recollect.stores.resident import highest as highests
 from recollect.stores.resident import products as counted
 from recollect.stores.resident import shortlist as shortlists
+from recollect.stores.resident.highest import highest
 from recollect.stores.resident.products import products
-from recollect.stores.resident.shortlist import highest
 from recollect.stores.resident.vectors import Vectors, encoded
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.stores.sqlite.store import SqliteStore
@@ -105,8 +106,8 @@ def test_the_first_ten_are_those_of_float32(place: tuple[SqliteStore, Floats], m
         return score(text, pool.cosines(), pool.columns(), visible=pool.shown, weights=weights).total
 
     for sampled in (1 << 40, 500):
-        monkeypatch.setattr(shortlists, "_SAMPLED", sampled)
-        monkeypatch.setattr(shortlists, "_SAMPLE", 200)
+        monkeypatch.setattr(highests, "_SAMPLED", sampled)
+        monkeypatch.setattr(highests, "_SAMPLE", 200)
         for question in questions(vectors):
             answer = asked(store, question)
             exact = (vectors @ question).astype(np.float32)
@@ -181,8 +182,8 @@ def test_odd_vectors_harm_nobody() -> None:
 def test_the_highest_come_first_and_nan_never(size: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(size)
     for sampled in (1 << 40, 100):
-        monkeypatch.setattr(shortlists, "_SAMPLED", sampled)
-        monkeypatch.setattr(shortlists, "_SAMPLE", 50)
+        monkeypatch.setattr(highests, "_SAMPLED", sampled)
+        monkeypatch.setattr(highests, "_SAMPLE", 50)
         for values in (rng.normal(size=size), rng.integers(3, size=size), np.full(size, np.nan), np.zeros(size)):
             values = values.astype(np.float32)
             values[::3] = np.nan

@@ -43,15 +43,20 @@ class Codes:
 
 
 class Ids(Sequence[str]):
-    """Strings end to end: a hundred thousand of them in a third of the memory that a list takes."""
+    """Strings end to end: a hundred thousand of them in a third of the memory that a list takes.
 
-    def __init__(self, text: bytes = b"", ends: bytes = b"") -> None:
-        """`ends` are numbers of eight bytes, the first of them 0."""
-        self._text = bytearray(text)
-        self._ends = array("q", ends or (0).to_bytes(8, "little"))
+    The first of them may be mapped from a file, of which only what is asked for is read.
+    """
+
+    def __init__(self, text: NDArray[np.uint8] | None = None, ends: NDArray[np.int64] | None = None) -> None:
+        """`ends` begins with 0."""
+        self._mapped: NDArray[np.uint8] = np.zeros(0, np.uint8) if text is None else text
+        self._mapped_ends: NDArray[np.int64] = np.zeros(1, np.int64) if ends is None else ends
+        self._text = bytearray()
+        self._ends = array("q", [0])
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self._mapped_ends) + len(self._ends) - 2
 
     @overload
     def __getitem__(self, at: int) -> str: ...
@@ -61,6 +66,9 @@ class Ids(Sequence[str]):
         if isinstance(at, slice):
             return [self[index] for index in range(len(self))[at]]
         at = range(len(self))[at]
+        if at < (mapped := len(self._mapped_ends) - 1):
+            return self._mapped[self._mapped_ends[at] : self._mapped_ends[at + 1]].tobytes().decode()
+        at -= mapped
         return self._text[self._ends[at] : self._ends[at + 1]].decode()
 
     def __iter__(self) -> Iterator[str]:
@@ -73,10 +81,13 @@ class Ids(Sequence[str]):
 
     def cut(self, size: int) -> Ids:
         """The first of them, as others that go on without changing these."""
-        first = Ids()
-        first._text, first._ends = self._text[: self._ends[size]], self._ends[: size + 1]
+        first, more = Ids(self._mapped, self._mapped_ends[: size + 1]), size + 1 - len(self._mapped_ends)
+        if more > 0:
+            first._text, first._ends = self._text[: self._ends[more]], self._ends[: more + 1]
         return first
 
-    def packed(self) -> tuple[bytearray, NDArray[np.int64]]:
+    def packed(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The text, and where each begins and the last ends."""
-        return self._text, np.frombuffer(self._ends, np.int64)
+        end = self._mapped_ends[-1]
+        text = np.concatenate([self._mapped[:end], np.frombuffer(self._text, np.uint8)])
+        return text, np.concatenate([self._mapped_ends, np.frombuffer(self._ends, np.int64)[1:] + end])

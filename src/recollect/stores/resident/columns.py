@@ -76,6 +76,8 @@ class Batch(NamedTuple):
     who: Sequence[tuple[Address, Tier]]
 
 
+_CHANGING = ("before", "after", "speaker")
+"""What a block has of the columns that change in place."""
 CODED = ("who", "kind", "role", "source", "lifetime", "tags", "speaker", "superseded_by")
 """Columns of codes."""
 
@@ -109,6 +111,8 @@ class Columns:
         self._block: Snapshot | None = None
         self._lent = 0
         """The size of the largest block that shares these arrays."""
+        self._are_lent = False
+        """Whether a block shares those that change in place."""
 
     @classmethod
     def restored(cls, copied: ColumnsCopy, size: int) -> Columns:
@@ -174,6 +178,7 @@ class Columns:
         count = len(batch.key)
         if not count:
             return
+        self._take_back()
         start, self.size = self.size, self.size + count
         if self.size > len(self._data["key"]):
             wanted = max(self.size, int(start * _GROWTH) + 64)
@@ -197,6 +202,7 @@ class Columns:
     def restate(self, batch: Batch) -> None:
         """Take in what may have changed of memories that are there, in the order of their keys."""
         if len(batch.key):
+            self._take_back()
             self._take_in(self.positions(np.array(batch.key, np.int64)), batch)
 
     def _take_in(self, positions: slice | NDArray[np.int64], batch: Batch) -> None:
@@ -236,6 +242,7 @@ class Columns:
         at = self.position(key)
         if at is None:
             return
+        self._take_back()
         data = self._data
         before, after, group = int(data["before"][at]), int(data["after"][at]), int(data["conversation"][at])
         if before >= 0:
@@ -274,6 +281,12 @@ class Columns:
             lacking &= ~vectors.has(self.size)
         return [self.ids[at] for at in np.flatnonzero(lacking)[::-1][:most].tolist()]
 
+    def _take_back(self) -> None:
+        """Called before something changes in place."""
+        if self._are_lent:
+            self._data |= {name: self._data[name].copy() for name in _CHANGING}
+            self._are_lent = False
+
     def _changed(self) -> None:
         self._seen.clear()
         self._block = None
@@ -281,9 +294,10 @@ class Columns:
     def block(self) -> Snapshot:
         if self._block is None:
             # Some are only ever added to; where the end is cut off, the columns go on with copies. The others change
-            # in place when a memory comes or goes.
+            # in place when a memory comes or goes: before that, the columns go on with copies of them, too.
             created, length, talk = (self.column(name) for name in ("created", "length", "conversation"))
-            before, after, who = (self.column(name).copy() for name in ("before", "after", "speaker"))
+            before, after, who = (self.column(name) for name in _CHANGING)
+            self._are_lent = True
             self._block = Snapshot(self.ids, created, length, talk, before, after, who, self.speakers.values)
             self._lent = max(self._lent, self.size)
         return self._block

@@ -138,11 +138,7 @@ def _columns(mapped: mmap.mmap, header: Header, tenant: str, workspace: str | No
         kind = np.dtype(where.kind)
         return np.frombuffer(mapped, kind, where.length // kind.itemsize, where.offset)
 
-    def taken(name: str) -> bytes:
-        where = header.parts[name]
-        return mapped[where.offset : where.offset + where.length]
-
-    tables = msgspec.json.decode(taken(_TABLES), type=CodeTables)
+    tables = msgspec.json.decode(part(_TABLES).data, type=CodeTables)
     values: dict[str, list[Any]] = {**tables.others, "tags": list[Any](tables.tags)}
     values["who"] = [(Address(tenant, workspace, *address), tier) for tier, *address in tables.who]
     vectors = None
@@ -151,7 +147,7 @@ def _columns(mapped: mmap.mmap, header: Header, tenant: str, workspace: str | No
         vectors = Vectors(header.model, header.dimensions, header.size, base)
         vectors.scale = part(_SCALE)
     data = {name: part(name) for name in header.parts if name not in (_IDS, _ENDS, _TABLES, _SCALE, _CODES)}
-    copied = ColumnsCopy(data, Ids(taken(_IDS), taken(_ENDS)), values, tables.conversations, vectors)
+    copied = ColumnsCopy(data, Ids(part(_IDS), part(_ENDS)), values, tables.conversations, vectors)
     return Columns.restored(copied, header.size)
 
 
@@ -176,7 +172,7 @@ class Writing:
         for name, column in copied.data.items():
             self._part(name, column.dtype.str, [column])
         text, ends = copied.ids.packed()
-        self._part(_IDS, "|u1", [np.frombuffer(text, np.uint8)])
+        self._part(_IDS, "|u1", [text])
         self._part(_ENDS, ends.dtype.str, [ends])
         self._part(_TABLES, "|u1", [np.frombuffer(_encoded_tables(copied), np.uint8)])
         vectors, self._size = copied.vectors, len(copied.ids)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from recollect.stores.port import Place
 from recollect.stores.resident.columns import Columns
+from recollect.stores.resident.highest import highest
 from recollect.stores.resident.snapshot import Mask
 from recollect.stores.resident.vectors import exact_cosines
 from recollect.stores.shortlist import Ask, Floats, Positions, Shortlist, Whole
@@ -30,8 +31,6 @@ _WITH_WORDS = 8000
 """So many memories with the rarest words are looked at for the best by words."""
 _TEXT_WORTH = 4.0
 """What the best match of words is worth in standard deviations of meaning, as the default ranking has it."""
-_SAMPLED, _SAMPLE = 50_000, 4096
-"""Of so many values, the edge of the highest is guessed from a sample of this size."""
 
 Postings = Callable[[str], NDArray[np.int64]]
 """The keys of the memories that an entry of the word index finds."""
@@ -181,20 +180,3 @@ def _best_by_words(cosine: Floats, words: Mapping[str, Positions], whole: Whole)
     scores = np.bincount(which, np.repeat(weights, [len(at) for at in some]))
     meaning = np.nan_to_num(cosine[rows] - whole.cosine) / (whole.spread or 1.0)
     return rows[highest((_TEXT_WORTH * scores / scores.max() + meaning).astype(np.float32), _BY_WORDS)]
-
-
-def highest(values: Floats, most: int) -> Positions:
-    """The positions of so many of the highest, the highest first; NaN is none of them."""
-    rows: Positions | None = None
-    if len(values) > _SAMPLED:  # an edge from a sample leaves few to look at
-        sample = values[:: len(values) // _SAMPLE]
-        sample = sample[~np.isnan(sample)]
-        share = most * len(sample) / len(values)
-        behind = int(share + 4.0 * np.sqrt(share) + 8.0)
-        if behind < len(sample):
-            rows = np.flatnonzero(values >= np.partition(sample, -behind)[-behind])
-    if rows is None or len(rows) < most:
-        rows = np.flatnonzero(~np.isnan(values))
-    if len(rows) > most:
-        rows = rows[np.argpartition(values[rows], -most)[-most:]]
-    return rows[np.argsort(-values[rows], kind="stable")]
