@@ -229,8 +229,12 @@ class Memory(Facets):
         tier: Annotated[Tier | None, Doc("Who sees it.")] = None,
         lifetime: Annotated[Lifetime | None, Doc("Whether it ends with its conversation.")] = None,
         shared: Annotated[bool, Doc("Store it for all agents and not only for this view's.")] = False,
-        embedding: Annotated[Sequence[float] | None, Doc("Its vector, if you have made one.")] = None,
-        embedding_model: Annotated[str | None, Doc("The name of the model that made the vector.")] = None,
+        embedding: Annotated[
+            Sequence[float] | None, Doc("Its vector, if you have made one: numbers, or an array of numpy.")
+        ] = None,
+        embedding_model: Annotated[
+            str | None, Doc("The name of the model that made the vector; the configured one if left out.")
+        ] = None,
         again: Annotated[bool, Doc("Store it even if the same text is stored already.")] = False,
     ) -> Record:
         """Store text or JSON; durable when this returns, or else its `saved` is False.
@@ -248,7 +252,10 @@ class Memory(Facets):
         self,
         items: Annotated[Iterable[Mapping[str, Any] | str], Doc("Texts, or objects with the arguments of `remember`.")],
     ) -> builtins.list[Record]:
-        """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored."""
+        """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored.
+
+        Vectors that you have already are taken with them, as `embedding`: then no model makes them again.
+        """
         return remember.remember_many(self._view, items)
 
     @operation("GET /memories/{id}")
@@ -386,7 +393,9 @@ class Memory(Facets):
         references: Annotated[Iterable[str] | None, Names("memory"), Doc("In place of the old references.")] = None,
         metadata: Annotated[Mapping[str, Any] | None, Doc("Metadata in place of the old.")] = None,
         embedding: Annotated[Sequence[float] | None, Doc("The vector of the new content.")] = None,
-        embedding_model: Annotated[str | None, Doc("The name of the model that made the vector.")] = None,
+        embedding_model: Annotated[
+            str | None, Doc("The name of the model that made the vector; the configured one if left out.")
+        ] = None,
     ) -> Record:
         """A new version in place of this one, which is no longer recalled but stays in `history`."""
         return revise.revise(self._view, id, _arguments(locals(), "id"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ def recall(target: Target, call: Call, explain: bool) -> None:
     Example:
       recollect recall "which indentation does Alice want?" --explain
     """
+    # For one question numpy takes longer to start its threads than they save. It reads this when it is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with target.open() as memory:
         hits: Hits = call.run(memory)
         hint = "" if hits else empty_hint(target, memory)

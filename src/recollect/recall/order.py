@@ -111,10 +111,12 @@ def best_positions(values: Floats, count: int) -> list[int]:
     """The positions of the highest values, best first, without those of minus infinity."""
     import numpy as np
 
-    if len(values) > count:
-        some = np.argpartition(-values, count)[:count]
-        # All that are as good as the last one, so that which of them comes is no accident.
-        some = np.flatnonzero(values >= values[some].min())
+    from recollect.stores.resident.highest import edge
+
+    if 0 < count < len(values):
+        some = np.flatnonzero(values >= edge(values, count))
+        if len(some) > count:  # all that are as good as the last one, so that which of them comes is no accident
+            some = some[values[some] >= np.partition(values[some], -count)[-count]]
     else:
         some = np.arange(len(values))
     some = some[np.isfinite(values[some])]

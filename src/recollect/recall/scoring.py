@@ -93,11 +93,6 @@ class Scoring:
         scale = self._scale()
         return cosine if scale is None else scale.similarity(cosine)
 
-    def _odds(self, cosine: Floats) -> Floats | None:
-        """That a memory belongs to the question, by its meaning; None where the model does not say what it means."""
-        scale = self._scale()
-        return None if scale is None else scale.odds(cosine)
-
     def _scale(self) -> Scale | None:
         from recollect.models.embedders.base import Scaled
 
@@ -118,7 +113,7 @@ class Scoring:
         import numpy as np
 
         from recollect.recall.calibrated import score
-        from recollect.recall.judging import FEW, Asked, judged
+        from recollect.recall.judging import Asked, judged
 
         question = self._question
         when = asked_time(question.text, question.now, question.zone)
@@ -134,10 +129,7 @@ class Scoring:
             lending=pool.lending(weights),
             moments=pool.moments(),
         )
-        # Without a word in common a memory must at least not be below the average; a single memory is the average.
-        close = (text > 0) | (scores.total > -_NOTHING) | (pool.size() <= FEW)
-        worth = np.where(close, scores.total, -np.inf)
-        best = best_positions(worth, self._rules.fetch(max(question.chosen_for, _FRESH // 2)))
+        best = self._best(pool, text, scores.total)
         hits: list[Hit] = []
         positions: dict[str, int] = {}
         asked_when = asks_when(question.text)
@@ -157,10 +149,11 @@ class Scoring:
         newer: dict[str, str] = {}
         if weights.fresh:
             hits, newer = freshened(question.text, hits, positions, self._search.model)
-        odds = None if cosine is None else self._odds(cosine)
-        if cosine is not None and odds is None:  # a model that does not say what its cosines mean
+        scale = self._scale()
+        if cosine is not None and scale is None:  # a model that does not say what its cosines mean
             return hits, positions, None
-        deviation = scores.meaning / np.float32(weights.meaning or 1.0)
+        odds = None if cosine is None or scale is None else dict(zip(best, scale.odds(cosine[best]), strict=True))
+        deviation = dict(zip(best, scores.meaning[best] / np.float32(weights.meaning or 1.0), strict=True))
         asked = Asked(question.text, self._search.query, named, odds, deviation, time)
         hits, likelihood = judged(hits, positions, pool, asked, self._search, newer)
         return hits, positions, likelihood
@@ -175,6 +168,20 @@ class Scoring:
         records = self._records(pool, [at for _, at in shown])
         return {ident: r.text for (ident, _), r in zip(shown, records, strict=True) if r is not None}
 
+    def _best(self, pool: Pool, text: Floats, total: Floats) -> list[int]:
+        """The positions of the best that are close enough to the question to be shown at all."""
+        import numpy as np
+
+        from recollect.recall.judging import FEW
+
+        wanted = self._rules.fetch(max(self._question.chosen_for, _FRESH // 2))
+        best = best_positions(total, wanted)
+        if pool.size() <= FEW or (len(best) == wanted and total[best[-1]] > -_NOTHING):
+            return best
+        # Without a word in common a memory must at least not be below the average; a single memory is the average.
+        close = (text > 0) | (total > -_NOTHING)
+        return best_positions(np.where(close, total, np.float32(-np.inf)), wanted)
+
     def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
         """The best hits by words and by vectors, each scored on its own."""
         rules, question = self._rules, self._question
@@ -186,8 +193,8 @@ class Scoring:
             by_meaning = ranks(only_above(similar, threshold, pool), wanted)
             if rules.threshold is not None:
                 by_text = {at: rank for at, rank in by_text.items() if not similar[at] < rules.threshold}
-        coverage = pool.coverage(self._search.query)
         order = list(dict.fromkeys([*by_text, *by_meaning]))
+        coverage = pool.coverage(self._search.query, order)
         hits: list[Hit] = []
         matched: dict[str, float] = {}
         for at, record in zip(order, self._records(pool, order), strict=True):

@@ -268,6 +268,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         return CorruptionError(f"{self.path(place)} is damaged: {what} cannot be read ({error}). {ADVICE}")
 
     def close(self) -> None:
+        self.residents.finish()
         with self._lock:
             handles = list(self._handles.values())
             self._handles.clear()
