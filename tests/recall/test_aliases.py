@@ -187,3 +187,17 @@ def test_about_lists_what_has_a_name_and_no_other(url: str) -> None:
         for wrong in ("", '"', "x" * 201, None):
             with pytest.raises(InputError, match=r"^name: "):
                 memory.about(wrong)  # type: ignore[arg-type]
+
+
+def test_about_goes_by_every_name_and_by_the_names_of_names(url: str) -> None:
+    with Memory(url, embedder="none") as memory:
+        names = ["PostgreSQL", "pg", "Postgres", "PGSQL", "psql", "elephant", "PG"]
+        memory.remember_many([f"{name} is mentioned in line {number}" for number, name in enumerate(names[:6])])
+        memory.remember("a lamp")
+        for name in names[1:5]:
+            memory.aliases.save("PostgreSQL", name)
+        memory.aliases.save("psql", "elephant")
+        for name in ("PostgreSQL", "pg", "Elephant"):
+            assert len(memory.about(name)) == 6
+        memory.aliases.remove("psql")
+        assert len(memory.about("elephant")) == 1

@@ -11,13 +11,15 @@ from recollect.recall.question import LOOKED_AT
 from recollect.stores.shelves import ShelfItem
 from recollect.text.also_called import also_called
 from recollect.text.query import LETTER
-from recollect.text.segment import spaceless
+from recollect.text.segment import fold, spaceless
 from recollect.view import View
 
 MOST_ALIASES = 500
 """Of a workspace: every recall reads them."""
 _MOST_READINGS = 3
 """So many more times a question is asked, at most."""
+_MOST_NAMES = 30
+"""So many further names of one thing are looked for where all about it is wanted."""
 
 
 class Reading(NamedTuple):
@@ -49,6 +51,18 @@ def other_readings(question: str, pairs: Iterable[tuple[str, str]]) -> list[Read
     chosen += [[(named, other)] for named, names in others.items() for other in names]
     renamed = dict.fromkeys(_renamed(question, pair) for pair in chosen)
     return [reading for reading in renamed if reading.text != question][:_MOST_READINGS]
+
+
+def other_names(phrase: str, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+    """A name in quotes, as its other names in quotes, and as the other names of these."""
+    names = [phrase.strip('"')]
+    for name in names:
+        for pair in pairs:
+            folded = [fold(other) for other in pair]
+            if fold(name) in folded and len(names) <= _MOST_NAMES:
+                known = {fold(other) for other in names}
+                names += [other for other in pair if fold(other) not in known]
+    return [Reading(f'"{other}"', f'{phrase} also as "{other}"') for other in names[1:]]
 
 
 def _renamed(question: str, pairs: Sequence[tuple[str, str]]) -> Reading:

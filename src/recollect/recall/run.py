@@ -8,7 +8,7 @@ import msgspec
 
 from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Part, Score
-from recollect.recall.aliases import learnt, other_readings, saved
+from recollect.recall.aliases import learnt, other_names, other_readings, saved
 from recollect.recall.distinct import distinct
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.order import by_score
@@ -128,7 +128,8 @@ class RecallRun:
         if self._question.exact and not self._question.names:
             return ranked
         pairs = saved(self._view, self._readings.aliases or ()) + learnt(hit.memory.text for hit in ranked.hits)
-        for reading in other_readings(self._question.text, pairs):
+        readings = other_names if self._question.names else other_readings
+        for reading in readings(self._question.text, pairs):
             again = self._scored(msgspec.structs.replace(self._question, text=reading.text))
             if again.hits:
                 self._notes.append(f"read {reading.note}")

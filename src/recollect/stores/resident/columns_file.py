@@ -1,9 +1,9 @@
 """The columns file: what every recall looks at, as it is in memory, so that a new process need not read every row.
 
 It is derived and may be deleted at any time. Whoever finds one that is torn, of another version, or of another state of
-the database goes on without it. It has a header, then parts: columns, ids and tables, which one checksum covers, and at
-the end the vectors in bytes, which are only looked at where they are needed. It is mapped into memory with copy on
-write: processes share what none of them has changed, and none changes the file.
+the database goes on without it. It has a header, then parts, which one checksum covers: columns, ids, tables, and the
+vectors in bytes. It is mapped into memory with copy on write: processes share what none of them has changed, and none
+changes the file.
 
 A new one is written under another name and put in place as a whole. Whoever erases removes both, the unfinished ones
 first: a writer makes its file before it looks at the memories, so either it does not see what is erased, or its file is
@@ -70,9 +70,8 @@ class Header(msgspec.Struct, frozen=True):
     size: int
     length: int
     """Of the whole file."""
-    checked: int
-    """Where the parts end that the checksum covers."""
     crc: int
+    """Of everything after the header."""
     model: str | None
     dimensions: int
     parts: dict[str, FilePart]
@@ -126,7 +125,7 @@ def _header(file: BinaryIO) -> Header | None:
 def _checksum(file: BinaryIO, header: Header) -> int:
     """Read by the way of files, not of memory, so that what nobody looks at later is not resident."""
     file.seek(_ROOM)
-    crc, left = 0, header.checked - _ROOM
+    crc, left = 0, header.length - _ROOM
     while left > 0 and (chunk := file.read(min(left, _CHUNK))):
         crc, left = zlib.crc32(chunk, crc), left - len(chunk)
     return crc
@@ -180,10 +179,7 @@ class Writing:
         self._of = (None, 0) if vectors is None else (vectors.model, vectors.dimensions)
         if vectors is not None:
             self._part(_SCALE, vectors.scale.dtype.str, [vectors.scale[alive]])
-        self._checked, checked_crc = self._file.tell(), self._crc
-        if vectors is not None:
             self._part(_CODES, "|i1", _blocks(vectors, alive, is_cancelled))
-        self._crc = checked_crc
 
     def _fits(self, copied: ColumnsCopy) -> None:
         """OSError unless twice as much is free: whoever stores memories needs the disk more than this does."""
@@ -200,8 +196,7 @@ class Writing:
         start = self._file.tell()
         for block in blocks:
             data = np.ascontiguousarray(block).reshape(-1).view(np.uint8).data
-            if name != _CODES:
-                self._crc = zlib.crc32(data, self._crc)
+            self._crc = zlib.crc32(data, self._crc)
             self._file.write(data)
         self._parts[name] = FilePart(start, self._file.tell() - start, kind)
 
@@ -217,7 +212,6 @@ class Writing:
                 self._last,
                 self._size,
                 length,
-                self._checked,
                 self._crc,
                 model,
                 dimensions,
@@ -228,7 +222,7 @@ class Writing:
         self._file.seek(0)
         self._file.write(_HEAD.pack(_MAGIC, VERSION, len(header), zlib.crc32(header)) + header)
         self._file.flush()
-        # After a power cut there must not be a file with a good header and empty vectors.
+        # After a power cut there must not be a file with a good header and empty parts.
         os.fsync(self._file.fileno())
         os.rename(self._temporary, path_of(self._database))
 
