@@ -60,8 +60,8 @@ def other_names(phrase: str, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
         for pair in pairs:
             folded = [fold(other) for other in pair]
             if fold(name) in folded and len(names) <= _MOST_NAMES:
-                known = {fold(other) for other in names}
-                names += [other for other in pair if fold(other) not in known]
+                before = {fold(other) for other in names}
+                names += [other for other in pair if fold(other) not in before]
     return [Reading(f'"{other}"', f'{phrase} also as "{other}"') for other in names[1:]]
 
 
