@@ -105,8 +105,10 @@ def load(
 
 
 def header_of(database: str) -> Header | None:
+    """None if there is no file, or one that is damaged."""
     with suppress(OSError, ValueError, struct.error, msgspec.MsgspecError), open(path_of(database), "rb") as file:
-        return _header(file)
+        header = _header(file)
+        return header if header is not None and _checksum(file, header) == header.crc else None
     return None
 
 
