@@ -228,6 +228,26 @@ def test_what_is_damaged_or_of_others_is_made_anew(url: str, used: list[bool], w
     assert without(url) == right
 
 
+def test_a_file_without_vectors_is_written_again_by_who_compares_them(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns_writer, "_BEHIND", 3)  # what it lacks of changes alone makes no other one due
+    fill(url)
+    with Memory(url, embedder="none") as memory:
+        memory.recall("hound")
+    header = columns_file.header_of(database_of(file_of(url)))
+    assert header is not None
+    assert header.model is None
+    answers(url)
+    header = columns_file.header_of(database_of(file_of(url)))
+    assert header is not None
+    assert header.model == "concepts"
+    written = file_of(url).stat().st_mtime_ns
+    with Memory(url, embedder="none") as memory:  # has no use for them, and leaves them there
+        memory.recall("hound")
+    assert file_of(url).stat().st_mtime_ns == written
+
+
 def test_a_database_that_was_restored_does_not_take_the_newer_file(
     url: str, used: list[bool], without: Callable[[str], Any], tmp_path: Path
 ) -> None:

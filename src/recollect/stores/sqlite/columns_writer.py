@@ -49,11 +49,12 @@ class ColumnsWriter:
         self._thread: threading.Thread | None = None
         self._hurry = threading.Event()
         self._cancelled = False
+        self._model: str | None = None
         self._not_before = 0.0
 
-    def consider(self, size: int) -> None:
-        """Begin to write if that is due."""
-        handle = self._handle
+    def consider(self, size: int, model: str | None) -> None:
+        """Begin to write if that is due: so many memories, with vectors of this model if there are any."""
+        handle, self._model = self._handle, model
         if self._thread is not None or size < LEAST or self.behind <= most_behind(size):
             return
         if not handle.writable or handle.in_memory or self._cancelled or time.monotonic() < self._not_before:
@@ -108,6 +109,8 @@ class ColumnsWriter:
         """Whether another process has written one meanwhile that lacks little."""
         header = columns_file.header_of(self._handle.path)
         if header is None or not has_mark(self._handle.rows, header):
+            return False
+        if self._model is not None and header.model != self._model:  # its own copy had to read all vectors
             return False
         ((later,),) = self._handle.rows("SELECT count(*) FROM changed WHERE rev > ?", (header.rev,))
         ((last,),) = self._handle.rows("SELECT coalesce(max(seq), 0) FROM memories")

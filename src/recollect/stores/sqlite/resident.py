@@ -97,7 +97,7 @@ class Resident:
                 return self._stored_vectors(keys, ask.model, dimensions)
 
             if not self._handle.inside:
-                self._writer.consider(columns.size)
+                self._writer.consider(columns.size, columns.vectors.model if columns.vectors is not None else None)
             return resident_shortlist(self._handle.place, columns, ask, self._postings, self._required, stored)
 
     @contextmanager
