@@ -28,7 +28,8 @@ class LangGraph(Peer):
         for item in items:
             if "replaces" in item:
                 self.store.delete(SPACE, item["replaces"])
-        self.store.batch([PutOp(SPACE, item["id"], item) for item in items])
+        # SqliteStore takes no notice of `fields` above: it would embed the whole value, with its id and time.
+        self.store.batch([PutOp(SPACE, item["id"], item, index=["text"]) for item in items])
 
     def search(self, query: str, k: int) -> list[str]:
         return [item.key for item in self.store.search(SPACE, query=query, limit=k)]
