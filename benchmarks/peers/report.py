@@ -29,7 +29,7 @@ TITLES = {
     "mempalace": "MemPalace",
     "basic-memory": "basic-memory, no floor",
     "basic-memory-floor": "basic-memory, its floor",
-    "hindsight": "hindsight, no model for writes",
+    "hindsight": "hindsight, no reranker",
 }
 MAIN_PACKAGES = {
     "recollect": "recollect",
