@@ -163,6 +163,12 @@ def part(name: str, columns: dict[str, Callable[[Row], str]]) -> Callable[[Resul
     return table
 
 
+def shortened(error: str) -> str:
+    """The first sentence, without folders, which are temporary."""
+    line = re.sub(r"/[\w./-]+", "…", error.split("\n")[0]).replace("|", " ")
+    return line.split(". ")[0][:120]
+
+
 def versions(results: Results) -> Table:
     body: list[list[str]] = []
     for peer, package in MAIN_PACKAGES.items():
@@ -198,7 +204,7 @@ TABLES: dict[str, Callable[[Results], Table]] = {
             "acknowledged": lambda v: str(v["acknowledged"]),
             "refused or failed": lambda v: str(v["errors"]),
             "acknowledged and missing": lambda v: str(v["missing"]),
-            "first error": lambda v: (v["error_texts"] or [""])[0].replace("|", " ").split("\n")[0][:90],
+            "first error": lambda v: shortened((v["error_texts"] or [""])[0]),
         },
     ),
     "speed": part(
