@@ -9,6 +9,7 @@ from recollect.context import Context
 from recollect.context.orientation import OrientationDocument
 from recollect.documents.files import TextFormat
 from recollect.documents.skills import Folders, Skills
+from recollect.facets.aliases import Alias
 from recollect.facets.cases import Case
 from recollect.facets.channels import Channel
 from recollect.facets.conversations import Conversation, Speaker
@@ -181,6 +182,23 @@ class AsyncConversations:
         ...
     async def idle(self, id: ConversationId) -> Conversation:
         """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
+        ...
+
+class AsyncAliases:
+    """The aliases of a workspace that a view sees: its own, and those of nobody."""
+
+    async def save(
+        self,
+        name: Annotated[str, Doc('A name, as memories may have it.')],
+        also: Annotated[str, Doc('Another name for the same.')],
+    ) -> Alias:
+        """Have questions with one of two names find what has the other."""
+        ...
+    async def list(self) -> builtins.list[Alias]:
+        """In the order in which they were first saved."""
+        ...
+    async def remove(self, name: Annotated[str, Doc('One of the two names.')]) -> int:
+        """Every alias with this name. Returns how many there were."""
         ...
 
 class AsyncCases:
@@ -769,6 +787,8 @@ class AsyncMemory:
     @property
     def conversations(self) -> AsyncConversations: ...
     @property
+    def aliases(self) -> AsyncAliases: ...
+    @property
     def cases(self) -> AsyncCases: ...
     @property
     def channels(self) -> AsyncChannels: ...
@@ -829,8 +849,8 @@ class AsyncMemory:
         tier: Annotated[Tier | None, Doc('Who sees it.')] = None,
         lifetime: Annotated[Lifetime | None, Doc('Whether it ends with its conversation.')] = None,
         shared: Annotated[bool, Doc("Store it for all agents and not only for this view's.")] = False,
-        embedding: Annotated[Sequence[float] | None, Doc('Its vector, if you have made one.')] = None,
-        embedding_model: Annotated[str | None, Doc('The name of the model that made the vector.')] = None,
+        embedding: Annotated[Sequence[float] | None, Doc('Its vector, if you have made one: numbers, or an array of numpy.')] = None,
+        embedding_model: Annotated[str | None, Doc('The name of the model that made the vector; the configured one if left out.')] = None,
         again: Annotated[bool, Doc('Store it even if the same text is stored already.')] = False,
     ) -> Record:
         """Store text or JSON; durable when this returns, or else its `saved` is False.
@@ -846,7 +866,10 @@ class AsyncMemory:
         self,
         items: Annotated[Iterable[Mapping[str, Any] | str], Doc('Texts, or objects with the arguments of `remember`.')],
     ) -> builtins.list[Record]:
-        """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored."""
+        """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored.
+
+        Vectors that you have already are taken with them, as `embedding`: then no model makes them again.
+        """
         ...
     async def get(self, id: MemoryId) -> Record:
         """One memory in whatever state. Not counted as a retrieval."""
@@ -875,7 +898,7 @@ class AsyncMemory:
         touch: Annotated[bool, Doc('Count the memories that are returned as retrieved.')] = True,
         as_of: Annotated[datetime | str | None, Doc('Answer as at this time.')] = None,
         why_not: Annotated[str | None, Names('memory'), Doc("A memory's id, to learn what kept it out.")] = None,
-        rerank: Rerank | None = None,
+        rerank: Annotated[Rerank | Literal['local', 'none'] | None, Doc('`local` has a cross-encoder read the best hits.')] = None,
         zone: Annotated[tzinfo | None, Doc('The time zone of times in the question.')] = None,
         min_relevance: Annotated[float | None, Doc('At least this relevant, 0 to 1; 0 for whatever is closest.')] = None,
         **conditions: Unpack[SearchConditions],
@@ -884,9 +907,20 @@ class AsyncMemory:
 
         What has the `"quoted phrases"` comes first; `auth*` and `colo?r` match words; times such as `last week` or
         `in May 2023` count, in the time zone given. `Hits.absence` answers `why_not`. `rerank` adds to the scores of
-        the best candidates. Without `min_relevance` nothing is returned where an answer is unlikely, and `Hits.report`
-        says so; of what belongs to no conversation, only what is nearly as relevant as the best.
+        the best candidates: a function of the question and the texts, or `local` for the model that `recollect models
+        pull --reranker` installs. Without `min_relevance` nothing is returned where an answer is unlikely, and
+        `Hits.report` says so; of what belongs to no conversation, only what is nearly as relevant as the best.
         """
+        ...
+    async def about(
+        self,
+        name: Annotated[str, Doc('Somebody or something, as memories name it.')],
+        *,
+        limit: Annotated[int, Doc('The most memories to return.')] = 50,
+        touch: Annotated[bool, Doc('Count the memories that are returned as retrieved.')] = True,
+        **conditions: Unpack[SearchConditions],
+    ) -> Hits:
+        """All memories that have this name, or another name of the same by an alias, and no others; best first."""
         ...
     async def context(
         self,
@@ -945,7 +979,7 @@ class AsyncMemory:
         references: Annotated[Iterable[str] | None, Names('memory'), Doc('In place of the old references.')] = None,
         metadata: Annotated[Mapping[str, Any] | None, Doc('Metadata in place of the old.')] = None,
         embedding: Annotated[Sequence[float] | None, Doc('The vector of the new content.')] = None,
-        embedding_model: Annotated[str | None, Doc('The name of the model that made the vector.')] = None,
+        embedding_model: Annotated[str | None, Doc('The name of the model that made the vector; the configured one if left out.')] = None,
     ) -> Record:
         """A new version in place of this one, which is no longer recalled but stays in `history`."""
         ...

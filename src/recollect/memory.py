@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -229,8 +229,12 @@ class Memory(Facets):
         tier: Annotated[Tier | None, Doc("Who sees it.")] = None,
         lifetime: Annotated[Lifetime | None, Doc("Whether it ends with its conversation.")] = None,
         shared: Annotated[bool, Doc("Store it for all agents and not only for this view's.")] = False,
-        embedding: Annotated[Sequence[float] | None, Doc("Its vector, if you have made one.")] = None,
-        embedding_model: Annotated[str | None, Doc("The name of the model that made the vector.")] = None,
+        embedding: Annotated[
+            Sequence[float] | None, Doc("Its vector, if you have made one: numbers, or an array of numpy.")
+        ] = None,
+        embedding_model: Annotated[
+            str | None, Doc("The name of the model that made the vector; the configured one if left out.")
+        ] = None,
         again: Annotated[bool, Doc("Store it even if the same text is stored already.")] = False,
     ) -> Record:
         """Store text or JSON; durable when this returns, or else its `saved` is False.
@@ -248,7 +252,10 @@ class Memory(Facets):
         self,
         items: Annotated[Iterable[Mapping[str, Any] | str], Doc("Texts, or objects with the arguments of `remember`.")],
     ) -> builtins.list[Record]:
-        """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored."""
+        """Store many at once, given as dicts of `remember`'s arguments or as texts. One bad item and none is stored.
+
+        Vectors that you have already are taken with them, as `embedding`: then no model makes them again.
+        """
         return remember.remember_many(self._view, items)
 
     @operation("GET /memories/{id}")
@@ -285,7 +292,9 @@ class Memory(Facets):
         touch: Annotated[bool, Doc("Count the memories that are returned as retrieved.")] = True,
         as_of: Annotated[datetime | str | None, Doc("Answer as at this time.")] = None,
         why_not: Annotated[str | None, Names("memory"), Doc("A memory's id, to learn what kept it out.")] = None,
-        rerank: Rerank | None = None,
+        rerank: Annotated[
+            Rerank | Literal["local", "none"] | None, Doc("`local` has a cross-encoder read the best hits.")
+        ] = None,
         zone: Annotated[tzinfo | None, Doc("The time zone of times in the question.")] = None,
         min_relevance: Annotated[
             float | None, Doc("At least this relevant, 0 to 1; 0 for whatever is closest.")
@@ -296,10 +305,25 @@ class Memory(Facets):
 
         What has the `"quoted phrases"` comes first; `auth*` and `colo?r` match words; times such as `last week` or
         `in May 2023` count, in the time zone given. `Hits.absence` answers `why_not`. `rerank` adds to the scores of
-        the best candidates. Without `min_relevance` nothing is returned where an answer is unlikely, and `Hits.report`
-        says so; of what belongs to no conversation, only what is nearly as relevant as the best.
+        the best candidates: a function of the question and the texts, or `local` for the model that `recollect models
+        pull --reranker` installs. Without `min_relevance` nothing is returned where an answer is unlikely, and
+        `Hits.report` says so; of what belongs to no conversation, only what is nearly as relevant as the best.
         """
         return recall(self._view, **_arguments(locals()))
+
+    @operation("GET /about/{name}", counts_as_recall=True)
+    def about(
+        self,
+        name: Annotated[str, Doc("Somebody or something, as memories name it.")],
+        *,
+        limit: Annotated[int, Doc("The most memories to return.")] = 50,
+        touch: Annotated[bool, Doc("Count the memories that are returned as retrieved.")] = True,
+        **conditions: Unpack[SearchConditions],
+    ) -> Hits:
+        """All memories that have this name, or another name of the same by an alias, and no others; best first."""
+        from recollect.recall.about import about
+
+        return about(self._view, name, conditions, limit=limit, touch=touch)
 
     @operation("POST /context", asks_model=True, counts_as_recall=True)
     def context(
@@ -369,7 +393,9 @@ class Memory(Facets):
         references: Annotated[Iterable[str] | None, Names("memory"), Doc("In place of the old references.")] = None,
         metadata: Annotated[Mapping[str, Any] | None, Doc("Metadata in place of the old.")] = None,
         embedding: Annotated[Sequence[float] | None, Doc("The vector of the new content.")] = None,
-        embedding_model: Annotated[str | None, Doc("The name of the model that made the vector.")] = None,
+        embedding_model: Annotated[
+            str | None, Doc("The name of the model that made the vector; the configured one if left out.")
+        ] = None,
     ) -> Record:
         """A new version in place of this one, which is no longer recalled but stays in `history`."""
         return revise.revise(self._view, id, _arguments(locals(), "id"))

@@ -175,6 +175,7 @@ OWNERS = {
     "": "recollect.memory:Memory",
     "audit": "recollect.audit:AuditLog",
     "conversations": "recollect.facets.conversations:Conversations",
+    "aliases": "recollect.facets.aliases:Aliases",
     "cases": "recollect.facets.cases:Cases",
     "channels": "recollect.facets.channels:Channels",
     "scratchpad": "recollect.facets.scratchpad:Scratchpad",
@@ -313,6 +314,7 @@ def signature(name: str) -> Signature:
     left_out: list[str] = []
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         hint, doc, names = _unwrapped(hints[parameter.name])
+        hint = _without_functions(hint)
         if get_origin(hint) is Unpack:
             (fields,) = get_args(hint)
             field_hints = get_type_hints(fields, include_extras=True)
@@ -365,6 +367,15 @@ def _unwrapped(hint: Any) -> tuple[Any, str, str]:
 
 def union_members(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _without_functions(hint: Any) -> Any:
+    """A hint without the functions that may be given in place of a value, where a value may be given, too."""
+    members = union_members(hint)
+    values = [member for member in members if get_origin(member) is not Callable and member is not Callable]
+    if len(values) == len(members) or set(values) <= {type(None)}:
+        return hint
+    return Union[tuple(values)]  # noqa: UP007
 
 
 def _is_data(hint: Any) -> bool:

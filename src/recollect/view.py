@@ -263,10 +263,16 @@ class View(msgspec.Struct, frozen=True):
         return records if damaged else list(intact(records))
 
     def scan(
-        self, where: Filter, *, order: Order = "oldest", after: After | None = None, limit: int | None = None
+        self,
+        where: Filter,
+        *,
+        order: Order = "oldest",
+        after: After | None = None,
+        limit: int | None = None,
+        contains: str | None = None,
     ) -> Iterator[Record]:
         """The store's scan, without memories that were changed outside recollect."""
-        return intact(self.store.scan(where, order=order, after=after, limit=limit))
+        return intact(self.store.scan(where, order=order, after=after, limit=limit, contains=contains))
 
     def _stored(self, ids: Sequence[str]) -> list[Record]:
         own, shared = self.places

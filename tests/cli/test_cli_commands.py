@@ -129,6 +129,10 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("scratchpad", "read"): ("plan", "--conversation", "talk"),
     ("scratchpad", "list"): ("--conversation", "talk"),
     ("scratchpad", "clear"): ("--conversation", "talk"),
+    ("about",): ("Alice",),
+    ("aliases", "save"): ("PostgreSQL", "pg"),
+    ("aliases", "list"): (),
+    ("aliases", "remove"): ("bird", "--yes"),
     ("cases", "save"): ("what does Alice prefer?", "--text", "tabs"),
     ("cases", "list"): (),
     ("cases", "remove"): ("what does Alice prefer?", "--yes"),
@@ -197,6 +201,7 @@ def test_every_command_prints_one_json_document(run: Run, stored: list[Record], 
         memory.at(conversation="talk").conversations.start("herons")
         memory.at(conversation="talk").scratchpad.write("plan", "tests first")
         memory.cases.save("what does Alice prefer?", texts=["tabs"])
+        memory.aliases.save("owl", "bird")
         memory.export("in.json")
     words = [stored[int(word)].id if word.isdigit() else word for word in JSON[path]]
 

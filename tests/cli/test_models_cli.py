@@ -534,8 +534,10 @@ def test_a_model_is_listed_found_and_removed(recollect: Run, models: Path, wheel
 
     listed = json.loads(recollect("list", "--json").stdout)
     assert [(row["model"], row["state"], row["dimensions"], row["licence"]) for row in listed] == [
-        (NAME, "installed", 384, "Apache-2.0")
+        (NAME, "installed", 384, "Apache-2.0"),
+        (manifest.RERANKER, "missing", None, "Apache-2.0"),
     ]
+    assert [row["does"] for row in listed] == ["embed", "rerank"]
     assert json.loads(recollect("path", "--json").stdout)["state"] == "installed"
     (models / NAME / "mine.txt").touch()
 
@@ -569,4 +571,4 @@ def test_removing_takes_the_parts_along(models: Path, server: Server, shelf: She
 def test_a_name_that_nobody_knows_is_one_line(recollect: Run, command: str) -> None:
     done = recollect(command, "gpt-9", code=1)
 
-    assert done.stderr == f"recollect: model: there is no model `gpt-9`; the models are: {NAME}\n"
+    assert done.stderr == f"recollect: model: there is no model `gpt-9`; the models are: {NAME}, {manifest.RERANKER}\n"

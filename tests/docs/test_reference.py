@@ -17,6 +17,7 @@ from recollect import Memory
 from recollect.audit import AuditLog
 from recollect.context import Context
 from recollect.context.orientation import OrientationDocument
+from recollect.facets.aliases import Aliases
 from recollect.facets.cases import Cases
 from recollect.facets.channels import Channels
 from recollect.facets.conversations import Conversations
@@ -33,6 +34,7 @@ TEXT = (Path(__file__).parent.parent.parent / "docs" / "reference.md").read_text
 LATE = {
     kind.__name__: kind
     for kind in (
+        Aliases,
         Cases,
         Channels,
         Consulted,

@@ -23,6 +23,8 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 def texts(memory: Memory, conversation: str) -> set[str]:
     listed = memory.list(conversation=conversation)
     recalled = memory.recall("rain", conversation=conversation, min_relevance=0)
+    named = memory.about("rain", conversation=conversation)
+    assert {hit.memory.id for hit in named} == {record.id for record in listed}
     assert {record.id for record in listed} == {hit.memory.id for hit in recalled}
     return {record.text for record in listed}
 
@@ -69,7 +71,7 @@ def test_every_operation_that_names_a_conversation_is_tried_here() -> None:
         for parameter in signature(name).takes
         if parameter.names == "conversation" and not name.startswith(("conversations.", "moments.record_"))
     }
-    assert naming == {"remember", "list", "recall", "forget"}
+    assert naming == {"remember", "list", "recall", "about", "forget"}
 
 
 def test_the_command_line_goes_into_a_conversation_by_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

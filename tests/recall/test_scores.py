@@ -15,6 +15,7 @@ from recollect import Memory
 from recollect.models.embedders import Scale
 from recollect.models.embedders.local import LocalEmbedder
 from recollect.presets import load
+from recollect.text.questions import asks_for_list
 
 pytest_plugins = ["support.model_files"]
 
@@ -236,3 +237,59 @@ def test_saying_a_word_more_often_counts(tmp_path: Path, kind: str) -> None:
         memory.remember_many(["a heron stood there for an hour or more", "heron heron heron heron heron heron heron!"])
         memory.remember_many(f"nothing of the kind, number {number}" for number in range(20))
         assert memory.recall("heron")[0].memory.text.startswith("heron heron")
+
+
+def test_a_list_is_looked_for_in_several_conversations(url: str) -> None:
+    """Where one thing is asked for, what is best stays best, wherever it was said."""
+    with Memory(url, embedder="none") as memory:
+        for about in ("owls", "foxes", "herons"):
+            memory.remember(f"Ada read books about {about}", kind="conversation", conversation="a")
+        for talk in ("b", "c"):
+            memory.remember(f"Ada read books in the summer, in {talk}", kind="conversation", conversation=talk)
+        outside = memory.remember("Ada wrote to the library about books")
+        for text in FILLER:
+            memory.remember(text)
+
+        several = memory.recall("which books has Ada read?", limit=6)
+        order = [hit.memory.address.conversation for hit in several if hit.memory.id != outside.id]
+        assert set(order[:3]) == {"a", "b", "c"}
+        assert [hit.score for hit in several] == sorted((hit.score for hit in several), reverse=True)
+        again = [parts(hit).get("conversation again", 0.0) for hit in several if hit.memory.address.conversation == "a"]
+        assert sorted(again) == pytest.approx([-0.4, -0.2, 0.0])
+        for hit in several:
+            assert hit.score == pytest.approx(sum(part.share for part in hit.explain().parts))
+            assert hit.memory.address.conversation == "a" or "conversation again" not in parts(hit)
+
+        single = memory.recall("who read the books that Ada read?", limit=6)
+        assert single
+        assert all("conversation again" not in parts(hit) for hit in single)
+
+
+def test_which_questions_ask_for_several_things() -> None:
+    several = [
+        "which books has Ada read?",
+        "What activities does Ben do with his family?",
+        "How many times did they meet?",
+        "Where has Ada camped?",
+        "What are the names of her cats?",
+        "list the open tickets",
+        "In what cities did they live?",
+        "Who were the guests?",
+        "what else did he buy?",
+        "Which people have keys?",
+    ]
+    single = [
+        "When did Ada read the book?",
+        "What is the address?",
+        "Which bus does Ada take?",
+        "What was his name?",
+        "Who read the books?",
+        "Why does Ben like buses?",
+        "Is this the list?",
+        "What does Ada think of buses?",
+        "Whose glass is this?",
+    ]
+
+    assert [question for question in several if not asks_for_list(question)] == []
+    assert [question for question in single if asks_for_list(question)] == []
+    assert not asks_for_list("which books has Ada read? " * 1000)

@@ -16,6 +16,8 @@ from support.stores import STORES, located
 
 from recollect import InputError, Memory, ModelError
 from recollect.models.embedders.local import LocalEmbedder
+from recollect.recall import judging
+from recollect.recall.question import LOOKED_AT
 from recollect.text.identifiers import identifiers, of_another
 from recollect.text.mentions import has_another_name
 from recollect.text.questions import is_name, parts, topic
@@ -356,3 +358,23 @@ def test_a_recall_looks_a_word_up_once_however_often_it_asks(url: str, monkeypat
             searches.clear()
             memory.recall(question)
             assert len(searches) <= 90, question[:60]
+
+
+def test_of_a_question_as_long_as_a_book_only_the_beginning_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may send half a megabyte as a question. What reads it word by word reads a bounded part, and seldom."""
+    read = list[int]()
+    identifiers = judging.identifiers
+    monkeypatch.setattr(judging, "identifiers", lambda text: read.append(len(text)) or identifiers(text))
+    with Memory(tmp_path, embedder="none") as memory:
+        remembered(memory, "the key is in the attic", "a lamp")
+        for question in (
+            " ".join(f'"w{number}"' for number in range(50_000)),
+            " ".join(f'"key {number}"' for number in range(50_000)) + " attic",
+            "where is the key? " * 30_000,
+        ):
+            read.clear()
+            memory.recall(question)
+            assert 0 < len(read) <= 4
+            assert max(read) <= LOOKED_AT

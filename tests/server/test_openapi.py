@@ -69,6 +69,7 @@ def test_creations_answer_201_and_everything_else_200() -> None:
         "conversations.start",
         "conversations.say",
         "conversations.observe",
+        "aliases.save",
         "cases.save",
         "channels.create",
         "journal.save",

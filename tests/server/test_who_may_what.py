@@ -62,13 +62,14 @@ _RANKED = {
         workflows.list workflows.search workflows.get workflows.steps moments.task moments.tool
         moments.decision moments.content moments.delegation sessions.list sessions.search sessions.metrics
         sessions.load sessions.stats sessions.export sessions.query sessions.search_by_topic
-        sessions.search_by_type sessions.search_by_time_range sessions.get about tools tools.call
+        sessions.search_by_type sessions.search_by_time_range sessions.get tools tools.call
+        about server.about aliases.list
         people.password export
     """,
     "member": """
         remember remember_many revise forget archive restore undo audit.record conversations.start
-        conversations.end conversations.archive conversations.say conversations.observe cases.save
-        cases.remove channels.create scratchpad.write scratchpad.clear journal.save journal.save_core
+        conversations.end conversations.archive conversations.say conversations.observe aliases.save aliases.remove
+        cases.save cases.remove channels.create scratchpad.write scratchpad.clear journal.save journal.save_core
         journal.edit journal.whiteboard.write journal.whiteboard.erase workflows.start workflows.finish
         workflows.step workflows.complete workflows.fail moments.record_task moments.record_tool
         moments.record_decision moments.record_content moments.record_delegation sessions.create
@@ -88,7 +89,7 @@ _EXPECTED = {name: rank for rank, names in _RANKED.items() for name in names.spl
 
 def test_every_route_has_the_rank_that_is_written_down() -> None:
     assert {route.name: route.rank for route in _ALL} == _EXPECTED
-    assert len(_EXPECTED) == 126
+    assert len(_EXPECTED) == 130
 
 
 @pytest.mark.parametrize("route", _ALL, ids=lambda route: route.name)

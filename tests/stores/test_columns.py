@@ -11,9 +11,11 @@ import pytest
 from recollect.recall.calibrated import MEASURED, lendings
 from recollect.recall.pool import Pool
 from recollect.stores.port import Place
-from recollect.stores.resident.columns import Batch, Columns, Ids, Vectors
+from recollect.stores.resident.codes import Ids
+from recollect.stores.resident.columns import Batch, Columns
 from recollect.stores.resident.shortlist import resident_shortlist
 from recollect.stores.resident.snapshot import NEVER
+from recollect.stores.resident.vectors import Vectors
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.text.query import TextQuery
 from recollect.values.filters import Filter
@@ -136,7 +138,7 @@ def test_the_last_number_may_come_again_for_another() -> None:
     made.extend(batch([memory(2, ident="other", who=in_conversation("a"))]))
     assert (list(made.ids), made.position(2)) == (["m1", "other"], 1)
     assert [int(made.column(name)[1]) for name in ("before", "after")] == [-1, -1]
-    assert made.vectors.has[:2].tolist() == [True, False]
+    assert made.vectors.has(2).tolist() == [True, False]
     assert made.missing(2, 5) == ["other"]
 
 
@@ -203,11 +205,13 @@ def test_vectors_are_of_length_one_wherever_they_come() -> None:
     vectors = Vectors("m", 2, 2)
     vectors.fill(np.array([1, 2]), [np.array([3, 4], "<f4").tobytes(), np.array([0, 0], "<f4").tobytes()])
     vectors.fill(np.array([5, 0]), [np.array([0, 2], "<f4").tobytes(), np.array([-5, 0], "<f4").tobytes()])
-    assert vectors.has[:6].tolist() == [True, True, True, False, False, True]
-    assert np.allclose(vectors.matrix[:6], [[-1, 0], [0.6, 0.8], [0, 0], [0, 0], [0, 0], [0, 1]])
+    assert vectors.has(6).tolist() == [True, True, True, False, False, True]
+    for question, expected in (([1, 0], [-1, 0.6, 0, 0]), ([0, 1], [0, 0.8, 0, 1])):
+        cosines = vectors.cosines(np.array(question, np.float32), 6)
+        assert np.allclose(cosines[[0, 1, 2, 5]], expected, atol=0.005)
+        assert np.isnan(cosines[3:5]).all()
     vectors.put(1, b"\0" * 12)  # of another dimension
-    assert not vectors.has[1]
-    assert not vectors.matrix[1].any()
+    assert not vectors.has(2)[1]
 
 
 def test_ids_are_a_sequence_of_any_strings() -> None:
@@ -223,7 +227,9 @@ def test_ids_are_a_sequence_of_any_strings() -> None:
 
 def shortlist(where: Filter, made: Columns) -> Shortlist:
     ask = Ask(where, TextQuery())
-    return resident_shortlist(Place("default", None), made, ask, lambda _: np.zeros(0, np.int64), lambda _: None)
+    return resident_shortlist(
+        Place("default", None), made, ask, lambda _: np.zeros(0, np.int64), lambda _: None, lambda _: {}
+    )
 
 
 def pool(where: Filter, *places: Columns) -> Pool:

@@ -308,7 +308,7 @@ def read(store: Store, *names: str) -> None:
 def test_workspaces_beyond_the_limit_are_let_go_and_read_again(crowded: Any) -> None:
     read(crowded, "a", "b", "c")
     assert len(crowded.residents) == 3
-    crowded.residents.most = 200_000  # each takes 51,200 bytes of vectors and half as much for its columns
+    crowded.residents.most = 90_000  # each takes 12,800 bytes of vectors and twice as much for its columns
     read(crowded, "a")
     assert len(crowded.residents) == 2
     read(crowded, "b", "c", "a")

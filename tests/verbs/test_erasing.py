@@ -303,6 +303,9 @@ def everything(memory: Memory, who: str, name: str) -> None:
         me.cases.save(f"who likes {WORD}?", texts=[WORD])
         me.cases.save(f"who hates {WORD}?", texts=[WORD])
         me.cases.remove(f"who hates {WORD}?")
+        me.aliases.save(WORD, "a treat")
+        me.aliases.save(f"old {WORD}", "a treat")
+        me.aliases.remove(f"old {WORD}")
         workflow = me.workflows.start(f"buy {WORD}", goal=f"have {WORD}")
         step = me.workflows.step(workflow.id, f"find {WORD}")
         me.workflows.complete(step.id, output={"bought": WORD})
@@ -327,6 +330,7 @@ def test_one_call_erases_everything_of_a_person(memory: Memory, location: str, w
     for workspace in ("default", "shop"):
         assert memory.at(workspace=workspace).conversations.list() == []
         assert memory.at(workspace=workspace).cases.list() == []
+        assert memory.at(workspace=workspace).aliases.list() == []
     assert memory.workflows.list() == []
     assert memory.doctor().ok
     assert all(log.ok for log in memory.audit.verify())
@@ -349,6 +353,7 @@ def test_one_call_forgets_everything_of_a_person_and_undo_brings_it_back(
                 sorted((record for record in view.list(state=None, limit=1000)), key=lambda record: record.id),
                 sorted(view.conversations.list(), key=lambda one: one.id),
                 view.cases.list(),
+                view.aliases.list(),
                 [workflow.name for workflow in view.workflows.list()],
             )
             for view in views

@@ -55,6 +55,8 @@ STEPS: dict[str, Step] = {
     "forget a talk": lambda m, w, c: m.forget(conversation=talk(m, c)),
     "note": lambda m, w, c: m.at(conversation=talk(m, c)).scratchpad.write(c.choice("xy"), w),
     "clear": lambda m, w, c: m.at(conversation=talk(m, c)).scratchpad.clear(),
+    "alias": lambda m, w, c: m.aliases.save(w, c.choice("xyz")),
+    "remove an alias": lambda m, w, c: m.aliases.remove(c.choice("xyz")),
     "case": lambda m, w, c: m.cases.save(f"{w} {c.randrange(3)}?", texts=[w]),
     "remove a case": lambda m, w, c: m.cases.remove(f"{w} {c.randrange(3)}?"),
     "workflow": lambda m, w, c: m.workflows.start(f"buy {w}", goal=w),
@@ -82,6 +84,7 @@ def others(memory: Memory) -> object:
         ),
         sorted(one.name for one in memory.at(account="u2").workflows.list() if WORDS["u1"] not in one.name),
         sorted(one.question for one in memory.at(account="u2").cases.list()),
+        sorted((one.name, one.also) for one in memory.at(account="u2").aliases.list()),
     )
 
 

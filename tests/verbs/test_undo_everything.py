@@ -42,6 +42,7 @@ def state(memory: Memory) -> dict[str, Any]:
             for talk in talks
         },
         "cases": sorted(memory.cases.list(), key=lambda case: case.question),
+        "aliases": sorted((one.name, one.also) for one in memory.aliases.list()),
         "workflows": sorted((one.id, one.status, one.error) for one in workflows),
         "steps": sorted(
             (step.id, step.status, str(step.output)) for one in workflows for step in memory.workflows.steps(one.id)
@@ -127,6 +128,8 @@ UNDONE: dict[str, Operation] = {
     "forget a conversation": lambda m, c: m.forget(conversation=talk(m, c, c.choice(["active", "idle"]))),
     "scratchpad.write": lambda m, c: m.at(conversation=talk(m, c)).scratchpad.write("plan", c.random()),
     "scratchpad.clear": lambda m, c: m.at(conversation=talk(m, c)).scratchpad.clear(),
+    "aliases.save": lambda m, c: m.aliases.save("owl", f"strix {c.randrange(3)}"),
+    "aliases.remove": lambda m, c: m.aliases.remove(f"strix {c.randrange(3)}"),
     "cases.save": lambda m, c: m.cases.save(f"where is owl {c.randrange(3)}?", texts=[str(c.random())]),
     "cases.remove": lambda m, c: m.cases.remove(f"where is owl {c.randrange(3)}?"),
     "workflows.start": lambda m, c: m.workflows.start("feed owls"),
@@ -159,6 +162,7 @@ def prepared(memory: Memory) -> None:
     memory.conversations.say(started.id, "user", "My name is Ada and I prefer owls.")
     memory.at(conversation=started.id).scratchpad.write("plan", 0)
     memory.cases.save("where is owl 0?", texts=["owl"])
+    memory.aliases.save("owl", "strix 0")
     memory.workflows.step(memory.workflows.start("feed").id, "first")
     memory.workflows.start("sleep")
     memory.knowledge.publish(memory.knowledge.add("# Owls\n\nThe owl sleeps by day.", title="t0").id)

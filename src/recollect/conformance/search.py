@@ -26,6 +26,7 @@ from recollect.conformance.samples import (
     words,
 )
 from recollect.stores.port import Store
+from recollect.stores.shelves import ShelfItem
 from recollect.stores.shortlist import Shortlist
 from recollect.text.query import TextQuery
 from recollect.values.record import pack, to_micros
@@ -41,6 +42,11 @@ def phrase(*phrases: str) -> TextQuery:
 
 def pattern(*patterns: str) -> TextQuery:
     return TextQuery(patterns=patterns)
+
+
+def besides(store: Store, query: TextQuery, shelf: str | None) -> list[ShelfItem]:
+    """The documents of a shelf that come with the answer."""
+    return [item for answer in store.search(ask(query, beside=shelf)) for item in answer.beside]
 
 
 FINDS: dict[str, tuple[TextQuery, list[str], list[str]]] = {
@@ -212,6 +218,20 @@ class SearchClaims:
         keep(store, sample("a heron here"), sample("a heron for all", tier="account"))
         assert contents(search(store, words("heron"))) == ["a heron for all", "a heron here"]
         assert {shortlist.place for shortlist in store.search(ask(words("heron")))} == {PLACE, SHARED}
+
+    def test_the_documents_of_a_shelf_come_with_the_answer_where_they_are_asked_for(self, store: Store) -> None:
+        keep(store, sample("an owl"))
+        items = [ShelfItem("names", key, {"name": key}, account=owner) for key, owner in (("b", None), ("a", "u1"))]
+        with store.transaction(PLACE):
+            stored = [store.keep(PLACE, item) for item in items]
+            store.keep(PLACE, ShelfItem("others", "c", {}))
+        for query in (words("owl"), words("fox"), TextQuery(words=("owl",), phrases=("an owl",))):
+            assert besides(store, query, "names") == stored
+        assert besides(store, words("owl"), None) == besides(store, words("owl"), "nothing") == []
+        with store.transaction(PLACE):
+            store.remove(PLACE, "names", ["b"])
+            assert besides(store, words("owl"), "names") == stored[1:]
+        assert besides(store, words("owl"), "names") == stored[1:]
 
     def test_each_word_tells_who_has_it(self, store: Store) -> None:
         both, heron, _ = keep(store, sample("a heron and a fox"), sample("only the heron"), sample("a lynx"))

@@ -11,6 +11,7 @@ from recollect.facets.sessions import Sessions
 from recollect.view import View
 
 if TYPE_CHECKING:
+    from recollect.facets.aliases import Aliases
     from recollect.facets.cases import Cases
     from recollect.facets.channels import Channels
     from recollect.facets.conversations import Conversations
@@ -76,6 +77,13 @@ class Facets:
         from recollect.facets.moments import Moments
 
         return Moments(self._view)
+
+    @property
+    def aliases(self) -> Aliases:
+        """Other names for the same thing, by which questions find what has either."""
+        from recollect.facets.aliases import Aliases
+
+        return Aliases(self._view)
 
     @property
     def cases(self) -> Cases:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from recollect.runtime import forking
 from recollect.values.errors import ModelError
@@ -16,6 +18,7 @@ _MOST = 8
 """Calls at a time. Further ones wait in a queue, and their timeout runs meanwhile."""
 _IDLE = 10.0
 """Seconds after which a thread without work ends."""
+_NONE: Any = object()
 
 
 class _PooledCall:
@@ -70,6 +73,50 @@ class ThreadPool:
                 self._start_thread()
             self._calls.put(call)
         return call
+
+    def each(self, items: Iterable[_T], work: Callable[[_T], object], most: int) -> None:
+        """Do the work for each item, for up to `most` of them at a time: one in the caller's own thread.
+
+        After an error no further item is begun, and it is raised. When this returns, nothing is under way.
+        """
+        left, lock = iter(items), threading.Lock()
+        over = [threading.Event() for _ in range(most - 1)]
+        errors = list[BaseException]()
+        stopped = False
+
+        def work_off() -> None:
+            while True:
+                with lock:
+                    item = _NONE if stopped or errors else next(left, _NONE)
+                if item is _NONE:
+                    return
+                work(cast("_T", item))
+
+        def help_out(ended: threading.Event) -> None:
+            with lock:
+                if stopped:
+                    return
+                ended.clear()
+            try:
+                work_off()
+            except BaseException as error:  # raised again in the thread of the caller
+                errors.append(error)
+            finally:
+                ended.set()
+
+        for ended in over:
+            ended.set()  # as long as no thread has begun, there is nothing to wait for
+            with suppress(ModelError):  # where no thread can be had, the caller does all of it
+                self.begin(partial(help_out, ended))
+        try:
+            work_off()
+        finally:
+            with lock:
+                stopped = True
+            for ended in over:
+                ended.wait()
+        if errors:
+            raise errors[0]
 
     def _start_thread(self) -> None:
         # Not a ThreadPoolExecutor: Python waits for the threads of one before it exits.

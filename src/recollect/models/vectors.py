@@ -25,7 +25,9 @@ from recollect.values.errors import AccessError, ModelError, StoreError
 if TYPE_CHECKING:
     from recollect.models.embedders.base import Embedder, Floats
 
-_BATCH = 32
+_BATCH, _LARGEST_BATCH = 32, 1024
+_QUICK, _SLOW = 0.1, 0.5
+"""Seconds of a batch below which the next one is twice as large, and from which it is half as large."""
 _STUCK = 5.0
 _ASKED = 256
 """How many queries have their vectors cached, because queries are often repeated."""
@@ -40,6 +42,8 @@ _QUIET = 0.5
 _YIELD = 0.2
 """Seconds for which a batch gives way to questions."""
 _ALL = 1_000_000_000
+_RECOUNT = 20.0
+"""Whoever waits for all counts what is missing no more often than this many times as long as counting takes."""
 _LAST_WRITE = 1.0
 """Seconds that closing waits for vectors that are being written."""
 _FIRST, _EVERY, _RUN = 60.0, 1800.0, 50
@@ -90,6 +94,10 @@ class Embedding:
         """Where no more than so many are to be made now."""
         self._tenants: dict[str, None] = {}
         """Of which something was stored or asked here."""
+        self._made: dict[Place, int] = {}
+        """How many vectors were written."""
+        self._size = _BATCH
+        """Of a batch. It grows while the embedder is quick: each look for what comes next costs as much."""
         self._begin_anew(Backlog())
         self._start()
         forking.watch(self)
@@ -139,7 +147,7 @@ class Embedding:
             raise
         except BaseException as error:  # an embedder may be anybody's
             raise ModelError(f"{type(error).__name__}: {error}") from error
-        if not _finite(vector):
+        if not _finite(vector[None])[0]:
             raise ModelError("the model gave a vector with NaN or infinity")
         self._asked[text] = vector
         while len(self._asked) > _ASKED:
@@ -229,30 +237,39 @@ class Embedding:
     def finish(self, place: Place, tell: Callable[[int], object]) -> int:
         """Wait until nothing is missing there. How many were made; ModelError if the model fails."""
         missing = first = self.missing(place)
+        counted_at, again = self._made.get(place, 0), time.monotonic()
         while missing:
             self._start()
             self._backlog.wait_for(place, 0.25)
             if self._problem:
                 raise ModelError(self._problem)
-            missing = self.missing(place)
-            tell(max(first - missing, 0))
+            made = self._made.get(place, 0) - counted_at
+            tell(max(first - missing + made, 0))
+            if made >= missing or time.monotonic() >= again:  # others may store memories or make vectors, too
+                started = time.monotonic()
+                missing, counted_at = self.missing(place), self._made.get(place, 0)
+                again = time.monotonic() + _RECOUNT * (time.monotonic() - started)
+                tell(max(first - missing, 0))
         if without := len(self._without.get(place, ())):
             raise ModelError(f"{self.embedder.model}: the model gave NaN or infinity for {without:,} memories")
         return first
 
     def some(self, place: Place, most: int, seconds: float) -> int:
         """Have so many made there and no more, unless that time is over. Returns how many; silent without a model."""
-        first = missing = self.missing(place)
-        until = time.monotonic() + seconds
+        before, until = self._made.get(place, 0), time.monotonic() + seconds
         self._portions[place] = most
         try:
-            while missing and first - missing < most and not self._problem and time.monotonic() < until:
+            while self._may_go_on(place, before + most) and time.monotonic() < until:
                 self._start()
                 self._backlog.wait_for(place, 0.05)
-                missing = self.missing(place)
         finally:
             self._portions.pop(place, None)
-        return max(first - missing, 0)
+        return self._made.get(place, 0) - before
+
+    def _may_go_on(self, place: Place, most: int) -> bool:
+        if self._problem or self._made.get(place, 0) >= most:
+            return False
+        return bool(self._lacking(place, self.embedder.dimensions, 1))
 
     def _start(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -267,7 +284,7 @@ class Embedding:
 
     def serve(self, place: Place, backlog: Backlog) -> None:
         """A batch."""
-        made, most = 0, _BATCH
+        made, most = 0, self._size
         portion = self._portions.get(place)
         if time.monotonic() - self._last_question < _QUIET:
             most = _FEW
@@ -322,12 +339,15 @@ class Embedding:
             return 0
         embedder = self.embedder
         try:
+            started = time.monotonic()
             vectors = self._vectors(embedder, place, self._lacking(place, embedder.dimensions, most))
             with backlog.keeping:
                 if backlog.closed or not vectors:
                     return 0
                 self._store.embed(place, embedder.model, vectors)
+            self._made[place] = self._made.get(place, 0) + len(vectors)
             self._recover()
+            self._resize(len(vectors), time.monotonic() - started)
             return len(vectors)
         except StoreError as error:
             self._stuck[place] = time.monotonic() + _STUCK
@@ -342,11 +362,17 @@ class Embedding:
         if not texts:
             return {}
         rows = _checked(embedder.embed_documents(list(texts.values())), len(texts), embedder.dimensions)
-        made = dict(zip(texts, rows, strict=True))
-        if odd := {ident for ident, row in made.items() if not _finite(row)}:
+        made, usable = dict(zip(texts, rows.astype("<f4"), strict=True)), _finite(rows)
+        if odd := {ident for ident, is_usable in zip(texts, usable, strict=True) if not is_usable}:
             self._without.setdefault(place, set()).update(odd)
             log.warning("no vector for %d memories: the model gave NaN or infinity", len(odd))
-        return {ident: row.astype("<f4").tobytes() for ident, row in made.items() if ident not in odd}
+        return {ident: row.tobytes() for ident, row in made.items() if ident not in odd}
+
+    def _resize(self, made: int, seconds: float) -> None:
+        if seconds >= _SLOW:
+            self._size = max(self._size // 2, _BATCH)
+        elif seconds < _QUICK and made == self._size:
+            self._size = min(self._size * 2, _LARGEST_BATCH)
 
     def close(self) -> None:
         """Stop without waiting for the model. Memories without a vector get one when the store is opened next."""
@@ -373,10 +399,10 @@ def _checked(rows: Any, count: int, dimensions: int) -> Floats:
     return made
 
 
-def _finite(vector: Floats) -> bool:
+def _finite(rows: Floats) -> list[bool]:
     import numpy as np
 
-    return bool(np.isfinite(vector).all())
+    return [bool(row.all()) for row in np.isfinite(rows)]
 
 
 def _work(owner: weakref.ref[Embedding], backlog: Backlog) -> None:

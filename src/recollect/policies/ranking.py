@@ -213,6 +213,8 @@ class Calibrated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     """What a turn of a conversation gains for being e times as long."""
     when: Weight = 1.0
     """What a turn gains that names a time, where the question asks for one."""
+    again: Weight = 0.2
+    """What a turn loses for each better one of its conversation, where the question asks for several things."""
     fresh: bool = True
     """Whether a newer fact goes before an older one that it replaces."""
 

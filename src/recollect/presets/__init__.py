@@ -62,6 +62,8 @@ class RecallRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A memory outside any conversation is left out if it is less than this share as relevant as the best hit."""
     share_of_best_if_newer: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.4
     """The same for one that was stored after the best hit, and may correct it."""
+    rerank: Literal["local", "none"] = "none"
+    """`local`: the model that `recollect models pull --reranker` installs reads the best hits beside the question."""
     same_above: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] | None = None
     """Of two memories whose vectors have a higher cosine only the better is recalled. Equal texts are one anyway."""
 

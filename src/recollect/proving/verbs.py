@@ -84,6 +84,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     step = view.workflows.step(flow.id, f"buy for {secret}")
     view.workflows.complete(step.id, output={"owl": secret})
     view.cases.save(f"who is {secret}?", texts=[secret])
+    view.aliases.save(f"owl {secret}", "strix")
     view.audit.record("note", f"the owl is {secret}")
     change = view.audit.search(action="forget")[0].id
     ids = (owl.id, fox.id, dodo.id, bee.id)
@@ -213,6 +214,7 @@ _SPECIAL: dict[str, Verb] = {
     "knowledge.search": lambda m, p: m.knowledge.search("owl hunts"),
     "workflows.list": lambda m, p: m.workflows.list(),
     "workflows.search": lambda m, p: m.workflows.search("owl"),
+    "aliases.list": lambda m, p: m.aliases.list(),
     "cases.list": lambda m, p: m.cases.list(),
     "moments.task": lambda m, p: [str(m.moments.task("feed the owl"))],
     "conversations.list": lambda m, p: m.conversations.list(),

@@ -73,19 +73,18 @@ def lendings(columns: Neighbours, weights: Weights, visible: Flags | None = None
     """Who may lend to whom. Depends on no question: keep it while the columns and what is visible stay the same."""
     loans: list[Lending] = []
     for step in (columns.before, columns.after):
-        step = _skipping(step, visible)
+        step = skipping(step, visible)
         length = np.append(columns.length, np.float32(0.0))  # position -1 is nobody, of no length
-        step = np.append(step, -1)
-        at, longest = np.arange(len(step)), length
-        for share in (weights.neighbour, weights.second_neighbour):
-            at = step[at]
+        second = np.append(step, np.asarray([-1], step.dtype))[step]
+        longest = columns.length
+        for at, share in ((step, weights.neighbour), (second, weights.second_neighbour)):
             longest = np.maximum(longest, length[at])
-            gate = np.minimum(1.0, weights.short / np.maximum(longest, 1.0)) ** _STEEP
-            loans.append(Lending(at[:-1], np.where(at >= 0, share * gate, 0.0).astype(np.float32)[:-1]))
+            gate = np.minimum(np.float32(1.0), np.float32(weights.short) / np.maximum(longest, 1.0)) ** _STEEP
+            loans.append(Lending(at, np.where(at >= 0, np.float32(share) * gate, np.float32(0.0))))
     return tuple(loans)
 
 
-def _skipping(step: Integers, visible: Flags | None) -> Integers:
+def skipping(step: Integers, visible: Flags | None) -> Integers:
     """The next visible position. Hidden memories are skipped as if they did not exist."""
     if visible is None or visible.all():
         return step
@@ -95,7 +94,7 @@ def _skipping(step: Integers, visible: Flags | None) -> Integers:
     while not shown[ahead].all():  # each round looks twice as far
         ahead = ahead[ahead]
     ahead[ahead == len(step)] = -1
-    return np.where(visible, ahead[step], -1)
+    return np.where(visible, ahead[step], -1).astype(step.dtype)
 
 
 def score(
@@ -118,26 +117,41 @@ def score(
     these memories are a part of all.
     """
     shown = np.ones(len(text), np.bool_) if visible is None else visible
-    by_text = _share_of_best(np.where(shown, text, 0.0), weights.text)
+    by_text = _share_of_best(text if shown.all() else np.where(shown, text, np.float32(0.0)), weights.text)
     by_meaning, has_vector = _deviations(cosine, shown, weights.meaning, moments)
-    _presume(by_meaning, by_text, shown & ~has_vector, has_vector)
-    candidate = shown & ((text > 0.0) | has_vector)
-    own = np.append(by_text + by_meaning, np.float32(0.0))
-    borrowed = np.zeros(len(text), np.float32)
-    for position, share in lendings(columns, weights, visible) if lending is None else lending:
-        borrowed += share * own[position]
-    borrowed[~candidate] = 0.0
+    if not has_vector.all():
+        _presume(by_meaning, by_text, shown & ~has_vector, has_vector)
+    candidate = has_vector if has_vector.all() else shown & ((text > 0.0) | has_vector)
+    own = np.zeros(len(text) + 1, np.float32)  # position -1 is nobody
+    np.add(by_text, by_meaning, out=own[:-1])
+    borrowed = _borrowed(own, lendings(columns, weights, visible) if lending is None else lending)
+    if not candidate.all():
+        borrowed[~candidate] = 0.0
     by_speaker = _hit(speaker, candidate, weights.speaker)
     by_time = _hit(time, candidate, weights.time)
-    alone = own[:-1] + borrowed + by_speaker + by_time
+    alone = own[:-1]
+    alone += borrowed
+    for part in [part for part, hit in ((by_speaker, speaker), (by_time, time)) if hit is not None]:
+        alone += part
     company = _company(alone, columns.conversation, candidate, weights.company)
-    total = np.where(candidate, alone + company, np.float32(-np.inf))
+    alone += company
+    total = alone if candidate.all() else np.where(candidate, alone, np.float32(-np.inf))
     return Scores(by_text, by_meaning, borrowed, by_speaker, by_time, company, total, candidate)
+
+
+def _borrowed(own: Floats, lending: tuple[Lending, ...]) -> Floats:
+    """In one temporary: of a million memories each one costs as much as the sum."""
+    borrowed, lent = np.zeros(len(own) - 1, np.float32), np.empty(len(own) - 1, np.float32)
+    for position, share in lending:
+        np.take(own, position, out=lent, mode="wrap")
+        lent *= share
+        borrowed += lent
+    return borrowed
 
 
 def _share_of_best(text: Floats, weight: float) -> Floats:
     best = max(float(text.max(initial=0.0)), 1e-9)
-    return (weight / best * text).astype(np.float32)
+    return text.astype(np.float32, copy=False) * np.float32(weight / best)
 
 
 def _deviations(
@@ -146,14 +160,16 @@ def _deviations(
     """How far a memory stands out among those that can be seen and compared, and which those are."""
     if cosine is None:
         return np.zeros(len(shown), np.float32), np.zeros(len(shown), np.bool_)
-    compared = shown & ~np.isnan(cosine)
+    compared = ~np.isnan(cosine)
+    compared &= shown
     if not compared.any():
         return np.zeros(len(shown), np.float32), compared
     if moments is None:
         seen = cosine[compared].astype(np.float64)
         moments = CosineMoments(float(seen.mean()), float(seen.std()))
-    far = weight * (cosine - moments.mean) / (moments.spread if moments.spread > _NO_SPREAD else 1.0)
-    return np.where(compared, far, 0.0).astype(np.float32), compared
+    far = cosine - np.float32(moments.mean)
+    far *= np.float32(weight / (moments.spread if moments.spread > _NO_SPREAD else 1.0))
+    return far if compared.all() else np.where(compared, far, np.float32(0.0)), compared
 
 
 def _presume(meaning: Floats, text: Floats, lacking: Flags, compared: Flags) -> None:
@@ -180,6 +196,11 @@ def _hit(hit: Floats | Flags | None, candidate: Flags, weight: float) -> Floats:
 def _company(alone: Floats, conversation: Integers, candidate: Flags, weight: float) -> Floats:
     """A good answer seldom stands alone: the best of a conversation recommends the others."""
     best = np.full(int(conversation.max(initial=-1)) + 1, -np.inf, np.float32)
+    if candidate.all():
+        np.maximum.at(best, conversation, alone)
+        company = best[conversation]
+        company *= np.float32(weight)
+        return company
     np.maximum.at(best, conversation[candidate], alone[candidate])
     company = np.zeros(len(alone), np.float32)
     company[candidate] = np.float32(weight) * best[conversation[candidate]]

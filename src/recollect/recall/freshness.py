@@ -130,7 +130,7 @@ def freshen(
             a, b = answers[old], answers[new]
             if not (a.stated and b.stated) or _of_another(a.statement, b.statement, question):
                 continue
-            if numbers & identifiers(texts[old]) and not numbers & identifiers(texts[new]):
+            if numbers and numbers & identifiers(texts[old]) and not numbers & identifiers(texts[new]):
                 continue
             near = gap < _WIDEST and likeness >= _LEAST_COSINE
             if (near and _replaces(a.statement, b.statement, question)) or _tells_of_a_change(a, b, question):

@@ -32,16 +32,16 @@ FEW = 3
 
 
 class Asked(NamedTuple):
-    """The question, and what it was compared by. The arrays are by position."""
+    """The question, and what it was compared by, by position."""
 
     text: str
     query: TextQuery
     speakers: set[str]
     """Whom it names."""
-    odds: Floats | None
-    """That a memory belongs to it by its meaning; NaN for a memory without a vector, None without a model."""
-    deviation: Floats
-    """How far its meaning stands out, in standard deviations."""
+    odds: Mapping[int, float] | None
+    """That a hit belongs to it by its meaning; NaN for a memory without a vector, None without a model."""
+    deviation: Mapping[int, float]
+    """How far a hit's meaning stands out, in standard deviations."""
     time: Floats | None
     """How close a memory is to the time that it names."""
 
@@ -86,7 +86,7 @@ def judged(
 
 
 def _signs(hits: Sequence[Hit], positions: Mapping[str, int], pool: Pool, asked: Asked) -> list[Sign]:
-    coverage, others = pool.coverage(asked.query), pool.spoken_by_others(asked.speakers)
+    coverage, others = pool.coverage(asked.query, list(positions.values())), pool.spoken_by_others(asked.speakers)
     top = max((hit.score for hit in hits), default=0.0)
     few = pool.size() <= FEW
     signs: list[Sign] = []
@@ -95,7 +95,7 @@ def _signs(hits: Sequence[Hit], positions: Mapping[str, int], pool: Pool, asked:
         meaning = None if odds is None or odds[at] != odds[at] else float(odds[at])
         signs.append(
             Sign(
-                coverage=float(coverage[at]),
+                coverage=coverage[at],
                 meaning=meaning,
                 deviation=0.0 if meaning is None or few else float(asked.deviation[at]),
                 behind=top - hit.score,

@@ -60,6 +60,26 @@ def part_name(part: str, what: QuestionTime | set[str] | None) -> str:
     return f"{part} ({what.words if isinstance(what, QuestionTime) else ', '.join(sorted(what))})"
 
 
+def spread(hits: Sequence[Hit], weight: float) -> list[Hit]:
+    """Each hit loses for every better one of its conversation: a list stands in several of them."""
+    left, chosen = list(hits), list[Hit]()
+    before: dict[str, int] = {}
+    while left:
+        at = max(range(len(left)), key=lambda at: left[at].score - weight * before.get(_talk(left[at]), 0))
+        hit = left.pop(at)
+        if number := before.get(_talk(hit), 0):
+            part = Part("conversation again", -number, weight, -number * weight)
+            hit = Hit(hit.memory, Score(hit.score + part.share, "sum", (*hit.scored.parts, part)), hit.relevance)
+        if hit.memory.address.conversation is not None:
+            before[_talk(hit)] = before.get(_talk(hit), 0) + 1
+        chosen.append(hit)
+    return chosen
+
+
+def _talk(hit: Hit) -> str:
+    return hit.memory.address.conversation or ""
+
+
 def by_score(hit: Hit) -> tuple[float, int, tuple[int, str]]:
     return -hit.score, tier_order(hit), storing_order(hit.memory.id)
 
@@ -91,10 +111,12 @@ def best_positions(values: Floats, count: int) -> list[int]:
     """The positions of the highest values, best first, without those of minus infinity."""
     import numpy as np
 
-    if len(values) > count:
-        some = np.argpartition(-values, count)[:count]
-        # All that are as good as the last one, so that which of them comes is no accident.
-        some = np.flatnonzero(values >= values[some].min())
+    from recollect.stores.resident.highest import edge
+
+    if 0 < count < len(values):
+        some = np.flatnonzero(values >= edge(values, count))
+        if len(some) > count:  # all that are as good as the last one, so that which of them comes is no accident
+            some = some[values[some] >= np.partition(values[some], -count)[-count]]
     else:
         some = np.arange(len(values))
     some = some[np.isfinite(values[some])]

@@ -92,10 +92,14 @@ class Pool:
         ]
         return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
-    def coverage(self, query: TextQuery) -> Floats:
-        """The share of what the question asks for that each has, from 0 to 1: words, phrases and patterns."""
-        shares = [_coverage(shortlist, query) for shortlist in self._shortlists]
-        return shares[0] if len(shares) == 1 else np.concatenate(shares)
+    def coverage(self, query: TextQuery, positions: Sequence[int]) -> dict[int, float]:
+        """The share of what the question asks for that each of these has, from 0 to 1: words, phrases and patterns."""
+        shares: dict[int, float] = {}
+        rows = np.array(sorted(positions), np.int64)
+        for shortlist, start, end in zip(self._shortlists, self._starts, self._starts[1:], strict=False):
+            here = rows[(rows >= start) & (rows < end)]
+            shares.update(zip(here.tolist(), _coverage(shortlist, query, here - start).tolist(), strict=True))
+        return shares
 
     def frequency(self, word: str) -> int:
         """How many memories that can be seen have it, of those words that were looked for."""
@@ -137,12 +141,13 @@ class Pool:
         """NaN where a memory has no vector; None if none has of all that can be seen."""
         if not any(shortlist.whole.compared for shortlist in self._shortlists):
             return None
-        return np.concatenate(
-            [
-                np.full(len(shortlist.seen.mask), np.nan, np.float32) if shortlist.cosine is None else shortlist.cosine
-                for shortlist in self._shortlists
-            ]
-        )
+
+        def cosine(shortlist: Shortlist) -> Floats:
+            if shortlist.cosine is not None:
+                return shortlist.cosine
+            return np.full(len(shortlist.seen.mask), np.nan, np.float32)
+
+        return self._join(cosine, np.float32)
 
     def moments(self) -> CosineMoments:
         """The mean and spread of the cosine over all that can be seen and compared, shortlisted or not."""
@@ -211,27 +216,34 @@ def _lending(shortlist: Shortlist, weights: Calibrated) -> tuple[Lending, ...]:
     return seen.once(weights, lambda: lendings(columns, weights, seen.mask))
 
 
-def _coverage(shortlist: Shortlist, query: TextQuery) -> Floats:
+def _coverage(shortlist: Shortlist, query: TextQuery, rows: Positions) -> Floats:
     """Rare words count more, each phrase or pattern as much as the rarest word. A store shows only what has all."""
-    whole, size = shortlist.whole, len(shortlist.seen.mask)
+    whole = shortlist.whole
     weights: dict[str, float] = {}
-    covered = np.zeros(size, np.float32)
+    covered = np.zeros(len(rows), np.float32)
     for word in query.words[:MOST_TERMS]:
         # A word of Chinese or Thai stands under several entries of the index, and ß under ss.
         entries = index_entries(TextQuery((word,)))
         weights[word] = word_weight(_frequency(shortlist, word), whole.memories)
-        share = np.zeros(size, np.float32)
+        share = np.zeros(len(rows), np.float32)
         for entry in entries:
-            share[shortlist.words.get(entry, _NOWHERE)] += 1.0 / len(entries)
+            share[_among(shortlist, shortlist.words.get(entry, _NOWHERE), rows)] += 1.0 / len(entries)
         for entry in index_entries(TextQuery((word,), loose=True)) if shortlist.loose else ():
-            at = shortlist.loose.get(entry, _NOWHERE)
+            at = _among(shortlist, shortlist.loose.get(entry, _NOWHERE), rows)
             share[at] = np.maximum(share[at], np.float32(_LOOSE_WORTH))
         covered += np.float32(weights[word]) * share
     required = (len(query.phrases) + len(query.patterns)) * max(weights.values(), default=1.0)
     total = sum(weights.values()) + required
     if not total:
         return covered
-    return np.where(shortlist.seen.mask, np.minimum((covered + required) / total, 1.0), 0.0).astype(np.float32)
+    return np.where(shortlist.seen.mask[rows], np.minimum((covered + required) / total, 1.0), 0.0).astype(np.float32)
+
+
+def _among(shortlist: Shortlist, positions: Positions, rows: Positions) -> NDArray[np.bool_]:
+    """Which of the rows are among the positions."""
+    has = np.zeros(len(shortlist.seen.mask), np.bool_)
+    has[positions] = True
+    return has[rows]
 
 
 def _frequency(shortlist: Shortlist, word: str) -> int:

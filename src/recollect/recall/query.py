@@ -60,7 +60,7 @@ def listed(
     if contains is None:
         return list(view.scan(where, order=order, after=behind, limit=limit))
     wanted = validation.query(contains, "contains").casefold()
-    records = view.scan(where, order=order, after=behind)
+    records = view.scan(where, order=order, after=behind, contains=wanted)
     return list(islice((record for record in records if wanted in record.text.casefold()), limit))
 
 

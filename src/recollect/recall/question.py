@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
+from typing import Final, Literal
 
 import msgspec
 
@@ -13,10 +14,12 @@ from recollect.values.filters import Filter
 
 Rerank = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores of texts as answers to a question, higher is better."""
+LOCAL: Final = "local"
+"""The cross-encoder that `recollect models pull --reranker` installs."""
 
 
 LOOKED_AT = 20_000
-"""Characters of a memory that are looked at for names, numbers and spellings."""
+"""Characters of a memory, and of a question, that are looked at for names, numbers and spellings."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -27,7 +30,7 @@ class Question(msgspec.Struct, frozen=True):
     limit: int
     as_of: datetime | None = None
     zone: tzinfo | None = None
-    rerank: Rerank | None = None
+    rerank: Rerank | Literal["local"] | None = None
     doubles: bool = False
     """Whether memories of the same text are all wanted."""
     ranking: Ranking | None = None
@@ -43,6 +46,8 @@ class Question(msgspec.Struct, frozen=True):
     """Whether all that bears on it is wanted, and not only what answers best."""
     exact: bool = False
     """Whether a hit must have every quoted phrase. Else those that have it come first."""
+    names: bool = False
+    """Whether its phrase is a name, that memories may also have as an alias of it."""
     unlimited: bool = False
     """Whether everything is a candidate, and not only the best by words and by meaning."""
 

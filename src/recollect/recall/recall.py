@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from recollect.policies.ranking import Ranking
 from recollect.recall.absence import absence
 from recollect.recall.hits import Hits
-from recollect.recall.question import Question, Rerank
+from recollect.recall.question import LOCAL, Question, Rerank
 from recollect.recall.run import RecallRun
 from recollect.text.times import point
 from recollect.values import validation
@@ -29,7 +29,7 @@ def recall(
     touch: bool = True,
     as_of: datetime | str | None = None,
     why_not: str | None = None,
-    rerank: Rerank | None = None,
+    rerank: Rerank | Literal["local", "none"] | None = None,
     zone: tzinfo | None = None,
     ranking: Ranking | None = None,
     min_relevance: float | None = None,
@@ -42,6 +42,7 @@ def recall(
     where = view.narrowed("live" if then is None else None, conditions, zone)
     if then is not None:
         where = filter_as_of(where, then)
+    chosen = view.preset.recall.rerank if rerank is None else _reranker(rerank)
     threshold = None if min_relevance is None else validation.importance(min_relevance, "min_relevance")
     question = Question(
         validation.query(query),
@@ -49,7 +50,7 @@ def recall(
         limit,
         then,
         zone,
-        rerank,
+        None if chosen == "none" else chosen,
         ranking=ranking,
         min_relevance=threshold,
         topic=topic,
@@ -60,6 +61,17 @@ def recall(
     if touch and then is None:
         view.touch([hit.memory for hit in hits])
     return hits
+
+
+def _reranker(rerank: Any) -> Any:
+    """What a caller names. A model that is missing is refused here; what fails later is only left out."""
+    if callable(rerank):
+        return rerank
+    if validation.choice(rerank, "rerank", Literal["local", "none"]) == LOCAL:
+        from recollect.models.reranker import local_reranker
+
+        local_reranker()
+    return rerank
 
 
 def filter_as_of(where: Filter, then: datetime) -> Filter:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import accumulate
 
 import msgspec
 
 from recollect.policies.importance import small_talk
 from recollect.policies.ranking import Calibrated, Part, Score
+from recollect.recall.aliases import learnt, other_names, other_readings, saved
 from recollect.recall.distinct import distinct
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.order import by_score
-from recollect.recall.question import Question, Rerank
+from recollect.recall.question import LOOKED_AT, Question
+from recollect.recall.reranking import reranked
 from recollect.recall.scoring import Ranked, Scoring
-from recollect.recall.search import Readings
+from recollect.recall.search import Readings, Search
 from recollect.recall.selection import selected, speaks_for_itself
 from recollect.runtime import imports
 from recollect.stores.integrity import CHANGED, damage_note, is_intact, log_damage
@@ -23,7 +23,6 @@ from recollect.stores.port import Place
 from recollect.text import questions
 from recollect.text.query import TextQuery
 from recollect.text.query_parser import parse_query, without_quotes
-from recollect.values.errors import InputError
 from recollect.view import View
 
 _LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct", "freshness")]
@@ -47,8 +46,10 @@ class RecallRun:
         """Whether what is told is chosen by what the question is after."""
         topic = questions.topic(question.text) if self._chooses else None
         self._topic = None if topic is None else _PART_OF_NAME if questions.is_name(topic) else _WHOLE
-        self._question = question if topic is None else msgspec.structs.replace(question, text=topic)
-        self._query = parse_query(self._question.text)
+        text = question.text if topic is None else topic
+        self._query = parse_query(text)
+        # Names, times and identifiers are looked for several times: not in a whole book.
+        self._question = msgspec.structs.replace(question, text=text[:LOOKED_AT])
         self._readings = Readings()
         self._notes = self._readings.notes
 
@@ -83,7 +84,7 @@ class RecallRun:
         """As many as are wanted of those that answer, and why there are none."""
         question = self._question
         return selected(
-            self._intact(self._distinct(self._reranked(ranked.hits))),
+            self._intact(self._distinct(self._reranked(ranked))),
             ranked.likelihood,
             question.min_relevance,
             self._rules,
@@ -122,10 +123,24 @@ class RecallRun:
         return wanted
 
     def _ranked(self) -> Ranked:
+        """What is found by the question as it is, and by the other names of what it names."""
+        ranked = self._as_asked()
+        if self._question.exact and not self._question.names:
+            return ranked
+        pairs = saved(self._view, self._readings.aliases or ()) + learnt(hit.memory.text for hit in ranked.hits)
+        readings = other_names if self._question.names else other_readings
+        for reading in readings(self._question.text, pairs):
+            again = self._scored(msgspec.structs.replace(self._question, text=reading.text))
+            if again.hits:
+                self._notes.append(f"read {reading.note}")
+                ranked = _together(ranked, again)
+        return ranked
+
+    def _as_asked(self) -> Ranked:
         """First what has the quoted phrases; nothing else where the question is nothing but a phrase."""
         question, query = self._question, self._query
         if not query.phrases or question.exact or not isinstance(self._ranking, Calibrated):
-            return self._scored(question)
+            return self._scored(question, query)
         having, share = self._having_phrases(query)
         plain = without_quotes(question.text) or ("" if having.hits else question.text.translate(_NO_QUOTES))
         if not plain:
@@ -145,18 +160,17 @@ class RecallRun:
             # What is written so is more relevant than the best of the rest, and hides little of it.
             value = None if hit.relevance is None else 1.0 - (1.0 - best) * (1.0 - relevance.get(ident, hit.relevance))
             hits[ident] = Hit(hit.memory, score, value)
-        likely = [likelihood for likelihood in (ranked.likelihood, having.likelihood) if likelihood is not None]
-        best_likely = max(likely, key=lambda likelihood: likelihood.value, default=None)
-        return Ranked(sorted(hits.values(), key=by_score), best_likely, ranked.pending)
+        return _together(ranked._replace(hits=list(hits.values())), having._replace(hits=()))
 
     def _having_phrases(self, query: TextQuery) -> tuple[Ranked, dict[str, float]]:
         """What has all phrases, or, if nothing has, some of them; and the share of them that each has."""
-        having = self._scored(self._question)
+        having = self._scored(self._question, query)
         if having.hits or len(query.phrases) == 1:
             return having, {hit.memory.id: 1.0 for hit in having.hits}
         share: dict[str, float] = {}
         hits: dict[str, Hit] = {}
-        for phrase in query.phrases:
+        search = Search(self._view, self._question, self._readings, query)
+        for phrase in filter(search.is_written, query.phrases):
             having = self._scored(self._question, msgspec.structs.replace(query, phrases=(phrase,)))
             for hit in having.hits:
                 hits.setdefault(hit.memory.id, hit)
@@ -166,23 +180,11 @@ class RecallRun:
     def _scored(self, question: Question, query: TextQuery | None = None) -> Ranked:
         return Scoring(self._view, question, self._readings, query).ranked()
 
-    def _reranked(self, hits: Sequence[Hit]) -> Sequence[Hit]:
-        rerank = self._question.rerank
-        if rerank is None or not hits:
-            return hits
-        scores = _scores(rerank, self._question.text, hits)
-        again = sorted(
-            (
-                Hit(hit.memory, _with_rerank(hit.scored, score), hit.relevance)
-                for hit, score in zip(hits, scores, strict=True)
-            ),
-            key=by_score,
-        )
-        if any(hit.relevance is None for hit in again):
-            return again
-        # What is put above another is as relevant, whatever words and meaning say.
-        relevance = list(accumulate((hit.relevance or 0.0 for hit in reversed(again)), max))[::-1]
-        return [Hit(hit.memory, hit.scored, value) for hit, value in zip(again, relevance, strict=True)]
+    def _reranked(self, ranked: Ranked) -> Sequence[Hit]:
+        hits, problem = reranked(ranked.hits, self._question, ranked.preceding, self._rules.patience)
+        if problem:
+            self._notes.append(problem)
+        return hits
 
     def _distinct(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         """Each text once; and where the preset says so, of memories that mean the same only the best."""
@@ -191,18 +193,15 @@ class RecallRun:
         return distinct(hits, self._rules.same_above)
 
 
-def _scores(rerank: Rerank, question: str, hits: Sequence[Hit]) -> list[float]:
-    try:
-        scores = [float(score) for score in rerank(question, [hit.memory.text for hit in hits])]
-    except (TypeError, ValueError) as error:
-        raise InputError("rerank", f"must be a function that gives a number for each text: {error}") from error
-    if len(scores) != len(hits) or not all(map(math.isfinite, scores)):
-        raise InputError("rerank", f"gave {len(scores)} numbers, or such as are no numbers, for {len(hits)} texts")
-    return scores
-
-
-def _with_rerank(scored: Score, rerank: float) -> Score:
-    """A sum has one part more. What is multiplied cannot be added to, and gives way."""
-    part = Part("rerank", rerank, 1.0, rerank)
-    parts = (*scored.parts, part) if scored.how == "sum" else (part,)
-    return Score(sum(part.share for part in parts), "sum", parts)
+def _together(first: Ranked, other: Ranked) -> Ranked:
+    """The hits of two readings of a question, each by the reading that it answers better."""
+    best = {hit.memory.id: hit for hit in first.hits}
+    for hit in other.hits:
+        before = best.get(hit.memory.id)
+        if before is None or hit.score > before.score:
+            best[hit.memory.id] = hit
+    likely = [ranked.likelihood for ranked in (first, other) if ranked.likelihood is not None]
+    likelihood = max(likely, key=lambda likelihood: likelihood.value, default=None)
+    return Ranked(
+        sorted(best.values(), key=by_score), likelihood, first.pending, {**other.preceding, **first.preceding}
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,14 +16,16 @@ from recollect.recall.order import (
     only_above,
     part_name,
     ranks,
+    spread,
     summed,
     tier_order,
 )
-from recollect.recall.question import Question
+from recollect.recall.question import LOCAL, Question
 from recollect.recall.search import Readings, Search
 from recollect.recall.selection import Likelihood, speaks_for_itself
 from recollect.stores.port import Place
 from recollect.text.query import TextQuery
+from recollect.text.questions import asks_for_list
 from recollect.text.times import asked_time, asks_when
 from recollect.values.record import Record, storing_order
 from recollect.view import View
@@ -50,6 +52,8 @@ class Ranked(NamedTuple):
     likelihood: Likelihood | None = None
     pending: int = 0
     """How many memories have no vector yet."""
+    preceding: Mapping[str, str] = {}
+    """What was said before each turn, by its id, where a reranker reads that as well."""
 
 
 class Scoring:
@@ -78,8 +82,9 @@ class Scoring:
             self._notes.append(f"{pending:,} of {pool.size():,} memories have no vector yet: those are found by words")
         text = pool.text(search.query, self._texts(pool) if cosine is None else None)
         if isinstance(ranking, Calibrated):
-            hits, likelihood = self._calibrated(pool, ranking, text, cosine, named)
-            return Ranked(hits, likelihood, pending)
+            hits, positions, likelihood = self._calibrated(pool, ranking, text, cosine, named)
+            preceding = self._preceding(pool, positions) if self._question.rerank == LOCAL else {}
+            return Ranked(hits, likelihood, pending, preceding)
         similar = None if cosine is None else self._similarity(cosine)
         return Ranked(self._by_evidence(pool, text, similar), None, pending)
 
@@ -87,11 +92,6 @@ class Scoring:
         """In terms that mean the same whatever the model, where the model says how."""
         scale = self._scale()
         return cosine if scale is None else scale.similarity(cosine)
-
-    def _odds(self, cosine: Floats) -> Floats | None:
-        """That a memory belongs to the question, by its meaning; None where the model does not say what it means."""
-        scale = self._scale()
-        return None if scale is None else scale.odds(cosine)
 
     def _scale(self) -> Scale | None:
         from recollect.models.embedders.base import Scaled
@@ -108,11 +108,12 @@ class Scoring:
 
     def _calibrated(
         self, pool: Pool, weights: Calibrated, text: Floats, cosine: Floats | None, named: set[str]
-    ) -> tuple[list[Hit], Likelihood | None]:
+    ) -> tuple[list[Hit], dict[str, int], Likelihood | None]:
+        """The hits, the position of each by its id, and how likely an answer is among them."""
         import numpy as np
 
         from recollect.recall.calibrated import score
-        from recollect.recall.judging import FEW, Asked, judged
+        from recollect.recall.judging import Asked, judged
 
         question = self._question
         when = asked_time(question.text, question.now, question.zone)
@@ -128,10 +129,7 @@ class Scoring:
             lending=pool.lending(weights),
             moments=pool.moments(),
         )
-        # Without a word in common a memory must at least not be below the average; a single memory is the average.
-        close = (text > 0) | (scores.total > -_NOTHING) | (pool.size() <= FEW)
-        worth = np.where(close, scores.total, -np.inf)
-        best = best_positions(worth, self._rules.fetch(max(question.chosen_for, _FRESH // 2)))
+        best = self._best(pool, text, scores.total)
         hits: list[Hit] = []
         positions: dict[str, int] = {}
         asked_when = asks_when(question.text)
@@ -146,15 +144,43 @@ class Scoring:
                 hits.append(Hit(record, scored))
                 positions[record.id] = at
         hits.sort(key=by_score)
+        if weights.again and asks_for_list(question.text):
+            hits = spread(hits, weights.again)
         newer: dict[str, str] = {}
         if weights.fresh:
             hits, newer = freshened(question.text, hits, positions, self._search.model)
-        odds = None if cosine is None else self._odds(cosine)
-        if cosine is not None and odds is None:  # a model that does not say what its cosines mean
-            return hits, None
-        deviation = scores.meaning / np.float32(weights.meaning or 1.0)
+        scale = self._scale()
+        if cosine is not None and scale is None:  # a model that does not say what its cosines mean
+            return hits, positions, None
+        odds = None if cosine is None or scale is None else dict(zip(best, scale.odds(cosine[best]), strict=True))
+        deviation = dict(zip(best, scores.meaning[best] / np.float32(weights.meaning or 1.0), strict=True))
         asked = Asked(question.text, self._search.query, named, odds, deviation, time)
-        return judged(hits, positions, pool, asked, self._search, newer)
+        hits, likelihood = judged(hits, positions, pool, asked, self._search, newer)
+        return hits, positions, likelihood
+
+    def _preceding(self, pool: Pool, positions: Mapping[str, int]) -> dict[str, str]:
+        """What was said before each of these in the same conversation, of what the view sees."""
+        from recollect.recall.calibrated import skipping
+
+        before = skipping(pool.columns().before, pool.shown)
+        pairs = [(ident, int(before[at])) for ident, at in positions.items()]
+        shown = [(ident, at) for ident, at in pairs if at >= 0]
+        records = self._records(pool, [at for _, at in shown])
+        return {ident: r.text for (ident, _), r in zip(shown, records, strict=True) if r is not None}
+
+    def _best(self, pool: Pool, text: Floats, total: Floats) -> list[int]:
+        """The positions of the best that are close enough to the question to be shown at all."""
+        import numpy as np
+
+        from recollect.recall.judging import FEW
+
+        wanted = self._rules.fetch(max(self._question.chosen_for, _FRESH // 2))
+        best = best_positions(total, wanted)
+        if pool.size() <= FEW or (len(best) == wanted and total[best[-1]] > -_NOTHING):
+            return best
+        # Without a word in common a memory must at least not be below the average; a single memory is the average.
+        close = (text > 0) | (total > -_NOTHING)
+        return best_positions(np.where(close, total, np.float32(-np.inf)), wanted)
 
     def _by_evidence(self, pool: Pool, text: Floats, similar: Floats | None) -> list[Hit]:
         """The best hits by words and by vectors, each scored on its own."""
@@ -167,8 +193,8 @@ class Scoring:
             by_meaning = ranks(only_above(similar, threshold, pool), wanted)
             if rules.threshold is not None:
                 by_text = {at: rank for at, rank in by_text.items() if not similar[at] < rules.threshold}
-        coverage = pool.coverage(self._search.query)
         order = list(dict.fromkeys([*by_text, *by_meaning]))
+        coverage = pool.coverage(self._search.query, order)
         hits: list[Hit] = []
         matched: dict[str, float] = {}
         for at, record in zip(order, self._records(pool, order), strict=True):

@@ -16,11 +16,13 @@ from recollect.recall import spelling
 from recollect.recall.question import LOOKED_AT, Question
 from recollect.recall.speakers import Speakers
 from recollect.stores.port import Place
+from recollect.stores.shelves import ShelfItem
 from recollect.text.mentions import mentioned_speakers, names_in, without_names
 from recollect.text.query import TextQuery
 from recollect.text.query_parser import parse_query
 from recollect.text.short_forms import full_names, longer_name, may_be_initials, name_beginning, stands_for
 from recollect.text.terms import MOST_TERMS
+from recollect.values.bodies import ALIASES
 from recollect.values.errors import ModelError
 from recollect.values.record import Record
 from recollect.view import View
@@ -43,6 +45,8 @@ class Readings:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.aliases: list[ShelfItem] | None = None
+        """The aliases of the places, whoever sees them. They come with the first search."""
         self.meant: dict[str, str | None] = {}
         self.written: dict[str, bool] = {}
 
@@ -144,10 +148,16 @@ class Search:
         lacking = 0
         if self._embedding is not None and vector is not None:
             lacking = self._embedding.countable(place for where in question.wheres for place in Place.seen_by(where))
+        readings = self._readings
+        beside = ALIASES if readings.aliases is None else None
         asks = [
-            Ask(where, self.query, vector, self.model, question.hits_wanted, each, lacking) for where in question.wheres
+            Ask(where, self.query, vector, self.model, question.hits_wanted, each, lacking, beside=beside)
+            for where in question.wheres
         ]
-        return Pool([shortlist for ask in asks for shortlist in self._view.store.search(ask)])
+        shortlists = [shortlist for ask in asks for shortlist in self._view.store.search(ask)]
+        if beside is not None:
+            readings.aliases = [item for shortlist in shortlists for item in shortlist.beside]
+        return Pool(shortlists)
 
     # Other spellings
 

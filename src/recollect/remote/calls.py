@@ -34,7 +34,7 @@ def _in_event_loop() -> bool:
     return asyncio is not None and asyncio._get_running_loop() is not None
 
 
-class About(msgspec.Struct, frozen=True):
+class KeyFacts(msgspec.Struct, frozen=True):
     """What a server tells a client about itself."""
 
     version: str
@@ -94,7 +94,7 @@ class _Calls:
             bound: Any = above._bound(parts)
             vars(self).update({name: getattr(bound, name) for name in _LOADED})
             return
-        about = self._client.read(self._client.about(), About)
+        about = self._client.read(self._client.about(), KeyFacts)
         view = View(_Nowhere(), about.preset, utc_now, about.address)  # type: ignore[arg-type]
         self._key_bound = frozenset(about.bound)
         self._defaults: dict[str, str] = {}

@@ -133,6 +133,8 @@ def _check_plain(field: str, value: Any, takes_time: bool = False) -> None:
     elif isinstance(value, datetime) and takes_time:
         return
     elif value is not None and not isinstance(value, bool | int | float | msgspec.Struct | tzinfo):
+        if callable(value):
+            raise InputError(field, "cannot be sent to a server: it is a function")
         raise InputError(field, f"must be text or JSON data; it holds a {type(value).__name__}")
 
 

@@ -26,7 +26,7 @@ from recollect.operations import (
     union_members,
 )
 from recollect.remote import wire
-from recollect.remote.calls import About
+from recollect.remote.calls import KeyFacts
 from recollect.server.access.caller import Caller
 from recollect.server.bodies import check_no_query, decoded_body, explained
 from recollect.server.problems import StaleError
@@ -272,7 +272,7 @@ def about(serving: Serving, caller: Caller, request: HttpRequest) -> Answer:
     # A key for all tenants has to name one in everything but this.
     view = serving.view(caller, parts) if parts or caller.bound else serving.memory
     bound = tuple(sorted(view_of(view).bound))
-    return as_json(About(__version__, caller.rank, view.preset, view.address, bound)).tagged(
+    return as_json(KeyFacts(__version__, caller.rank, view.preset, view.address, bound)).tagged(
         request.headers.get("if-none-match")
     )
 

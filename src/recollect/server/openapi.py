@@ -11,7 +11,7 @@ import msgspec
 from recollect import __version__
 from recollect.operations import served_operations, signature
 from recollect.remote import wire
-from recollect.remote.calls import About
+from recollect.remote.calls import KeyFacts
 from recollect.server import accounts
 from recollect.server.access.keys import IssuedKey, Key
 from recollect.server.access.people import Person
@@ -29,7 +29,7 @@ _REF = "#/components/schemas/{name}"
 _PUBLISHED = {"ConversationRules": "Conversations", "IssuedKey": "Made", "RecallResult": "Found"}
 """Components that keep the name they had before their class was renamed: clients are generated from the document."""
 _OTHERS: dict[str, tuple[Any, Any, str]] = {
-    "about": (None, About, "What a client needs to know of the memory behind its key."),
+    "server.about": (None, KeyFacts, "What a client needs to know of the memory behind its key."),
     "tools": (None, list[Tool], "The tools that the preset offers to a model."),
     "tools.call": (dict[str, Any], dict[str, Any], "Call a tool as a model would. A refusal is a result."),
     "keys.list": (None, list[Key], "The keys of the tenant, newest first, without their secrets."),

@@ -39,7 +39,7 @@ def _strict(work: Work) -> Work:
 
 
 _BESIDE_VERBS = (
-    Route("GET", "/about", "reader", api.about, "about"),
+    Route("GET", "/about", "reader", api.about, "server.about"),
     Route("GET", "/tools", "reader", api.list_tools, "tools"),
     Route("POST", "/tools/{name}", "reader", api.call_tool, "tools.call"),
     Route("GET", "/keys", "admin", accounts.list_keys, "keys.list"),

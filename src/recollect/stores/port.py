@@ -181,10 +181,12 @@ class Memories(Protocol):
         after: After | None = None,
         limit: int | None = None,
         whole: bool = True,
+        contains: str | None = None,
     ) -> Iterator[Record]:
         """All that match. Others may write while the scan goes on.
 
         Without `whole`, content and embedding may be left out where that is quicker: content is None then.
+        With `contains`, a case-folded text, memories whose text has it nowhere may be left out. The caller looks again.
         """
         ...
 

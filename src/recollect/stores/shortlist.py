@@ -6,7 +6,7 @@ neighbours. Either way `whole` tells of all that the filter sees, so that one fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from recollect.stores.port import Place
 from recollect.stores.resident.snapshot import Mask, Snapshot
+from recollect.stores.shelves import ShelfItem
 from recollect.text.query import TextQuery
 from recollect.values.filters import Filter
 
@@ -38,6 +39,8 @@ class Ask(msgspec.Struct, frozen=True):
     """Memories of the place without a vector of the model are counted up to this number."""
     around: int = 2
     """So many neighbours in the conversation on either side of each."""
+    beside: str | None = None
+    """A shelf whose documents come with the answer of a place that has memories to search."""
 
 
 class Whole(NamedTuple):
@@ -72,6 +75,8 @@ class Shortlist(NamedTuple):
     cosine: Floats | None
     """NaN for a memory without a vector; None where none has one."""
     whole: Whole
+    beside: Sequence[ShelfItem] = ()
+    """All documents of the shelf that was named, in the order of storing, whoever may see them."""
 
     @property
     def block(self) -> Snapshot:

@@ -35,11 +35,13 @@ def identifiers(text: str) -> set[str]:
 
 
 def _is_one(token: str) -> bool:
+    if token.isalpha() and token.islower():  # nearly all words
+        return False
     if "_" in token.strip("_") or _CAMEL.fullmatch(token):
         return True
     if token.isdecimal():
         return len(token) >= _LONG_NUMBER
-    return any(char.isdigit() for char in token) and not _QUANTITY.fullmatch(token)
+    return any(map(str.isdigit, token)) and not _QUANTITY.fullmatch(token)
 
 
 def of_another(text: str, asked: Collection[str]) -> bool:

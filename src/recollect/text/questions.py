@@ -27,6 +27,15 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _MOST_WORDS = 3
+_PLURAL = r"(?!(?:was|does|has|its|\w*(?:is|us|ss))\b)(?:\w+[^\Ws]s|people|children|men|women)"
+_DONE = r"(?:are|were|do|does|did|has|have|had|can|could|will|would)"
+_LIST = re.compile(
+    rf"(?:(?:in|on|at|with|from|to|for|about) )?(?:what|which|whose)(?: \w+){{0,3}}? {_PLURAL}"
+    rf"(?: (?!is\b|was\b)\w+){{0,9}}? {_DONE}\b"
+    r"|how many\b|(?:please )?(?:list|name|enumerate)\b|(?:who|what) (?:are|were)\b|(?:where|what) (?:has|have)\b"
+    r"|(?:what|which) (?:all|else|kinds|types|sorts)\b|where (?:all|else)\b",
+    re.IGNORECASE,
+)
 
 
 def parts(question: str) -> list[str]:
@@ -57,6 +66,11 @@ def _with_name(part: str, first: str) -> str:
 
 def _names(part: str) -> list[str]:
     return re.findall(r"(?<=\s)[A-Z]\w+(?:\s[A-Z]\w+)*", part)
+
+
+def asks_for_list(question: str) -> bool:
+    """Whether it asks for several things of a kind: "which books has Ada read?", "how many times did they meet?"."""
+    return len(question) <= _LONGEST and _LIST.match(question.strip()) is not None
 
 
 def topic(question: str) -> str | None:

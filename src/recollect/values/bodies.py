@@ -10,6 +10,7 @@ import msgspec
 
 from recollect.values.errors import InputError
 
+ALIASES = "aliases"
 CHANNELS, CONVERSATIONS, REF_CODES = "channels", "conversations", "ref_codes"
 REF_CODE_LENGTH = 11
 """Letters and digits in the code that stands for a conversation in a link."""
@@ -28,6 +29,13 @@ def is_ref_code(name: str) -> bool:
 
 class Body(msgspec.Struct, frozen=True):
     """Further fields are left alone: a later version may write more."""
+
+
+class AliasBody(Body, frozen=True):
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+    also: Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+    saved_at: datetime | None = None
+    channel: Name | None = None
 
 
 class CaseBody(Body, frozen=True):
@@ -79,6 +87,7 @@ class NoteBody(Body, frozen=True):
 
 
 BODIES: dict[str, type[Body]] = {
+    ALIASES: AliasBody,
     "cases": CaseBody,
     CHANNELS: ChannelBody,
     CONVERSATIONS: ConversationBody,

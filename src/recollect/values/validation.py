@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, get_args
@@ -156,18 +157,39 @@ def query(value: Any, field: str = "query") -> str:
 
 
 def embedding(values: Sequence[float]) -> bytes:
+    """A vector as bytes. An array of numpy is taken as a whole: a caller may bring a million of them."""
+    numpy: Any = sys.modules.get("numpy")  # whoever has an array has imported it
+    if numpy is not None and isinstance(values, numpy.ndarray):
+        return _packed_array(numpy, values)
     try:
         if isinstance(values, bytes | bytearray):  # a packed vector would be taken for 256 small numbers
             raise TypeError
         blob = pack(values)
     except (TypeError, OverflowError, struct.error):
         raise InputError("embedding", "must be a sequence of numbers that fit float32") from None
-    if not 1 <= len(values) <= MAX_DIMENSIONS:
-        raise InputError("embedding", f"{len(values)} dimensions are outside 1 to {MAX_DIMENSIONS}")
+    _check_dimensions(len(values))
     # One NaN or infinity makes the sum one, and no float32 values add up to one.
     if not math.isfinite(sum(values)):
         raise InputError("embedding", "must not contain NaN or infinity")
     return blob
+
+
+def _packed_array(numpy: Any, values: Any) -> bytes:
+    if values.ndim != 1 or values.dtype.kind not in "fiu":
+        raise InputError("embedding", "must be a sequence of numbers that fit float32")
+    _check_dimensions(len(values))
+    if not numpy.isfinite(values).all():
+        raise InputError("embedding", "must not contain NaN or infinity")
+    with numpy.errstate(over="ignore"):  # what does not fit becomes infinite
+        packed = values.astype("<f4")
+    if not numpy.isfinite(packed).all():
+        raise InputError("embedding", "must be a sequence of numbers that fit float32")
+    return packed.tobytes()
+
+
+def _check_dimensions(dimensions: int) -> None:
+    if not 1 <= dimensions <= MAX_DIMENSIONS:
+        raise InputError("embedding", f"{dimensions} dimensions are outside 1 to {MAX_DIMENSIONS}")
 
 
 def count(value: Any, field: str, low: int = 1, high: int = 10_000) -> int:

@@ -12,6 +12,7 @@ from recollect.stores.port import Place
 from recollect.values.errors import ConflictError, InputError
 from recollect.values.filters import PRIVATE_KINDS
 from recollect.values.record import Record
+from recollect.verbs.remember import with_model
 from recollect.verbs.remember.draft import draft_record, signed
 from recollect.view import View
 
@@ -72,7 +73,7 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         raise InputError("content", "or another field must be given: there is nothing to revise")
     if "content" not in values and "embedding" not in values:
         inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
-    new = draft_record(inherited | values, old.address, view.preset, now)
+    new = draft_record(inherited | dict(with_model(view, values)), old.address, view.preset, now)
     return signed(replace(new, address=old.address), view.address.agent)
 
 

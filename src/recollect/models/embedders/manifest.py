@@ -20,6 +20,7 @@ Pooling = Literal["cls", "mean"]
 State = Literal["installed", "missing", "damaged"]
 
 DEFAULT = "snowflake-arctic-embed-s"
+RERANKER = "ms-marco-MiniLM-L-12-v2"
 FOLDER_VARIABLE = "RECOLLECT_MODELS"
 
 
@@ -44,15 +45,18 @@ class Wheel(msgspec.Struct, frozen=True):
 class Model(msgspec.Struct, frozen=True):
     """A model, where it can be had, and by which hashes its files are known."""
 
-    dimensions: int
-    max_tokens: int
-    pooling: Pooling
-    query_prefix: str
-    scale: Scale
     licence: str
     files: dict[str, tuple[Edition, ...]]
-    hub: Hub
     wheel: Wheel
+    hub: Hub | None = None
+    """None where the hub has no file of these bytes."""
+    does: Literal["embed", "rerank"] = "embed"
+    dimensions: int = 0
+    """Of its vectors. This and the following say how an embedder is used."""
+    max_tokens: int = 512
+    pooling: Pooling = "cls"
+    query_prefix: str = ""
+    scale: Scale | None = None
     name: str = ""
 
     @property

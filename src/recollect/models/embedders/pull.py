@@ -108,6 +108,8 @@ def _bring(model: Model, source: str, tell: Progress) -> str:
 
 def _from_hub(model: Model, tell: Progress) -> None:
     """By the addresses that huggingface_hub gives, so that a mirror which is set up for it is used."""
+    if model.hub is None:
+        raise ModelError("it does not have this edition")
     if find_spec("huggingface_hub") is None:
         raise ModelError("huggingface_hub is not installed")
     try:

@@ -25,6 +25,7 @@ from recollect.stores.files.metrics import CORRUPTION
 from recollect.stores.files.replay import PENDING, Replay, Row
 from recollect.stores.files.snapshots import METADATA
 from recollect.stores.port import Damage, Place
+from recollect.stores.resident import columns_path
 from recollect.stores.sqlite.database import Database
 from recollect.stores.touches import Touches
 from recollect.stores.transactions import StaleFileError
@@ -396,3 +397,5 @@ def remove_index(path: str) -> None:
     for end in ("", "-wal", "-shm"):
         with suppress(OSError):
             os.unlink(path + end)
+    with suppress(StoreError):
+        columns_path.remove(path)

@@ -23,6 +23,7 @@ from recollect.stores.files.rewriting import compact
 from recollect.stores.files.staging import Staging
 from recollect.stores.paths import TRASH, empty_trash, path_exists
 from recollect.stores.port import Damage, Place
+from recollect.stores.resident import columns_path
 from recollect.stores.shelves import ShelfItem
 from recollect.stores.sqlite.opening import create, moves
 from recollect.stores.sqlite.place_file import SOON
@@ -372,9 +373,11 @@ class FileStore(SqlitePlaces[PlaceIndex]):
         self.residents.drop(index)
         if not index.in_memory:
             index.checkpoint()
+            columns_path.remove(index.path)
             return
         path = self.path(index.place)  # one that others made, or that this process could not write any more
         remove_index(path)
+        columns_path.remove(path)
         if os.path.exists(path):
             raise ReadOnlyError(f"{path} cannot be removed by this process, and may hold what was erased. Remove it")
 
@@ -425,6 +428,7 @@ class FileStore(SqlitePlaces[PlaceIndex]):
             self._close()
 
     def _close(self) -> None:
+        self.residents.finish()
         try:
             self._write_all(list(self._logs))
         finally:

@@ -19,6 +19,7 @@ from recollect.stores.postgres.server import Runner
 from recollect.stores.postgres.statements import place_of, workspace_of
 from recollect.stores.postgres.tables import DIALECT
 from recollect.stores.resident.snapshot import Mask, Snapshot
+from recollect.stores.shelves import COLUMNS, ShelfItem, from_row
 from recollect.stores.shortlist import Ask, Positions, Shortlist, Whole
 from recollect.stores.tables.conditions import condition
 from recollect.stores.tables.engine import Rows, Statement
@@ -38,7 +39,10 @@ _REQUIRED = """SELECT h.seq FROM {s}.places p CROSS JOIN LATERAL {s}.having(%s, 
 # Right after many memories were stored the server has no statistics: it takes thousands of rows for one, and would
 # compare each with each. Rows that are looked up by their key still are: a LATERAL join knows no other way.
 _JOIN_BY_HASH, _JOIN_AS_BEFORE = (Statement(f"SET LOCAL enable_nestloop = {how}") for how in ("off", "default"))
-_HEADS = "SELECT workspace, memories, nearest FROM {s}.places WHERE tenant = %s AND workspace = ANY(%s)"
+_HEADS = "SELECT workspace, memories, nearest, {beside} FROM {s}.places p WHERE tenant = %s AND workspace = ANY(%s)"
+_DOCUMENT = ", ".join(f"t.{column}" for column in COLUMNS)
+_BESIDE = f"""(SELECT json_agg(json_build_array({_DOCUMENT}) ORDER BY t.seq)::text FROM {{s}}.things t
+    WHERE t.tenant = %s AND t.workspace = p.workspace AND t.shelf = %s)"""
 
 
 class PlaceHead(NamedTuple):
@@ -47,6 +51,12 @@ class PlaceHead(NamedTuple):
     memories: int
     nearest: str | None
     """The vectors that it has an index for: the model with its dimensions."""
+    beside: str | None = None
+    """The documents of the shelf that was asked for, as JSON."""
+
+    @property
+    def documents(self) -> list[ShelfItem]:
+        return [from_row(row) for row in msgspec.json.decode(self.beside)] if self.beside else []
 
 
 def search(server: Runner, ask: Ask) -> list[Shortlist]:
@@ -55,8 +65,8 @@ def search(server: Runner, ask: Ask) -> list[Shortlist]:
     if not places:
         return []
     if ask.words.phrases or ask.words.patterns:
-        heads = _heads(server, places, server.rows(places[0].tenant, *_asking_heads(places)))
-        answers = [_search_few(server, place, ask) for place in heads]
+        heads = _heads(server, places, server.rows(places[0].tenant, *_asking_heads(places, ask)))
+        answers = [_search_few(server, place, ask, head) for place, head in heads.items()]
     else:
         answers = _search_at_once(server, places, ask)
     return [answer for answer in answers if answer is not None]
@@ -74,7 +84,7 @@ def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[S
         if place not in hints.empty
     }
     statements = [statement for question in questions.values() for statement in question.statements]
-    head_rows, *rest = _read(server, places[0].tenant, [Statement(*_asking_heads(places)), *statements])
+    head_rows, *rest = _read(server, places[0].tenant, [Statement(*_asking_heads(places, ask)), *statements])
     heads = _heads(server, places, head_rows)
     answers: list[Shortlist | None] = []
     for place in places:
@@ -88,7 +98,7 @@ def _search_at_once(server: Runner, places: Sequence[Place], ask: Ask) -> list[S
         if question is None or (large and not question.large):
             question = _PlaceQuery(server, place, ask, None, large=large)
             rows = _read(server, place.tenant, question.statements)
-        answers.append(question.answer(rows[-1]))
+        answers.append(question.answer(rows[-1], head))
     return answers
 
 
@@ -104,8 +114,11 @@ def _way(ask: Ask) -> str:
     return _embedded(ask) if ask.vector is not None else "words" if _may_sample(ask) else "all"
 
 
-def _asking_heads(places: Sequence[Place]) -> tuple[str, Any]:
-    return _HEADS, (places[0].tenant, [workspace_of(place) for place in places])
+def _asking_heads(places: Sequence[Place], ask: Ask) -> tuple[str, Any]:
+    tenant, workspaces = places[0].tenant, [workspace_of(place) for place in places]
+    if ask.beside is None:
+        return _HEADS.replace("{beside}", "NULL::text"), (tenant, workspaces)
+    return _HEADS.replace("{beside}", _BESIDE), (tenant, ask.beside, tenant, workspaces)
 
 
 def _heads(server: Runner, places: Sequence[Place], rows: Sequence[Sequence[Any]]) -> dict[Place, PlaceHead]:
@@ -136,13 +149,13 @@ def _embedded(ask: Ask) -> str:
     return embedded_as(ask.model or "", len(ask.vector or b"") // 4)
 
 
-def _search_few(server: Runner, place: Place, ask: Ask) -> Shortlist | None:
+def _search_few(server: Runner, place: Place, ask: Ask, head: PlaceHead) -> Shortlist | None:
     """Of the memories that have every phrase and pattern; None where there are none."""
     required = _required(server, place, ask)
     if not required:
         return None
     question = _PlaceQuery(server, place, ask, required)
-    return question.answer(_read(server, place.tenant, question.statements)[-1])
+    return question.answer(_read(server, place.tenant, question.statements)[-1], head)
 
 
 class _PlaceQuery:
@@ -183,7 +196,7 @@ class _PlaceQuery:
         model = _embedded(ask)
         return nearest_sql(vectors_of(place, model).replace("%", "%%").replace("$", "$$"), model, ask.each)
 
-    def answer(self, rows: Sequence[Sequence[Any]]) -> Shortlist | None:
+    def answer(self, rows: Sequence[Sequence[Any]], head: PlaceHead) -> Shortlist | None:
         """None where the filter sees nothing."""
         # The count is not the first: the connections take a single zero for a sign that the tenant may have moved.
         ((numbers, n, length, compared, cosine, spread, turns, far, ids, talks, said_by, *lists),) = rows
@@ -201,7 +214,8 @@ class _PlaceQuery:
             cosines = -np.array([np.nan if distance is None else distance for distance in far], np.float32)
             whole = whole._replace(compared=compared, cosine=cosine, spread=spread)
         seen = Mask(block, np.ones(len(seqs), np.bool_))
-        return Shortlist(self._place, seen, _postings(seqs, word, strict), _postings(seqs, part, loose), cosines, whole)
+        words, parts = _postings(seqs, word, strict), _postings(seqs, part, loose)
+        return Shortlist(self._place, seen, words, parts, cosines, whole, head.documents)
 
 
 def _condition(ask: Ask) -> tuple[str, dict[str, Any]]:

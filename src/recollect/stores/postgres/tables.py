@@ -55,6 +55,7 @@ DIALECT = Dialect(
     tag_values=_tag_values,
     meta_has="strpos(meta, ?) > 0",
     message_has="strpos(folded, ?) > 0",
+    text_may_have='(strpos(lower(c.text COLLATE "C"), ?) > 0 OR octet_length(c.text) <> m.length)',
     to_text=_without_nul,
     from_text=_with_nul,
     more_of_entry=("folded",),

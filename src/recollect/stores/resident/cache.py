@@ -13,6 +13,10 @@ class Copy(Protocol):
     @property
     def bytes(self) -> int: ...
 
+    def finish(self) -> None:
+        """Do what was put off, before the process ends."""
+        ...
+
     def close(self) -> None:
         """Let go of whatever it holds. Whoever still has it reads it anew."""
         ...
@@ -59,6 +63,12 @@ class ResidentCache(Generic[K, C]):
             copy = self._copies.pop(key, None)
         if copy is not None:
             copy.close()
+
+    def finish(self) -> None:
+        with self._lock:
+            copies = list(self._copies.values())
+        for copy in copies:
+            copy.finish()
 
     def clear(self) -> None:
         with self._lock:

@@ -6,15 +6,16 @@ Columns change under the lock of their owner. What is handed out is a `Snapshot`
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from recollect.stores.resident.codes import Codes, Ids
 from recollect.stores.resident.snapshot import NEVER, Mask, Snapshot
+from recollect.stores.resident.vectors import Vectors
 from recollect.values.filters import PLACED, PRIVATE_KINDS, Comparison, Filter
 from recollect.values.record import EPOCH, Address, Operator, Tier, to_micros
 
@@ -75,105 +76,21 @@ class Batch(NamedTuple):
     who: Sequence[tuple[Address, Tier]]
 
 
-class Codes:
-    """Small numbers for values that occur again and again."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._codes: dict[Any, int] = {}
-
-    def __call__(self, value: Any) -> int:
-        code = self._codes.get(value)
-        if code is None:
-            code = self._codes[value] = len(self.values)
-            self.values.append(value)
-        return code
-
-    def many(self, values: Sequence[Any]) -> NDArray[np.int32]:
-        for value in dict.fromkeys(values):
-            self(value)
-        return np.fromiter(map(self._codes.__getitem__, values), np.int32, len(values))
-
-    def table(self, wanted: Callable[[Any], bool]) -> NDArray[np.bool_]:
-        """For each code, whether its value is wanted."""
-        return np.fromiter((wanted(value) for value in self.values), np.bool_, len(self.values))
+_CHANGING = ("before", "after", "speaker")
+"""What a block has of the columns that change in place."""
+CODED = ("who", "kind", "role", "source", "lifetime", "tags", "speaker", "superseded_by")
+"""Columns of codes."""
 
 
-class Ids(Sequence[str]):
-    """Strings end to end: a hundred thousand of them in a third of the memory that a list takes."""
+class ColumnsCopy(NamedTuple):
+    """All of the columns at one moment, to be written to a file, or as they were read from one."""
 
-    def __init__(self) -> None:
-        self._text = bytearray()
-        self._ends = array("q", [0])
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        if isinstance(at, slice):
-            return [self[index] for index in range(len(self))[at]]
-        at = range(len(self))[at]
-        return self._text[self._ends[at] : self._ends[at + 1]].decode()
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[at] for at in range(len(self)))
-
-    def extend(self, idents: Iterable[str]) -> None:
-        for ident in idents:
-            self._text += ident.encode()
-            self._ends.append(len(self._text))
-
-    def cut(self, size: int) -> Ids:
-        """The first of them, as others that go on without changing these."""
-        first = Ids()
-        first._text, first._ends = self._text[: self._ends[size]], self._ends[: size + 1]
-        return first
-
-
-class Vectors:
-    """The vectors of one model, normalised. A memory without one has a row of zeros."""
-
-    def __init__(self, model: str, dimensions: int, size: int) -> None:
-        self.model = model
-        self.dimensions = dimensions
-        self.matrix: NDArray[np.float32] = np.zeros((max(size, 1), dimensions), np.float32)
-        self.has: NDArray[np.bool_] = np.zeros(max(size, 1), np.bool_)
-
-    def reserve(self, size: int) -> None:
-        if size > len(self.has):
-            wanted = max(size, int(len(self.has) * _GROWTH) + 64)
-            self.matrix, self.has = _grown(self.matrix, wanted), _grown(self.has, wanted)
-
-    def put(self, at: int, blob: bytes | None) -> None:
-        """A vector of another dimension is none of this model's."""
-        if blob is not None and len(blob) == 4 * self.dimensions:
-            self.fill(np.array([at]), [blob])
-        else:
-            self.clear(at)
-
-    def fill(self, positions: NDArray[np.int64], blobs: Sequence[bytes]) -> None:
-        """Vectors of this dimension."""
-        if not len(positions):
-            return
-        self.reserve(int(positions.max()) + 1)
-        block = np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), self.dimensions)
-        norms = np.sqrt(np.einsum("ij,ij->i", block, block))
-        norms[norms == 0.0] = 1.0
-        first, count = int(positions[0]), len(positions)
-        if int(positions[-1]) - first == count - 1 and bool((np.diff(positions) == 1).all()):
-            np.divide(block, norms[:, None], out=self.matrix[first : first + count])
-        else:
-            self.matrix[positions] = block / norms[:, None]
-        self.has[positions] = True
-
-    def clear(self, at: int) -> None:
-        self.reserve(at + 1)
-        self.has[at] = False
-        self.matrix[at] = 0.0
+    data: dict[str, NDArray[Any]]
+    ids: Ids
+    values: dict[str, list[Any]]
+    """By column, what its codes stand for."""
+    conversations: dict[str, int]
+    vectors: Vectors | None
 
 
 class Columns:
@@ -194,12 +111,40 @@ class Columns:
         self._block: Snapshot | None = None
         self._lent = 0
         """The size of the largest block that shares these arrays."""
+        self._are_lent = False
+        """Whether a block shares those that change in place."""
+
+    @classmethod
+    def restored(cls, copied: ColumnsCopy, size: int) -> Columns:
+        """As `copied` gave them, without anything that is gone."""
+        columns = cls()
+        columns.size, columns.ids, columns.vectors = size, copied.ids, copied.vectors
+        columns._data = {name: copied.data[name] for name in _ARRAYS}
+        for name, codes in columns._coded.items():
+            codes.__init__(copied.values[name])
+        columns._conversations = copied.conversations
+        columns._last = np.full(max(size, 64), -1, np.int32)
+        ends = np.flatnonzero(columns.column("after") < 0)
+        columns._last[columns.column("conversation")[ends]] = ends
+        return columns
+
+    def copied(self) -> ColumnsCopy:
+        """Copies, and of the vectors the rows themselves: what changes in one later, changes in the database, too."""
+        data = {name: self.column(name).copy() for name in _ARRAYS}
+        values = {name: list(codes.values) for name, codes in self._coded.items()}
+        vectors = None if self.vectors is None else self.vectors.shared(self.size)
+        return ColumnsCopy(data, self.ids.cut(self.size), values, dict(self._conversations), vectors)
+
+    @property
+    def _coded(self) -> dict[str, Codes]:
+        """By the column of their codes."""
+        return {"who": self.who, "tags": self.tags, "speaker": self.speakers, **self._codes}
 
     @property
     def bytes(self) -> int:
         vectors = self.vectors
         shared = sum(column.nbytes for column in self._data.values()) + 48 * self.size
-        return shared + (vectors.matrix.nbytes if vectors is not None else 0)
+        return shared + (vectors.bytes if vectors is not None else 0)
 
     def column(self, name: str) -> NDArray[Any]:
         """As far as it is filled."""
@@ -233,6 +178,7 @@ class Columns:
         count = len(batch.key)
         if not count:
             return
+        self._take_back()
         start, self.size = self.size, self.size + count
         if self.size > len(self._data["key"]):
             wanted = max(self.size, int(start * _GROWTH) + 64)
@@ -256,6 +202,7 @@ class Columns:
     def restate(self, batch: Batch) -> None:
         """Take in what may have changed of memories that are there, in the order of their keys."""
         if len(batch.key):
+            self._take_back()
             self._take_in(self.positions(np.array(batch.key, np.int64)), batch)
 
     def _take_in(self, positions: slice | NDArray[np.int64], batch: Batch) -> None:
@@ -295,6 +242,7 @@ class Columns:
         at = self.position(key)
         if at is None:
             return
+        self._take_back()
         data = self._data
         before, after, group = int(data["before"][at]), int(data["after"][at]), int(data["conversation"][at])
         if before >= 0:
@@ -330,9 +278,14 @@ class Columns:
         lacking = self.column("alive") & (self.column("superseded_by") == 0)
         vectors = self.vectors
         if vectors is not None and vectors.dimensions == dimensions:
-            vectors.reserve(self.size)
-            lacking &= ~vectors.has[: self.size]
+            lacking &= ~vectors.has(self.size)
         return [self.ids[at] for at in np.flatnonzero(lacking)[::-1][:most].tolist()]
+
+    def _take_back(self) -> None:
+        """Called before something changes in place."""
+        if self._are_lent:
+            self._data |= {name: self._data[name].copy() for name in _CHANGING}
+            self._are_lent = False
 
     def _changed(self) -> None:
         self._seen.clear()
@@ -341,9 +294,10 @@ class Columns:
     def block(self) -> Snapshot:
         if self._block is None:
             # Some are only ever added to; where the end is cut off, the columns go on with copies. The others change
-            # in place when a memory comes or goes.
+            # in place when a memory comes or goes: before that, the columns go on with copies of them, too.
             created, length, talk = (self.column(name) for name in ("created", "length", "conversation"))
-            before, after, who = (self.column(name).copy() for name in ("before", "after", "speaker"))
+            before, after, who = (self.column(name) for name in _CHANGING)
+            self._are_lent = True
             self._block = Snapshot(self.ids, created, length, talk, before, after, who, self.speakers.values)
             self._lent = max(self._lent, self.size)
         return self._block

@@ -34,16 +34,19 @@ _PAGE = 500
 SOON = 0.25
 """Lock timeout in seconds for writes that can be deferred (retrievals, vectors)."""
 
-_CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)"
+_CHANGES = "SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed), (SELECT max(seq) FROM memories)"
 MOST_CHANGES = 20_000
 """Rows of `changed` from which the older half is dropped. A copy in memory that is further behind is made anew."""
+_CHANGES_SHARE = 5
+"""In a large place one row for so many memories: the larger a copy, the longer it takes to make it anew."""
 _TRIM_EVERY = 64
 """Transactions after which it is looked how many rows `changed` has."""
 _NEXT = "SELECT max(coalesce((SELECT max(seq) FROM memories), 0), (SELECT last FROM numbers)) + 1"
 _INDEX = "INSERT INTO memories_text (rowid, text) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memories_text (memories_text, rowid, text) VALUES ('delete', ?, ?)"
 _EMBED = "INSERT OR REPLACE INTO embeddings (seq, model, vector) VALUES (?, ?, ?)"
-_EMBEDDED = "UPDATE memories SET embedded = ? WHERE id = ? RETURNING seq"
+_EMBED_ID = "INSERT OR REPLACE INTO embeddings (seq, model, vector) SELECT seq, ?, ? FROM memories WHERE id = ?"
+_EMBEDDED = "UPDATE memories SET embedded = ? WHERE id = ?"
 _TOUCH = "UPDATE memories SET access_count = access_count + ?, accessed_at = max(accessed_at, ?) WHERE id = ?"
 _DELETED = "SELECT seq, coalesce(segmented, text), conversation, named FROM memories WHERE id = ?"
 
@@ -119,10 +122,9 @@ class PlaceFile(Database):
                 raise no_memory(record.id)
 
     def embed(self, model: str | None, vectors: Mapping[str, bytes]) -> None:
-        execute = self.writer.execute
-        for ident, vector in vectors.items():
-            if (row := execute(_EMBEDDED, (embedded_as(model or "", len(vector) // 4), ident)).fetchone()) is not None:
-                execute(_EMBED, (row[0], model, vector))
+        many = self.writer.executemany
+        many(_EMBED_ID, [(model, vector, ident) for ident, vector in vectors.items()])
+        many(_EMBEDDED, [(embedded_as(model or "", len(vector) // 4), ident) for ident, vector in vectors.items()])
 
     def delete(self, ids: Sequence[str], reason: str = "") -> None:
         execute = self.writer.execute
@@ -169,7 +171,8 @@ class PlaceFile(Database):
 
     def _trim_changes(self, most: int) -> None:
         """Drop the older half of the list of changes where it has grown longer than that."""
-        ((newest, oldest),) = self.writer.execute(_CHANGES).fetchall()
+        ((newest, oldest, last),) = self.writer.execute(_CHANGES).fetchall()
+        most = max(most, (last or 0) // _CHANGES_SHARE)
         if newest is not None and newest - oldest >= most:
             self.writer.execute("DELETE FROM changed WHERE rev < ?", (newest - most // 2,))
 

@@ -214,7 +214,10 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         answers = [
             self._resident(place, lambda resident: resident.search(ask), None) for place in Place.seen_by(ask.where)
         ]
-        return [answer for answer in answers if answer is not None and answer.block.size]
+        filled = [answer for answer in answers if answer is not None and answer.block.size]
+        if (shelf := ask.beside) is None:
+            return filled
+        return [answer._replace(beside=list(self.shelf(answer.place, shelf))) for answer in filled]
 
     def _resident(self, place: Place, ask: Callable[[Resident], _T], nothing: _T) -> _T:
         """What the copy of a place answers."""
@@ -265,6 +268,7 @@ class SqlitePlaces(MemoryTable, ShelfTable, Generic[H]):
         return CorruptionError(f"{self.path(place)} is damaged: {what} cannot be read ({error}). {ADVICE}")
 
     def close(self) -> None:
+        self.residents.finish()
         with self._lock:
             handles = list(self._handles.values())
             self._handles.clear()

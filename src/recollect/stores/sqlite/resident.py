@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.stores.port import Place
-from recollect.stores.resident.columns import Batch, Columns, Vectors, joined
+from recollect.stores.resident import columns_file
+from recollect.stores.resident.columns import Batch, Columns, joined
 from recollect.stores.resident.shortlist import resident_shortlist
 from recollect.stores.resident.snapshot import NEVER
+from recollect.stores.resident.vectors import Vectors
 from recollect.stores.resident.vocabulary import Vocabulary, is_of_letters
 from recollect.stores.rows import UNREADABLE
 from recollect.stores.shortlist import Ask, Shortlist
+from recollect.stores.sqlite.columns_writer import ColumnsWriter, State, has_mark
 from recollect.stores.sqlite.match import match_entry, match_expression
 from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.tables.conditions import marks
@@ -37,6 +40,8 @@ _VECTORS = "SELECT seq, vector FROM embeddings WHERE model = ? AND length(vector
 _BLOCK = 10_000
 """Rows in memory at a time while columns are filled."""
 _VECTOR_BLOCK = 1000
+_FINISHING = 60.0
+"""Seconds that closing waits for the columns file."""
 _SOME = 400
 """Numbers in one statement."""
 
@@ -51,6 +56,7 @@ class Resident:
         self._lock = threading.Lock()
         self._connection: Any = None
         self._closed = False
+        self._writer = ColumnsWriter(handle, self._state)
         self._forget()
 
     def _forget(self) -> None:
@@ -65,6 +71,7 @@ class Resident:
 
     def close(self) -> None:
         """For good: whoever has it still asks for another."""
+        self._writer.cancel()
         with self._lock:
             self._closed = True
             self._forget()
@@ -72,12 +79,26 @@ class Resident:
         if connection is not None:
             self._handle.dispose(connection)
 
+    def finish(self) -> None:
+        """Leave a file for the next process, if one is due."""
+        self._writer.finish(_FINISHING)
+
+    def _state(self) -> State:
+        with self._current(None, 0) as columns:
+            return State(columns.copied(), self._rev)
+
     # What is asked
 
     def search(self, ask: Ask) -> Shortlist:
         dimensions = 0 if ask.vector is None else len(ask.vector) // 4
         with self._current(ask.model if dimensions else None, dimensions) as columns:
-            return resident_shortlist(self._handle.place, columns, ask, self._postings, self._required)
+
+            def stored(keys: Sequence[int]) -> dict[int, bytes]:
+                return self._stored_vectors(keys, ask.model, dimensions)
+
+            if not self._handle.inside:
+                self._writer.consider(columns.size)
+            return resident_shortlist(self._handle.place, columns, ask, self._postings, self._required, stored)
 
     @contextmanager
     def _current(self, model: str | None, dimensions: int) -> Generator[Columns]:
@@ -124,24 +145,37 @@ class Resident:
         ((rev, oldest),) = self._rows("SELECT (SELECT max(rev) FROM changed), (SELECT min(rev) FROM changed)")
         if oldest is not None and oldest > self._rev + 1:  # older changes were trimmed, and this copy may lack some
             self._forget()
+        if not self._columns.size:
+            self._load_file()
         columns, rev = self._columns, rev or 0
         changed: list[int] = []
         if not columns.size:
             self._vocabulary = Vocabulary()
         else:
             rows = self._rows(
-                "SELECT DISTINCT seq FROM changed WHERE rev > ? AND seq <= ?", (self._rev, columns.last_key)
+                "SELECT DISTINCT seq FROM changed WHERE rev > ? AND seq BETWEEN 1 AND ?", (self._rev, columns.last_key)
             )
             changed = sorted(seq for (seq,) in rows)
             self._restate(changed)
             if changed and self._vocabulary.last_key:
                 self._check_vocabulary(changed)
-        self._rev, last = rev, columns.last_key
+        self._rev, last, before = rev, columns.last_key, columns.size
         while block := self._rows(_NEW, (columns.last_key, _BLOCK)):
             self._take_in(columns.extend, block)
         if columns.vectors is not None:
             self._reload_vectors(columns.vectors, [seq for seq in changed if seq <= last])
             self._load_vectors(columns.vectors, last)
+        self._writer.behind += len(changed) + columns.size - before
+
+    def _load_file(self) -> None:
+        """Begin with what the columns file has, if there is one of this database."""
+        handle = self._handle
+        if handle.in_memory:
+            return
+        loaded = columns_file.load(handle.path, *handle.place, lambda header: has_mark(self._rows, header))
+        if loaded is not None:
+            header, self._columns = loaded
+            self._rev, self._writer.behind = header.rev, 0
 
     def _check_vocabulary(self, changed: Sequence[int]) -> None:
         """A number may belong to another text by now: then all are read anew when they are needed."""
@@ -187,11 +221,17 @@ class Resident:
             return
         vectors = self._columns.vectors = Vectors(model, dimensions, self._columns.size)
         self._load_vectors(vectors, 0)
+        self._writer.behind += int(np.count_nonzero(vectors.has(self._columns.size)))
+
+    def _stored_vectors(self, keys: Sequence[int], model: str | None, dimensions: int) -> dict[int, bytes]:
+        blobs: dict[int, bytes] = {}
+        for some in _shares(keys):
+            blobs |= dict(self._rows(f"{_VECTORS} seq IN ({marks(some)})", (model, 4 * dimensions, *some)))
+        return blobs
 
     def _reload_vectors(self, vectors: Vectors, changed: Sequence[int]) -> None:
         for some in _shares(changed):
-            sql = f"{_VECTORS} seq IN ({marks(some)})"
-            blobs = dict(self._rows(sql, (vectors.model, 4 * vectors.dimensions, *some)))
+            blobs = self._stored_vectors(some, vectors.model, vectors.dimensions)
             for seq in some:
                 if (at := self._columns.position(seq)) is not None:
                     vectors.put(at, blobs.get(seq))

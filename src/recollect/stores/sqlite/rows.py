@@ -65,4 +65,5 @@ DIALECT = Dialect(
     tag_values=_spellings,
     meta_has="instr(meta, ?)",
     message_has="fold_has(message, ?)",
+    text_may_have="(instr(lower(m.text), ?) OR octet_length(m.text) <> m.length)",
 )

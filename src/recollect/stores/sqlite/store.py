@@ -19,6 +19,7 @@ from recollect.stores.paths import (
     unreadable,
 )
 from recollect.stores.port import NO_SETTINGS, Damage, Place, Settings
+from recollect.stores.resident import columns_path
 from recollect.stores.sqlite.opening import create, moves
 from recollect.stores.sqlite.place_file import PlaceFile
 from recollect.stores.sqlite.places import SqlitePlaces
@@ -104,6 +105,7 @@ class SqliteStore(SqlitePlaces[PlaceFile], AuditTable):
             self.residents.drop(handle)
             handle.settle()
             handle.checkpoint()
+            columns_path.remove(handle.path)
             return 0  # a damaged memory is a row, which can be deleted as others are
 
         return self._read(place, scrubbed, 0)
@@ -111,6 +113,7 @@ class SqliteStore(SqlitePlaces[PlaceFile], AuditTable):
     def compact(self, place: Place) -> int:
         def compacted(handle: PlaceFile) -> int:
             self.residents.drop(handle)
+            columns_path.remove(handle.path)
             return handle.compact()
 
         empty_trash(self.root / folder_name(place.tenant) / "workspaces")

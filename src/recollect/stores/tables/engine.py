@@ -52,6 +52,8 @@ class Dialect(NamedTuple):
     """The condition that the meta of an audit entry has a text."""
     message_has: str
     """The condition that the message of an audit entry has a text, which is given case-folded."""
+    text_may_have: str
+    """The condition that a memory's text has a case-folded text, or has letters that SQL folds in other ways."""
     more_of_entry: tuple[str, ...] = ()
     """Columns of an audit entry that other stores do without."""
     to_text: Callable[[str], str] = str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from recollect.stores.integrity import log_damage
@@ -20,14 +21,17 @@ from recollect.values.record import Record
 
 _IDS_LIKE = """SELECT id FROM {t}memories WHERE {here}
     AND (id = ? OR substr(id, 1, ?) = ? OR substr(id, length(id) - ? + 1) = ?) ORDER BY id <> ?, id LIMIT ?"""
-# Read from the index on `embedded`: what is before the wanted value, what is behind it, and what has none.
-_LACKING = """SELECT id FROM (
-    SELECT id, seq FROM {t}memories WHERE {here} AND embedded < ? AND superseded_by IS NULL
+# The models that vectors are of, one look into the index on `embedded` for each.
+_EMBEDDED_AS = """WITH RECURSIVE models (name) AS (
+    SELECT (SELECT min(embedded) FROM {t}memories WHERE {here})
     UNION ALL
-    SELECT id, seq FROM {t}memories WHERE {here} AND embedded > ? AND superseded_by IS NULL
-    UNION ALL
-    SELECT id, seq FROM {t}memories WHERE {here} AND embedded IS NULL AND superseded_by IS NULL
-    ) lacking ORDER BY seq DESC LIMIT ?"""
+    SELECT (SELECT min(embedded) FROM {t}memories WHERE {here} AND embedded > name) FROM models WHERE name IS NOT NULL
+    ) SELECT name FROM models WHERE name IS NOT NULL"""
+# Each part comes from the index in the order that is wanted, and ends at the limit: none reads all that have no vector.
+_LACKING = """SELECT id, seq FROM (SELECT id, seq FROM {t}memories WHERE {here} AND embedded IS NULL
+    AND superseded_by IS NULL ORDER BY seq DESC LIMIT ?) part"""
+_OF_ANOTHER = """ UNION ALL SELECT id, seq FROM (SELECT id, seq FROM {t}memories WHERE {here} AND embedded = ?
+    AND superseded_by IS NULL ORDER BY seq DESC LIMIT ?) part"""
 # A name before a colon is a speaker's once a second turn of the conversation begins with it. Turns that not everyone
 # sees prove nothing to others: each address counts its own.
 _ANOTHER = """EXISTS (SELECT 1 FROM {t}memories o WHERE {here_o} AND o.conversation = m.conversation
@@ -99,8 +103,9 @@ class MemoryTable:
         after: After | None = None,
         limit: int | None = None,
         whole: bool = True,
+        contains: str | None = None,
     ) -> Iterator[Record]:
-        return scan(self.tables, Scan(where, order, limit, whole, self.records), after)
+        return scan(self.tables, Scan(where, order, limit, whole, self.records, contains), after)
 
     def count(self, where: Filter, by: Sequence[By] = ()) -> dict[tuple[str, ...], int]:
         return count(self.tables, where, by)
@@ -110,10 +115,13 @@ class MemoryTable:
         return [ident for (ident,) in rows_in(self.tables, place, _IDS_LIKE, values)]
 
     def lacking(self, place: Place, model: str, dimensions: int, limit: int) -> list[str]:
-        dialect, embedded = self.tables.dialect, embedded_as(model, dimensions)
-        here = dialect.here_values(place)
-        values = (*here, embedded, *here, embedded, *here, min(limit, 1 << 62))
-        return [ident for (ident,) in self.tables.rows(place, rendered(dialect, _LACKING), values)]
+        here, most = self.tables.dialect.here_values(place), min(limit, 1 << 62)
+        names = rows_in(self.tables, place, _EMBEDDED_AS, here)
+        others = [name for (name,) in names if name != embedded_as(model, dimensions)]
+        values = [*here, most, *chain.from_iterable((*here, name, most) for name in others)]
+        sql = rendered(self.tables.dialect, _LACKING + _OF_ANOTHER * len(others))
+        rows = self.tables.rows(place, f"{sql} ORDER BY 2 DESC LIMIT {most}", values)
+        return [ident for ident, _ in rows]
 
 
 @cache

@@ -48,6 +48,7 @@ class Scan(NamedTuple):
     limit: int | None
     whole: bool
     records: Callable[[Place, Rows], list[Record]]
+    contains: str | None = None
 
 
 def scan(tables: Tables, asked: Scan, after: After | None) -> Iterator[Record]:
@@ -77,6 +78,8 @@ def _scan(tables: Tables, place: Place, asked: Scan, edge: Edge | None) -> Itera
     """Page by page, so that no transaction stays open while the caller works."""
     dialect = tables.dialect
     clause, values = condition(asked.where, dialect)
+    if asked.contains is not None:
+        clause, values = f"{clause} AND {dialect.text_may_have}", (*values, dialect.to_text(asked.contains))
     fields, beyond, way = _ORDERS[asked.order]
     key = ", ".join(f"m.{field}" for field in fields)
     ordered = ", ".join(f"m.{field}{way}" for field in fields)

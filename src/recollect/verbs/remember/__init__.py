@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
 from recollect.stores.port import Place, by_place
 from recollect.values import validation
-from recollect.values.errors import AccessError, InputError, SizeLimitError
+from recollect.values.errors import AccessError, InputError, ModelError, SizeLimitError
 from recollect.values.record import Record, new_id
 from recollect.verbs.remember import repeats
 from recollect.verbs.remember.draft import draft_record, signed, stored_at
@@ -34,7 +35,7 @@ def remember(
     try:
         view.screen_address()
         now, address, preset = view.now(), replace(view.address, agent=None) if shared else view.address, view.preset
-        all_fields = [_in_conversation(view, _fields(item)) for item in items]
+        all_fields = [with_model(view, _in_conversation(view, _fields(item))) for item in items]
         agent = view.address.agent
         records = [signed(draft_record(fields, address, preset, now, is_final=False), agent) for fields in all_fields]
         for kind, owner in {(record.kind, record.address.agent) for record in records}:
@@ -70,6 +71,22 @@ def _in_conversation(view: View, fields: Mapping[str, Any]) -> Mapping[str, Any]
     if not isinstance(name, str) or (ident := view.conversation_id(name)) == name:
         return fields
     return {**fields, "conversation": ident}
+
+
+def with_model(view: View, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields with the model of the caller's vector: the configured one, unless they name another.
+
+    InputError if it cannot be of the configured one. A vector of another model is stored, but not searched by.
+    """
+    vector, model = fields.get("embedding"), fields.get("embedding_model")
+    if vector is None or view.embedding is None or model not in (None, view.embedding.model):
+        return fields
+    embedder = view.embedding.embedder
+    with suppress(ModelError):  # nobody can ask it now; a vector of a wrong size is made again once somebody can
+        if isinstance(vector, Sized) and len(vector) != embedder.dimensions:
+            problem = f"{len(vector)} dimensions, but {embedder.model} makes vectors of {embedder.dimensions}"
+            raise InputError("embedding", f"{problem}; name the model as embedding_model if it is another")
+    return {**fields, "embedding_model": embedder.model}
 
 
 def remember_many(view: View, items: Any) -> list[Record]:
