@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from recollect import Memory
 from recollect.presets import load
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
+START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class Pair(NamedTuple):
@@ -44,13 +44,13 @@ def order(found: Sequence[Pair], adjacent: bool) -> list[str]:
 def newer_first(texts: Sequence[str], found: Sequence[Pair], embedder: str, fresh: bool) -> list[bool]:
     preset = load("recollect")
     preset = replace(preset, ranking=replace(preset.ranking, fresh=fresh))
-    now = _START + timedelta(minutes=10 * len(texts))
+    now = START + timedelta(minutes=10 * len(texts))
     with (
         tempfile.TemporaryDirectory() as folder,
         Memory(folder, preset=preset, embedder=embedder, clock=lambda: now) as memory,
     ):
         memory.remember_many(
-            {"content": text, "conversation": "stream", "created_at": _START + timedelta(minutes=10 * number)}
+            {"content": text, "conversation": "stream", "created_at": START + timedelta(minutes=10 * number)}
             for number, text in enumerate(texts)
         )
         if embedder != "none":

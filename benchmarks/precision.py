@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from recollect import Memory
 from recollect.evaluation.reliability import measured
 
-_NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
 class Answer(NamedTuple):
@@ -51,7 +51,7 @@ def filled(memory: Memory, store: dict[str, Any]) -> dict[str, str]:
     names: dict[str, str] = {}
     ids: dict[str, str] = {}
     for belief in sorted(store["beliefs"], key=lambda belief: -belief["days_ago"]):
-        view, born = scoped(memory, belief), _NOW - timedelta(days=belief["days_ago"])
+        view, born = scoped(memory, belief), NOW - timedelta(days=belief["days_ago"])
         before = ids.get(belief.get("replaces", ""))
         if before is None:
             record = view.remember(belief["text"], created_at=born)
@@ -69,7 +69,7 @@ def scoped(memory: Memory, thing: dict[str, Any]) -> Memory:
 def answers(store: dict[str, Any], embedder: str) -> Iterator[Answer]:
     with (
         tempfile.TemporaryDirectory() as folder,
-        Memory(folder, embedder=embedder, clock=lambda: _NOW) as memory,
+        Memory(folder, embedder=embedder, clock=lambda: NOW) as memory,
     ):
         names = filled(memory, store)
         if embedder != "none":
