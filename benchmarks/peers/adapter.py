@@ -51,11 +51,14 @@ MODEL = os.environ.get("PEERS_MODEL", "")
 VARIANT = os.environ.get("PEERS_VARIANT", "")
 
 
+# Stdout is the protocol's; what the product prints goes to stderr. MemPalace moves stdout away as well when it is
+# imported, so adapters import this module first.
+_OUT = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+sys.stdout = sys.stderr
+
+
 def serve(peer_class: type[Peer]) -> None:
-    # What the product prints goes to stderr: stdout is the protocol's.
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
     peer: Peer | None = None
     for line in sys.stdin:
         request = json.loads(line)
@@ -70,7 +73,7 @@ def serve(peer_class: type[Peer]) -> None:
             answer = {"ok": True, "seconds": time.perf_counter() - begun, **answer}
         except Exception as error:
             answer = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
-        print(json.dumps(answer), file=out, flush=True)
+        print(json.dumps(answer), file=_OUT, flush=True)
 
 
 def perform(peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
