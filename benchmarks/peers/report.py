@@ -239,10 +239,14 @@ def main() -> None:
     options = parser.parse_args()
     results = Results(options.results)
     page = PAGE.read_text(encoding="utf-8") if options.write else ""
-    for name, table in TABLES.items():
-        text = markdown(table(results))
+    for name, make in TABLES.items():
+        table = make(results)
+        text = markdown(table)
         if not options.write:
             print(f"## {name}\n\n{text}\n")
+        elif not table[1]:
+            print(f"{name}: no results in {options.results}; the page is left as it is")
+            continue
         marker = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page = marker.sub(lambda match, text=text: f"{match[1]}\n{text}\n\n{match[2]}", page)
     if options.write:
