@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,8 +44,6 @@ def recall():
     while not done.is_set():
         ann.recall("dog")
 
-if model == "none":
-    ann.recall("dog")  # what is imported late is imported now: Python cannot fork in the middle of that
 threads = [threading.Thread(target=recall, daemon=True) for _ in range(2 * (sys.argv[2] == "recalls"))]
 for thread in threads:
     thread.start()
@@ -106,3 +107,42 @@ for n in range(200):
 
 def test_a_child_finds_words_while_threads_of_the_parent_begin_to(start: Start) -> None:
     ended(start(WORDS, start_new_session=True))
+
+
+IMPORTS = """
+import os, sys, threading, time
+from types import SimpleNamespace
+import recollect
+from recollect.runtime import forking
+started, release = threading.Event(), threading.Event()
+sys.modules["events"] = SimpleNamespace(started=started, release=release)
+sys.path.insert(0, sys.argv[1])
+def sleep(seconds):
+    release.set()
+    time.sleep(seconds)
+forking.time = SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+thread = threading.Thread(target=__import__, args=("slow_to_import",))
+thread.start()
+started.wait()
+threading.Timer(5, release.set).start()  # where no fork waits, the parent ends all the same
+pid = os.fork()
+if pid == 0:
+    import signal
+    signal.alarm(10)
+    import slow_to_import
+    os._exit(slow_to_import.whole)
+print(os.waitpid(pid, 0)[1])
+thread.join()
+"""
+
+
+def test_a_fork_waits_for_a_module_that_another_thread_imports(tmp_path: Path) -> None:
+    """Nobody would ever give the module back to the child."""
+    (tmp_path / "slow_to_import.py").write_text("import events\nevents.started.set()\nevents.release.wait()\nwhole = 0\n")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IMPORTS, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr[-2000:]

@@ -6,7 +6,9 @@ Threads, connections and locks of the parent cannot be used in the child.
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 import weakref
 from types import TracebackType
 from typing import Protocol, runtime_checkable
@@ -47,6 +49,20 @@ def _before() -> None:
     _forking.paused = [owner for owner in list(_watched) if isinstance(owner, Pausing)]
     for owner in _forking.paused:
         owner.before_fork()
+    _wait_for_imports()
+
+
+def _wait_for_imports() -> None:
+    """A child would wait for ever for a module that another thread is importing: its lock is held in the child, too."""
+    until = time.monotonic() + _PATIENCE
+    while _others_import() and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _others_import() -> bool:
+    locks = getattr(sys.modules["importlib._bootstrap"], "_module_locks", {})
+    held = [lock for reference in list(locks.values()) if (lock := reference()) is not None]
+    return any(getattr(lock, "owner", None) not in (None, threading.get_ident()) for lock in held)
 
 
 def _in_parent() -> None:
