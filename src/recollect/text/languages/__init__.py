@@ -23,6 +23,8 @@ class Slot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What it is called: "my NOUN is value", "NOUN: value"."""
     ends: tuple[str, ...] = ()
     """Tells that there is no value any more."""
+    capital: bool = False
+    """Whether a value is a name, and begins with a capital."""
     answers: bool = False
     """Whether it is about how the assistant answers, whoever the sentence speaks of."""
 
@@ -33,6 +35,7 @@ class Changes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     from_to: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
     cue: str = r"(?!)"
+    """Says that something is different, and not what."""
 
 
 class Events(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,6 +43,8 @@ class Events(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     noun: str = ""
     called_off: str = r"(?!)"
+    put_off: str = r"(?!)"
+    """Says that it is at another time, or another place."""
 
 
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

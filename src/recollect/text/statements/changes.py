@@ -6,8 +6,9 @@ import re
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
-from recollect.text.statements.claims import Read, english, read, spelled, value_of
-from recollect.text.statements.contradicting import contradicts, names
+from recollect.text.statements.alike import other_value
+from recollect.text.statements.claims import NOT_NAMES, Read, english, read, spelled, value_of
+from recollect.text.statements.contradicting import BROAD, EMPTY, contradicts, names
 from recollect.text.words import WORD, stem
 
 Effect = Literal["replaces", "ends", "possible"]
@@ -21,22 +22,14 @@ class Change(NamedTuple):
 def change(old: str, new: str) -> Change | None:
     """What the newer text does to the older. Where nothing is sure, nothing, or `possible`."""
     a, b = read(old), read(new)
-    if b.unsure or _asks(old) or _same_words(old, new):
+    if b.unsure or a.unsure or old.rstrip().endswith("?") or _words(old) == _words(new) or _ADDS.search(new):
         return None
-    found = _by_claims(a, b) or _by_words(a, b) or _by_event(a, b)
-    if found is None and contradicts(old, new):
-        found = Change("replaces", "another value of the same")
-    if found is not None and b.temporary and not _EVENT_WORDS(old):
-        return None
-    return found
+    found = _by_claims(a, b) or _by_form(old, new) or _by_words(a, b) or _by_event(a, b) or _perhaps(a, b)
+    return None if found is not None and b.temporary and not _event_words(old) else found
 
 
-def _asks(text: str) -> bool:
-    return text.rstrip().endswith("?")
-
-
-def _same_words(old: str, new: str) -> bool:
-    return [word.lower() for word in WORD.findall(old)] == [word.lower() for word in WORD.findall(new)]
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in WORD.findall(text)]
 
 
 # The same slot of the same owner
@@ -49,17 +42,26 @@ def _by_claims(old: Read, new: Read) -> Change | None:
                 continue
             if later.ended:
                 return Change("ends", f"no {later.slot} any more")
-            shared = earlier.value & later.value
             if later.denied:
-                if shared:
+                if earlier.value & later.value:
                     return Change("ends", f"the {later.slot} is denied")
                 continue
-            if not earlier.single or not earlier.value or not later.value:
+            if not earlier.single or earlier.value <= later.value or later.value <= earlier.value:
                 continue
-            if earlier.value <= later.value or later.value <= earlier.value:
-                continue
+            if (earlier.value | later.value) & _broad():
+                return Change("possible", f"perhaps another {later.slot}")
             return Change("replaces", f"another {later.slot}")
     return None
+
+
+def _by_form(old: str, new: str) -> Change | None:
+    why = other_value(old, new) or ("another value of the same" if contradicts(old, new) else "")
+    return Change("replaces", why) if why else None
+
+
+@cache
+def _broad() -> frozenset[str]:
+    return frozenset(map(stem, BROAD))
 
 
 # Words that name the old value
@@ -68,40 +70,45 @@ def _by_claims(old: Read, new: Read) -> Change | None:
 def _by_words(old: Read, new: Read) -> Change | None:
     """The newer says that something is over, or gives way to something else, and the older is about that."""
     sentence = spelled(new.text)
-    if not _same_person(old.text, new.text):
+    if not _people(new.text) <= _people(old.text):
         return None
     changes = english().changes
-    for pattern in _compiled(changes.from_to):
-        if (match := pattern.search(sentence)) and _is_about(old.text, match["old"]):
-            return Change("replaces", "the newer names the older value")
-    for pattern in _compiled(changes.ended):
-        if (match := pattern.search(sentence)) and _is_about(old.text, match["old"]):
-            return Change("ends", "the newer says that it is over")
+    for effect, patterns in (("replaces", changes.from_to), ("ends", changes.ended)):
+        for pattern in _compiled(patterns):
+            for match in pattern.finditer(sentence):
+                if _is_about(old.text, match["old"], sentence, match.start("old")):
+                    return Change(effect, "the newer names what is over")
     return None
 
 
-def _is_about(old: str, words: str) -> bool:
-    """Whether all that is named is in the older statement."""
+def _is_about(old: str, words: str, sentence: str, at: int) -> bool:
+    """Whether all that is named is in the older statement, and nobody else does it."""
     named = value_of(words) - _VAGUE
-    return bool(named) and named <= {stem(word) for word in WORD.findall(old.lower())}
+    called = frozenset(map(stem, _called(words)))
+    if called and not any(map(str.isdigit, words)):
+        named = called
+    known = {stem(word) for word in WORD.findall(spelled(old).lower())}
+    if not named or not named <= known:
+        return False
+    others = _called(sentence[:at])
+    return all(stem(name) in known for name in others)
 
 
 _VAGUE = frozenset(
-    map(stem, "it that this them one thing things stuff time day week year work job way bit lot".split())
+    map(stem, "it that this them one thing things stuff time day week year work job way bit lot going to no more".split())
 )
-
-
-def _same_person(old: str, new: str) -> bool:
-    """Whether the same people are named in both, or none in one: "my sister" is not "I"."""
-    return _people(new) <= _people(old)
-
 
 _PEOPLE = re.compile(
-    r"\b(?:my|his|her|their|our) (?:[\w-]+ )??(wife|husband|partner|son|daughter|sister|brother|mother|father|mum|mom|dad|"
+    r"\b(?:my|his|her|their|our|a|the) (?:[\w-]+ )??(wife|husband|partner|son|daughter|sister|brother|mother|father|mum|mom|dad|"
     r"boss|manager|friend|colleague|coworker|cousin|aunt|uncle|girlfriend|boyfriend|neighbou?r|roommate|flatmate|parents|"
-    r"kids?|children|grandmother|grandfather|grandma|grandpa|niece|nephew|team ?mate|ex)\b",
+    r"kids?|children|grandmother|grandfather|grandma|grandpa|niece|nephew|team ?mate|ex|boy|girl|mate)\b",
     re.IGNORECASE,
 )
+
+
+def _called(text: str) -> frozenset[str]:
+    """The names in it. Its first word may be one, too."""
+    return frozenset(name.lower() for name in names(f"x {text}")) - _CALENDAR - NOT_NAMES
 
 
 @lru_cache(maxsize=4096)
@@ -112,12 +119,16 @@ def _people(text: str) -> frozenset[str]:
 # Events
 
 _TIME = re.compile(
-    r"\b(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
+    r"\b(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tue|tues|wed|thu|thurs|fri|sat|sun)s?\b"
     r"|\b(?P<month>january|february|march|april|may|june|july|august|september|october|november|december)\b"
     r"|\b(?P<clock>\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock)|\d{1,2}:\d\d|(?<=\bat )\d{1,2}(?![\d%€$])|noon|midday|midnight)\b"
     r"|\b(?P<date>(?:the )?\d{1,2}(?:st|nd|rd|th)|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2})\b"
     r"|\b(?P<daypart>tomorrow|tonight|today|next week|next month|next year|in the (?:morning|afternoon|evening))\b",
     re.IGNORECASE,
+)
+_CALENDAR = frozenset(
+    """monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december""".split()
 )
 
 
@@ -126,51 +137,91 @@ def _event_nouns() -> frozenset[str]:
     return frozenset(stem(word) for word in english().events.noun.split())
 
 
-def _EVENT_WORDS(text: str) -> frozenset[str]:
+def _event_words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in WORD.findall(text.lower())) & _event_nouns()
 
 
 def _times(text: str) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for match in _TIME.finditer(text):
-        assert match.lastgroup is not None
-        found.setdefault(match.lastgroup, set()).add(match[0].lower().removeprefix("the ").rstrip("s"))
+        kind = match.lastgroup or ""
+        value = match[0].lower().removeprefix("the ")
+        found.setdefault(kind, set()).add(value[:3] if kind == "weekday" else value)
     return {kind: frozenset(values) for kind, values in found.items()}
 
 
 def _by_event(old: Read, new: Read) -> Change | None:
     """An appointment, release or trip that is called off or put at another time."""
-    then, now = _times(spelled(old.text)), _times(spelled(new.text))
-    sentence = spelled(new.text)
     if not _same_event(old.text, new.text):
         return None
-    if re.search(english().events.called_off, sentence, re.IGNORECASE):
+    sentence = spelled(new.text)
+    if _called_off().search(sentence):
         return Change("ends", "it was called off")
-    moved = any(now[kind] != then[kind] for kind in now.keys() & then.keys())
-    if not moved and not (then and now and not now.keys() & then.keys()):
+    then, now = _times(spelled(old.text)), _times(sentence)
+    shared = now.keys() & then.keys()
+    if not then or not now or any(now[kind] == then[kind] for kind in shared & {"weekday", "date"}):
         return None
-    if re.search(english().changes.cue, sentence, re.IGNORECASE):
+    if _puts_off().search(sentence):
         return Change("replaces", "another time of the same")
-    return Change("possible", "perhaps another time of the same") if moved else None
+    if any(now[kind] != then[kind] for kind in shared) :
+        return Change("possible", "perhaps another time of the same")
+    return None
+
+
+_ADDS = re.compile(r"\b(?:also|as well|another|additionally|besides|a second|plus|too)\b(?! (?:much|many|late|early|big|hot|small))", re.I)
+"""Says that a value joins the others."""
 
 
 def _same_event(old: str, new: str) -> bool:
-    before, after = _EVENT_WORDS(old), _EVENT_WORDS(new)
-    who = {name.lower() for name in names(old)} - _CALENDAR
-    whom = {name.lower() for name in names(new)} - _CALENDAR
-    if whom - who and who:
-        return False
+    before, after = _event_words(old), _event_words(new)
+    who = _called(old)
+    whom = _called(new)
     if before & after:
-        return not (who - whom and whom - who)
+        return not (who and whom and not who & whom)
     return bool(before and not after and who & whom)
 
 
-_CALENDAR = frozenset(
-    """monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december""".split()
-)
+@cache
+def _called_off() -> re.Pattern[str]:
+    return re.compile(english().events.called_off, re.IGNORECASE)
+
+
+@cache
+def _puts_off() -> re.Pattern[str]:
+    return re.compile(english().events.put_off, re.IGNORECASE)
 
 
 @cache
 def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(rf"\b(?:{pattern})", re.IGNORECASE) for pattern in patterns)
+    return tuple(re.compile(rf"(?<!\w)(?:{pattern})", re.IGNORECASE) for pattern in patterns)
+
+
+# What may be a change
+
+
+def _perhaps(old: Read, new: Read) -> Change | None:
+    """Both name the same, and the newer says that something is different. What it is nobody knows without more."""
+    if not _cue().search(spelled(new.text)) or not _people(new.text) <= _people(old.text):
+        return None
+    shared = _telling(old.text) & _telling(new.text)
+    who = _called(new.text)
+    whom = _called(old.text)
+    if shared and not (who and whom and not who & whom):
+        return Change("possible", "the newer says that something has changed")
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _telling(text: str) -> frozenset[str]:
+    """Words that tell what it is about: longer ones, and names."""
+    called = _called(text)
+    words = {word for word in _words(text) if word in called or (len(word) > _SHORT and word not in EMPTY)}
+    return frozenset(map(stem, words)) - _VAGUE - _CALENDAR
+
+
+_SHORT = 4
+
+
+@cache
+def _cue() -> re.Pattern[str]:
+    return re.compile(english().changes.cue, re.IGNORECASE)

@@ -58,6 +58,7 @@ _SPELLED = (
     (re.compile(r"\b(i|we|you|they|he|she|it|that)'ll\b", re.I), r"\1 will"),
     (re.compile(r"\b(i|we|you|they|he|she)'d\b", re.I), r"\1 would"),
     (re.compile(r"\b(he|she|it|that|there|here|who|what|where)'s\b", re.I), r"\1 is"),
+    (re.compile(r"(\w)'s (been|got|gone|become|moved|died|passed|left|quit|started|taken|had)\b", re.I), r"\1 has \2"),
     (re.compile(r"\s+"), " "),
 )
 _SQUEEZED = {
@@ -76,7 +77,7 @@ def spelled(sentence: str) -> str:
 
 # Owners
 
-_NOT_NAMES = frozenset(
+NOT_NAMES = frozenset(
     """you it he she they we i this that these those there what who how if so and but the my our your his her their no
     yes not ok okay well then also just now oh when where why please thanks actually since as in on at from for to by
     with after before because while until today tomorrow yesterday monday tuesday wednesday thursday friday saturday
@@ -86,13 +87,17 @@ _NOT_NAMES = frozenset(
     switched started stopped changed sold bought left joined decided cancelled canceled remember note scrap forget
     don do does did is are was were can could would should will let make""".split()
 )
+_STOPS = (
+    r"(?!(?:is|are|was|were|be|been|has|have|had|will|would|can|could|should|must|lives?|lived|works?|worked|and|but|who|that|which|"
+    r"just|now|also|does|do|did|got|moved|started|joined|quit|left|costs?|runs?|goes|needs?|takes?|used|said|says|thinks?|told|"
+    r"bought|sold|gave|wants?|likes?|loves?|hates?|eats?|drives?|became|came|went)\b)"
+)
 _SUBJECT = re.compile(
-    r"\b(?P<me>I|we|me and [A-Z]\w+)\b"
-    r"|\b(?P<of>my|our|his|her|their)\b(?P<thing>(?: (?!(?:is|are|was|were|has|have|had|will|would|lives?|works?|and|but|who|"
-    r"just|now|also|does|do|did|can|got|moved|started|joined|quit|left)\b)[a-z][\w-]*){1,3})?(?: (?P<called>[A-Z][\w-]+))?(?P<s>'s)?"
-    r"|\b(?P<other>he|she|they)\b"
-    r"|(?P<name>\b[A-Z][\w-]+(?: [A-Z][\w-]+)?)(?P<of_name>'s(?: (?!(?:is|are|was|were|has|have|had)\b)[a-z][\w-]*){1,3})?"
-    r"|\b(?P<the>the|this|that|these) (?P<what>[a-z][\w-]*(?: [a-z][\w-]*)?)",
+    r"\b(?P<me>I|we|me and \w+)\b"
+    rf"|\b(?P<of>my|our|his|her|their)\b(?P<thing>(?: {_STOPS}[\w'-]+){{0,4}})"
+    r"|\b(?P<other>he|she|they|you|it)\b"
+    rf"|\b(?P<the>(?:the|this|that|these|those|a|an)\b(?: {_STOPS}[\w'-]+){{1,6}})"
+    rf"|(?P<name>\b(?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+)?)(?P<of_name>'s(?: {_STOPS}[\w'-]+){{1,3}})?",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[A-Z]")
@@ -111,16 +116,19 @@ def _owner(match: re.Match[str]) -> str:
         return ME
     if match["other"]:
         return f"@{match['other'].lower()}"
-    if match["of"]:
-        of = {"my": "my", "our": "my", "his": "@he", "her": "@she", "their": "@they"}[match["of"].lower()]
-        thing = " ".join(stem(word) for word in (match["thing"] or "").lower().split())
-        return f"{of} {thing}".strip() if thing else (ME if of == "my" else of)
-    if name := match["name"]:
-        if not _NAME.match(name) or name.split()[0].lower() in _NOT_NAMES:
-            return ""
-        inside = " ".join(stem(word) for word in (match["of_name"] or "").removeprefix("'s").lower().split())
-        return f"{name.lower()} {inside}".strip()
-    return ""
+    if whose := match["of"]:
+        of = {"my": "my", "our": "my"}.get(whose.lower(), f"@{whose.lower()}")
+        return f"{of} {_stemmed(match['thing'])}".strip() if match["thing"] else (ME if of == "my" else of)
+    if match["the"]:
+        return f"the {_stemmed(match['the'].partition(' ')[2])}"
+    name = match["name"]
+    if not _NAME.match(name) or name.split()[0].lower() in NOT_NAMES:
+        return ""
+    return f"{name.lower()} {_stemmed((match['of_name'] or '').removeprefix(chr(39) + 's'))}".strip()
+
+
+def _stemmed(words: str) -> str:
+    return " ".join(stem(word) for word in words.lower().split())
 
 
 # Values
@@ -155,13 +163,20 @@ _IS = (
 )
 _UNSURE = re.compile(
     r"\b(?:if|unless|maybe|perhaps|might|may|could|would|should|suppose|supposing|whether|imagine|pretend|thinking (?:about|of)|"
-    r"consider(?:ing)?|wonder(?:ing)?|hope to|hoping|wish|used to|planning to|want(?:s)? to|dream(?:s|ing)? of|probably|"
-    r"possibly|not sure|in case|what if|let us say|looking (?:at|for|into)|interested in|will|going to|was (?:in|at)|"
-    r"lived|worked|as a (?:kid|child|teenager|student)|years? ago|back then|back in|once|"
-    r"last (?:year|summer|winter|spring|autumn|month|week|weekend)|grew up)\b",
+    r"(?:i|sometimes i|we) think about|consider(?:ing)?|wonder(?:ing)?|hope to|hoping|wish|planning to|dream(?:s|ing)? of|"
+    r"probably|possibly|not sure|in case|what if|let us say|looking (?:at|for|into)|interested in|one day|some ?day|"
+    r"remember (?:my|our|when|how)|would love|haven't decided)\b(?! have to\b)"
+    r"|\bwhen (?:i|we) (?:win|retire|grow)\b",
     re.IGNORECASE,
 )
-"""Says that something is not so, or not now."""
+"""Says that something is not so, or not sure."""
+_PAST = re.compile(
+    r"\b(?:used to|was (?:in|at)|lived|worked|as a (?:kid|child|teenager|student)|years? (?:ago|back|before)|back (?:then|in|when)|"
+    r"once|before that|(?:my|our|her|his) (?:first|former|old|previous|late) \w+ (?:was|were|had)|in my (?:teens|twenties|thirties|youth)|"
+    r"in (?:19|20)\d\d i|the (?:summer|winter|year) before|grew up|back when)\b",
+    re.IGNORECASE,
+)
+"""Tells of a time that is over, and nothing of now."""
 _FOR_NOW = re.compile(
     r"\b(?:this (?:week|weekend|month|summer|morning|afternoon|evening|time)|today|tonight|tomorrow|for (?:now|a (?:few|"
     r"couple|while|week|month|day)|the (?:week|weekend|day|moment|summer|winter)|(?:two|three|four|five|six|\d+) (?:days|"
@@ -197,7 +212,7 @@ def read(text: str) -> Read:
             continue
         claims += _claims(plain)
         temporary = temporary or _FOR_NOW.search(plain) is not None
-    unsure = unsure or _UNSURE.search(spelled(body)) is not None
+    unsure = unsure or any(pattern.search(spelled(body)) for pattern in (_UNSURE, _PAST))
     if speaker:
         claims = [claim._replace(owner=speaker if claim.owner == ME else claim.owner) for claim in claims]
     return Read(text, tuple(dict.fromkeys(claims)), unsure, temporary)
@@ -214,6 +229,10 @@ def _claims(sentence: str) -> Iterator[Claim]:
             if claim is not None and (claim.owner, claim.slot) not in taken:
                 taken.add((claim.owner, claim.slot))
                 yield claim
+
+
+_NAMED = re.compile(r"(?:now |currently )?(?:the )?(?:[A-Z]|\d)|[a-z]+(?: last| this| now| for good| with|[,.!]|$)")
+"""A name, or a single word: many who chat write no capitals."""
 
 
 class _Form(NamedTuple):
@@ -233,6 +252,10 @@ class _Form(NamedTuple):
             owner = ME if self.spec.answers else owner_before(sentence, match.start())
         if self.way == "ends":
             return Claim(owner, slot, frozenset(), self.spec.single, ended=True)
+        if self.spec.capital and self.way == "verb" and not _NAMED.match(match["value"]):
+            return None
+        if owner == "@you" or (self.slot in ("age", "height") and owner.startswith("the ")):
+            return None
         value = value_of(match["value"])
         denied = bool(
             re.search(r"\b(?:not|never|no longer|stopped|quit)\b(?: \w+){0,2} ?$", sentence[: match.start()])
@@ -242,8 +265,10 @@ class _Form(NamedTuple):
 
 def _of_noun(match: re.Match[str]) -> str:
     whose = (match["whose"] or "my").strip().lower()
-    if whose in ("my", "our", "the"):
+    if whose in ("my", "our"):
         return ME
+    if whose == "the":
+        return "the"
     if whose in ("his", "her", "their"):
         return {"his": "@he", "her": "@she", "their": "@they"}[whose]
     if whose.startswith(("my ", "our ")):
@@ -252,7 +277,7 @@ def _of_noun(match: re.Match[str]) -> str:
 
 
 _WHOSE = (
-    r"(?:(?P<whose>my (?:[\w-]+ ){0,2}?[\w-]+'s|[A-Z][\w-]+'s|my|our|his|her|their|the) (?:new |current |own |first |main |other )?"
+    r"(?:(?<!of )(?<!for )(?<!with )(?P<whose>my (?:[\w'-]+ ){0,3}?[\w-]+'s|(?-i:[A-Z])[\w-]+'s|my|our|his|her|their|the) (?:new |current |own )?"
     r"|(?P<lead>(?:^|[\n,;:] ?)(?:[-*•] )?))"
 )
 
@@ -267,7 +292,7 @@ def _forms() -> tuple[_Form, ...]:
             told = rf"{_WHOSE}{noun}(?:(?(lead)(?: ?[:=]| -)|{_IS})) ?(?P<value>.+)"
             forms.append(_Form(name, slot, "noun", re.compile(rf"(?:^|(?<=\W)){told}", re.I), _gate(noun)))
         for verb in slot.verb:
-            forms.append(_Form(name, slot, "verb", re.compile(rf"\b(?:{verb}) ?(?P<value>.+)", re.I), _gate(verb)))
+            forms.append(_Form(name, slot, "verb", re.compile(rf"\b(?:{verb})(?=\W|(?<=\W)) ?(?P<value>.+)", re.I), _gate(verb)))
     return tuple(forms)
 
 

@@ -95,7 +95,7 @@ _OPEN = frozenset({("has",), ("have",), ("prefer",), ("prefers",), ("want",), ("
 """Frames that many values can have: only an amount or a choice between opposites replaces another there."""
 _COPULAS = frozenset({("is",), ("are",), ("am",)})
 _DEFINITE = frozenset("the my our your his her their its".split())
-_BROAD = frozenset(
+BROAD = frozenset(
     """europe asia africa america germany france spain italy austria switzerland portugal england scotland ireland
     britain poland norway sweden denmark finland greece turkey russia ukraine india china japan canada mexico brazil
     argentina australia usa uk netherlands belgium hungary romania bavaria texas california""".split()
@@ -321,7 +321,7 @@ def _another_value(a: _Parts, b: _Parts) -> bool:
 
 def _single(parts: _Parts, sort: str, old: Sequence[str], new: Sequence[str], rest: Sequence[str]) -> bool:
     """Whether there can be one only of what is told by names or plain nouns."""
-    if {word.lower() for word in (*old, *new)} & _BROAD:
+    if {word.lower() for word in (*old, *new)} & BROAD:
         return False
     if parts.frame in (("uses", "the"), ("use", "the"), ("prefers", "the")):
         return len(old) == len(new) == len(rest) == 1
