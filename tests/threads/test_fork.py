@@ -138,7 +138,9 @@ thread.join()
 
 def test_a_fork_waits_for_a_module_that_another_thread_imports(tmp_path: Path) -> None:
     """Nobody would ever give the module back to the child."""
-    (tmp_path / "slow_to_import.py").write_text("import events\nevents.started.set()\nevents.release.wait()\nwhole = 0\n")
+    (tmp_path / "slow_to_import.py").write_text(
+        "import events\nevents.started.set()\nevents.release.wait()\nwhole = 0\n"
+    )
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IMPORTS, str(tmp_path)],
         capture_output=True,

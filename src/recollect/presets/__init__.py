@@ -79,6 +79,8 @@ class ConversationRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Kind → how far what was found of it is visible; the workspace for all others."""
     source: str | None = "conversation"
     """The source of what was found."""
+    supersede: bool = True
+    """Whether what was found takes the place of older memories that it says are so no longer."""
 
 
 class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from recollect.facets.channels import DEFAULT, Channels, keep_default
 from recollect.facets.conversations.contents import Contents
-from recollect.facets.conversations.persist import TURN, persist, placed
+from recollect.facets.conversations.persist import TURN, persist, stored
 from recollect.facets.shelf import Shelf
 from recollect.operations import ConversationId, Doc, Names, former_name, operation
 from recollect.policies.secrets import screen
@@ -182,8 +182,7 @@ class Conversations:
         with view.logging_refusals("observe"):
             kind = validation.kind(kind)
         fields = {"content": content, "kind": kind, "importance": importance, "tags": tags, "tier": tier}
-        outside, items = placed(view, [{**fields, "source": "observation"}], view.address.conversation)
-        return remember(outside, items, once=True)[0]
+        return stored(view, [{**fields, "source": "observation"}], view.address.conversation)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:
         view, item = self._view.as_one_change(), self._thing(id)

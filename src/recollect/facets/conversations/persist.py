@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from recollect.facets.conversations.settling import settle
 from recollect.policies.extraction import Extracted, Said, extract
 from recollect.policies.importance import assess
 from recollect.text.words import stems
@@ -53,13 +54,21 @@ def keep(
         return []
     items = [_item(view, fact) | (more[at] if more else {}) for at, fact in enumerate(facts)]
     try:
-        return remember(*placed(view, items, conversation), once=True)
+        return stored(view, items, conversation)
     except InputError:
         if len(items) == 1:
             return []
     records: list[Record] = []
     for at, fact in enumerate(facts):
         records += keep(view, [fact], conversation, more[at : at + 1])
+    return records
+
+
+def stored(view: View, items: Sequence[dict[str, Any]], conversation: str | None) -> list[Record]:
+    """Store them, and let them take the place of what they say is so no longer."""
+    outside, fields = placed(view.as_one_change(), items, conversation)
+    records = remember(outside, fields, once=True)
+    settle(outside, records)
     return records
 
 

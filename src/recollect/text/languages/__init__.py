@@ -25,6 +25,8 @@ class Slot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tells that there is no value any more."""
     capital: bool = False
     """Whether a value is a name, and begins with a capital."""
+    words: str = ""
+    """By which older statements of the same are found, in whatever words the newer one tells it."""
     answers: bool = False
     """Whether it is about how the assistant answers, whoever the sentence speaks of."""
 

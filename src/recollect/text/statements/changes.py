@@ -25,11 +25,27 @@ def change(old: str, new: str) -> Change | None:
     if b.unsure or a.unsure or old.rstrip().endswith("?") or _words(old) == _words(new) or _ADDS.search(new):
         return None
     found = _by_claims(a, b) or _by_form(old, new) or _by_words(a, b) or _by_event(a, b) or _perhaps(a, b)
+    if found is not None and found.effect != "possible" and _says_more(a, b):
+        found = Change("possible", f"{found.why}, and the older says more than that")
     return None if found is not None and b.temporary and not _event_words(old) else found
 
 
 def _words(text: str) -> list[str]:
     return [word.lower() for word in WORD.findall(text)]
+
+
+def asks(text: str) -> str:
+    """The words by which older statements are found that this one may change; nothing where it can change none."""
+    statement = read(text)
+    if statement.unsure:
+        return ""
+    sentence = spelled(text)
+    slots = [english().slots[claim.slot.partition(" ")[0]].words for claim in statement.claims]
+    changes = english().changes
+    tells = any(pattern.search(sentence) for pattern in _compiled((*changes.from_to, *changes.ended)))
+    if slots or tells or _cue().search(sentence) or _event_words(text) or any(map(str.isdigit, text)):
+        return " ".join(dict.fromkeys(f"{text} {' '.join(slots)}".split()))
+    return ""
 
 
 # The same slot of the same owner
@@ -52,6 +68,15 @@ def _by_claims(old: Read, new: Read) -> Change | None:
                 return Change("possible", f"perhaps another {later.slot}")
             return Change("replaces", f"another {later.slot}")
     return None
+
+
+def _says_more(old: Read, new: Read) -> bool:
+    """Whether the older tells something besides that would be lost with it."""
+    return bool({claim.slot for claim in old.claims} - {claim.slot for claim in new.claims} - _GO_ALONG)
+
+
+_GO_ALONG = frozenset({"employer", "occupation", "tool"})
+"""Who has another employer has another job."""
 
 
 def _by_form(old: str, new: str) -> Change | None:
@@ -95,7 +120,10 @@ def _is_about(old: str, words: str, sentence: str, at: int) -> bool:
 
 
 _VAGUE = frozenset(
-    map(stem, "it that this them one thing things stuff time day week year work job way bit lot going to no more".split())
+    map(
+        stem,
+        "it that this them one thing things stuff time day week year work job way bit lot going to no more".split(),
+    )
 )
 
 _PEOPLE = re.compile(
@@ -163,12 +191,15 @@ def _by_event(old: Read, new: Read) -> Change | None:
         return None
     if _puts_off().search(sentence):
         return Change("replaces", "another time of the same")
-    if any(now[kind] != then[kind] for kind in shared) :
+    if any(now[kind] != then[kind] for kind in shared):
         return Change("possible", "perhaps another time of the same")
     return None
 
 
-_ADDS = re.compile(r"\b(?:also|as well|another|additionally|besides|a second|plus|too)\b(?! (?:much|many|late|early|big|hot|small))", re.I)
+_ADDS = re.compile(
+    r"\b(?:also|as well|another|additionally|besides|a second|plus|too)\b(?! (?:much|many|late|early|big|hot|small))",
+    re.I,
+)
 """Says that a value joins the others."""
 
 

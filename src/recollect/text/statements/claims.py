@@ -219,10 +219,10 @@ def read(text: str) -> Read:
 
 
 def _claims(sentence: str) -> Iterator[Claim]:
-    words = {word.lower() for word in re.findall(r"[^\W\d_]+", sentence)}
+    low = sentence.lower()
     taken: set[tuple[str, str]] = set()
     for form in _forms():
-        if form.gate and not form.gate & words:
+        if not any(word in low for word in form.gate):
             continue
         for match in form.pattern.finditer(sentence):
             claim = form.claim(sentence, match)
@@ -242,7 +242,7 @@ class _Form(NamedTuple):
     spec: Slot
     way: str
     pattern: re.Pattern[str]
-    gate: frozenset[str]
+    gate: tuple[str, ...]
 
     def claim(self, sentence: str, match: re.Match[str]) -> Claim | None:
         slot = f"{self.slot} {stem(of.lower())}" if (of := match.groupdict().get("of")) else self.slot
@@ -292,10 +292,13 @@ def _forms() -> tuple[_Form, ...]:
             told = rf"{_WHOSE}{noun}(?:(?(lead)(?: ?[:=]| -)|{_IS})) ?(?P<value>.+)"
             forms.append(_Form(name, slot, "noun", re.compile(rf"(?:^|(?<=\W)){told}", re.I), _gate(noun)))
         for verb in slot.verb:
-            forms.append(_Form(name, slot, "verb", re.compile(rf"\b(?:{verb})(?=\W|(?<=\W)) ?(?P<value>.+)", re.I), _gate(verb)))
+            forms.append(
+                _Form(name, slot, "verb", re.compile(rf"\b(?:{verb})(?=\W|(?<=\W)) ?(?P<value>.+)", re.I), _gate(verb))
+            )
     return tuple(forms)
 
 
-def _gate(pattern: str) -> frozenset[str]:
-    """Nothing: which words a pattern needs is worked out by the caller that measures it."""
-    return frozenset()
+def _gate(pattern: str) -> tuple[str, ...]:
+    """Letters of which a sentence must have some for the pattern to match it: cheaper to ask than the pattern."""
+    plain = re.sub(r"\(\?P<\w+>|\\x\w\w|\\[a-zA-Z]|\[[^\]]*\]|\w\?", " ", pattern)
+    return tuple(dict.fromkeys(re.findall(r"[a-zé]{2,}", plain))) or ("",)
