@@ -11,12 +11,15 @@ from recollect.maintenance.steps import Step, apply
 from recollect.recall.question import Question
 from recollect.recall.run import RecallRun
 from recollect.stores.port import Place
-from recollect.text.statements.changes import asks, change
+from recollect.text.statements.changes import Change, asks, change
+from recollect.text.statements.tasks import task_effect
 from recollect.values.record import Record, storing_order
 from recollect.view import View
 
 _LOOKED_AT = 40
 """So many of the older memories with the same words are compared."""
+_TASKS = 200
+"""So many open tasks, the newest, are asked about."""
 _MOST = 3
 """More than so many that one statement would replace are a series, such as readings, and stay."""
 
@@ -37,10 +40,7 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
         if new.access_count or new.role == "assistant" or not view.preset.conversations.supersede:
             continue  # it was known already, or nobody but the assistant says so
         steps: list[Step] = []
-        for old in _older(view, new):
-            found = change(old.text, new.text)
-            if found is None:
-                continue
+        for old, found in [*_changed(view, new), *_closed(view, new)]:
             if found.effect == "possible":
                 settled.possible.append((old.id, new.id, found.why))
             else:
@@ -54,6 +54,28 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
     return settled
 
 
+def _changed(view: View, new: Record) -> list[tuple[Record, Change]]:
+    pairs = ((old, change(old.text, new.text)) for old in _older(view, new))
+    return [(old, found) for old, found in pairs if found is not None]
+
+
+def _closed(view: View, new: Record) -> list[tuple[Record, Change]]:
+    """Open tasks that it says are done, or due at another time."""
+    if new.kind == "task":
+        return []
+    closed: list[tuple[Record, Change]] = []
+    for task in view.scan(view.where(state="live", kinds=("task",), tiers=(new.tier,)), order="newest", limit=_TASKS):
+        if _is_older(task, new) and (effect := task_effect(task.text, new.text)):
+            why = "the task is done" if effect == "closes" else "perhaps due at another time"
+            closed.append((task, Change("ends" if effect == "closes" else "possible", why)))
+    return closed
+
+
+def _is_older(old: Record, new: Record) -> bool:
+    """Whether it is of the same owner, and was stored before."""
+    return old.address == new.address and storing_order(old.id) < storing_order(new.id)
+
+
 def _older(view: View, new: Record) -> list[Record]:
     """Older memories of the same owner that may be about the same, by their words."""
     words = asks(new.text)
@@ -62,9 +84,4 @@ def _older(view: View, new: Record) -> list[Record]:
     where = view.where(state="live", tiers=(new.tier,))
     question = Question(words, [where], _LOOKED_AT, min_relevance=0.0, exact=True)
     hits = RecallRun(replace(view, embedding=None), question).hits()
-    order = storing_order(new.id)
-    return [
-        hit.memory
-        for hit in hits
-        if hit.memory.address == new.address and hit.memory.id != new.id and storing_order(hit.memory.id) < order
-    ]
+    return [hit.memory for hit in hits if _is_older(hit.memory, new) and hit.memory.kind != "task"]

@@ -1,0 +1,131 @@
+"""Whether a sentence says that a task is done, is called off, or has another deadline."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from recollect.text.statements.claims import spelled
+from recollect.text.statements.contradicting import EMPTY
+from recollect.text.times import names_time
+from recollect.text.words import WORD, stem
+
+TaskEffect = Literal["closes", "moves"]
+
+_DONE = re.compile(
+    r"\b(?:(?:is|are|got|all|have|has|been|was|were|am) (?:\w+ ){0,2}?(?:done|finished|completed|sorted|handled|settled)|done(?= *[.!]?$)|"
+    r"finished|completed|sorted|dealt with|taken care of|all set|ticked off|crossed off|off (?:my|the) list|out of the way)\b|[✓✔✅☑]",
+    re.IGNORECASE,
+)
+_NOT_DONE = re.compile(
+    r"\b(?:still (?:have|need|got|has|must|to|not|need(?:s)? to)|not yet|have not|has not|had not|did not|do not forget|remind|"
+    r"(?:need|have|has|want|going|about|plan|planning|trying|try|meant|supposed|ought|forgot|remember|failed) to|must|should|"
+    r"will|shall|let me|half|almost|nearly|not (?:done|finished|paid|sent)|started|begun|working on|tomorrow|if|when|once|"
+    r"tried|could not|can not|would|might|maybe|another|next time|wish|hopefully|soon|still no|to go|only|where|what|how)\b",
+    re.IGNORECASE,
+)
+_FREED = re.compile(
+    r"\b(?:no longer (?:need|have) to|(?:do|does) not (?:need|have) to|no need to|not necessary|called off|cancel(?:l)?ed|"
+    r"forget about|never ?mind|will not (?:need|be (?:going|doing))|decided not to|decided against|not going to)\b",
+    re.IGNORECASE,
+)
+_PUT_OFF = re.compile(
+    r"\b(?:moved|pushed|postponed|rescheduled|extended|extension|delayed|deadline|due|until|till|instead|now on|brought forward|"
+    r"shifted|put off|later|earlier|more time|another (?:week|day|month)|by (?:mon|tues|wednes|thurs|fri|satur|sun)day|"
+    r"new date|changed to|slipped|bumped|not before|make it)\b",
+    re.IGNORECASE,
+)
+_DOING = frozenset(
+    map(
+        stem,
+        """need have must should remember remind forget get go do make take call buy send pay book pick drop renew submit
+        file sign fix finish write bring give ask tell check find see new by before until on today tomorrow week next
+        monday tuesday wednesday thursday friday saturday sunday someone something thing please want""".split(),
+    )
+)
+"""Words of a task that tell what is done, and not with what."""
+
+
+_CLAUSE = re.compile(
+    r"[,;.!?()\n—–]+(?:\s|$)|\s-\s| (?:and|but|so|because|while|then)(?= (?:i|we|he|she|they|the|my|our|it|still)\b)| still ",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"\b(?:(?:his|her|their|[A-Z]\w+'s)\b|(?:my|our|the|a) (?:wife|husband|partner|son|daughter|sister|brother|mother|father|mum|mom|dad|"
+    r"boss|friend|colleague|neighbou?r|parents)(?:'s)?\b|myself\b)"
+)
+
+
+def task_effect(task: str, said: str) -> TaskEffect | None:
+    """What the user's sentence does to a task."""
+    if _LEFT.search(said):
+        return None
+    effect: TaskEffect | None = None
+    for clause in _CLAUSE.split(said):
+        plain = spelled(clause or "")
+        if not plain or not _is_about(task, plain):
+            continue
+        if _FREED.search(plain):
+            return "closes"
+        if (
+            said.rstrip().endswith("?")
+            and said.count("?") == 1
+            and clause.strip()
+            and said.rstrip(" ?").endswith(clause.strip())
+        ):
+            continue
+        if _PUT_OFF.search(spelled(said)) and _names_day(said) and not _finished(task, plain):
+            effect = "moves"
+        elif (_finished(task, plain) or _DONE.search(plain)) and not _NOT_DONE.search(plain):
+            return "closes"
+    return effect
+
+
+def _names_day(sentence: str) -> bool:
+    return names_time(sentence) or re.search(r"\b\d{1,2}(?:st|nd|rd|th|\.)?\b", sentence) is not None
+
+
+def _finished(task: str, clause: str) -> bool:
+    """Whether what was to be done is told as past: "renew" and "renewed"."""
+    doing = {word for word in WORD.findall(spelled(task).lower())[:4] if len(word) > 2 and word not in EMPTY}
+    ends = {word + end for word in doing for end in ("ed", "d", word[-1] + "ed", "ied")} | {
+        w[:-1] + "ied" for w in doing
+    }
+    irregular = {_PAST[word] for word in doing if word in _PAST}
+    return not (ends | irregular).isdisjoint(WORD.findall(clause.lower()))
+
+
+_PAST = dict(
+    pair.split("/")
+    for pair in """write/written send/sent buy/bought pay/paid bring/brought take/taken get/got sell/sold find/found build/built
+    make/made give/given read/read do/done see/saw meet/met bleed/bled hang/hung put/put cut/cut feed/fed teach/taught
+    tell/told catch/caught win/won lose/lost drive/driven choose/chosen ring/rung sew/sewn sweep/swept""".split()
+)
+
+
+def _is_about(task: str, clause: str) -> bool:
+    """Whether the things of the task are named, and not those of somebody else or of another number."""
+    things = _things(task)
+    said = {stem(word) for word in WORD.findall(clause.lower())}
+    numbers = {word for word in said if word[0].isdigit()}
+    own = {word for word in WORD.findall(_BY.sub(" ", task)) if word[0].isdigit()}
+    if not things or (own and numbers and not own & numbers):
+        return False
+    others = {stem(word) for match in _OTHERS.findall(clause) for word in WORD.findall(match.lower())}
+    mine = {stem(word) for word in WORD.findall(task.lower())}
+    if {word for word in others if not word.startswith("@")} - mine or ("myself" in clause and "myself" not in task):
+        return False
+    named = things & said
+    return len(named) >= 2 or (bool(named) and len(things) <= _FEW)
+
+
+_BY = re.compile(r"\b(?:by|before|until|till|due|on|at) (?:the )?[\d:./]+", re.IGNORECASE)
+_LEFT = re.compile(r"\b\d+ (?:more )?(?:to go|left)\b", re.IGNORECASE)
+_FEW = 3
+"""Of so few things one is enough."""
+
+
+def _things(task: str) -> frozenset[str]:
+    told = WORD.findall(spelled(task).lower())
+    words = {stem(word) for word in (told[1:] if len(told) > 1 else told) if word not in EMPTY}
+    return frozenset(word for word in words if word not in _DOING and not word.startswith("@") and len(word) > 2)
