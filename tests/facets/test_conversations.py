@@ -375,9 +375,10 @@ def test_the_end_of_a_conversation_reads_its_turns_once(
             said = [talk.say("user" if at != 1 else "assistant", text) for at, text in enumerate(turns)]
             said.append(talk.memory.remember("The seats are 12 and 13", lifetime="conversation", tier="channel"))
             reads = Reads(store, monkeypatch)
-        assert reads.words == {record.id: 1 for record in said}
-        # Under the lock once more without words; the conversation is looked up by its ref code, and then by its key.
-        assert reads.calls["scan"] == 2
+        assert {record.id: reads.words[record.id] for record in said} == {record.id: 1 for record in said}
+        # Under the lock once more without words, and the open tasks; the conversation is looked up by its ref code, and
+        # then by its key.
+        assert reads.calls["scan"] == 3
         assert reads.calls["find"] <= 3
         monkeypatch.undo()
         assert sorted(record.content for record in memory.list()) == [turns[0], turns[2]]
@@ -399,14 +400,15 @@ def test_what_is_said_while_a_model_reads_the_rest_is_read_alone(
         def extract_slowly(*args: Any) -> Any:
             if late:
                 store.touch(Place("default", "default"), [first.id], clock())
-                memory.conversations.say(started.id, "user", late.pop())
+                turns.append(memory.conversations.say(started.id, "user", late.pop()).id)
             return extract(*args)
 
+        turns = [first.id]
         reads = Reads(store, monkeypatch)
         module = import_module("recollect.facets.conversations.persist")
         monkeypatch.setattr(module, "read", lambda view, turns: extract_slowly(turns))
         memory.conversations.end(started.id)
-        assert list(reads.words.values()) == [1, 1]
+        assert [reads.words[ident] for ident in turns] == [1, 1]
         monkeypatch.undo()
         assert {record.content for record in memory.list()} == {"My dog is called Bello.", "My cat is called Pixel."}
         memory.undo()

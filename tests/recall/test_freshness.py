@@ -183,16 +183,21 @@ def test_of_the_same_moment_neither_is_newer() -> None:
     assert freshen(QUERY, [0, 1], [1.0, 1.0], CITIES, [(5.0, 1), (5.0, 2)])[1] == {1: 0}
 
 
+SEATS = ["Lena sits in the Graz office.", "Lena sits in the Porto office."]
+SEAT = "Where does Lena sit?"
+"""Nothing that recollect knows to be one only, so that it has to be near."""
+
+
 @pytest.mark.parametrize(("gap", "moved"), [(2.9, {1: 0}), (3.0, {})])
 def test_a_much_better_answer_is_not_overtaken(gap: float, moved: dict[int, int]) -> None:
-    assert freshen(QUERY, [0, 1], [10.0, 10.0 - gap], CITIES, [1, 2])[1] == moved
-    assert freshen(QUERY, [0, 1], np.array([4.0, 4.0 - gap], np.float32), CITIES, [1, 2])[1] == moved
+    assert freshen(SEAT, [0, 1], [10.0, 10.0 - gap], SEATS, [1, 2])[1] == moved
+    assert freshen(SEAT, [0, 1], np.array([4.0, 4.0 - gap], np.float32), SEATS, [1, 2])[1] == moved
 
 
 @pytest.mark.parametrize(("cosine", "moved"), [(0.81, {1: 0}), (0.79, {})])
 def test_vectors_must_be_close(cosine: float, moved: dict[int, int]) -> None:
     vectors = np.array([[1.0, 0.0], [cosine, (1 - cosine**2) ** 0.5]], np.float32)
-    assert freshen(QUERY, [0, 1], [1.0, 0.9], CITIES, [1, 2], vectors)[1] == moved
+    assert freshen(SEAT, [0, 1], [1.0, 0.9], SEATS, [1, 2], vectors)[1] == moved
 
 
 def test_what_has_no_vector_is_told_by_its_words() -> None:

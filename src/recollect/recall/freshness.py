@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from recollect.text.identifiers import identifiers
 from recollect.text.speakers import prefix
 from recollect.text.statements import EMPTY, SENTENCE_END, Assertion, are_opposite, names, shared_words
+from recollect.text.statements.changes import asks, in_other_words
 from recollect.text.words import WORD, stem, stems
 
 _VERB = re.compile(r" (?:is|are|was|were|has|have|had) ", re.IGNORECASE)
@@ -48,6 +49,8 @@ _FRAMES = {
 }
 """What a question asks for, and what tells that it has changed, though it says so in words of its own."""
 
+_STATEMENT = 200
+"""Characters. Longer ones tell more than one thing."""
 _TOP = 20
 """Further down an exchange is not seen."""
 _LONGEST = 600
@@ -118,27 +121,38 @@ def freshen(
     answers: dict[int, _BestSentence] = {}
     for new in sorted(short, key=lambda row: born[row]):  # oldest first: of a chain of values the newest ends on top
         for old in head[: head.index(new)]:
-            gap = scores[old] - scores[new]
-            if old not in short or born[old] >= born[new] or gap >= _WIDEST_CHANGED:
+            if old not in short or born[old] >= born[new]:
                 continue
-            likeness = alike.get((old, new), 1.0)
-            if likeness < _LEAST_COSINE_CHANGED:
+            gap, likeness = scores[old] - scores[new], alike.get((old, new), 1.0)
+            if gap >= _WIDEST_CHANGED:
                 continue
-            for row in (old, new):
-                if row not in answers:
-                    answers[row] = _answer(texts[row], question)
-            a, b = answers[old], answers[new]
-            if not (a.stated and b.stated) or _of_another(a.statement, b.statement, question):
-                continue
-            if numbers and numbers & identifiers(texts[old]) and not numbers & identifiers(texts[new]):
-                continue
-            near = gap < _WIDEST and likeness >= _LEAST_COSINE
-            if (near and _replaces(a.statement, b.statement, question)) or _tells_of_a_change(a, b, question):
-                head.remove(new)
-                head.insert(head.index(old), new)
-                moved[new] = old
-                break
+            if not _changed(texts[old], texts[new]):
+                if likeness < _LEAST_COSINE_CHANGED:
+                    continue
+                for row in (old, new):
+                    if row not in answers:
+                        answers[row] = _answer(texts[row], question)
+                a, b = answers[old], answers[new]
+                if not (a.stated and b.stated) or _of_another(a.statement, b.statement, question):
+                    continue
+                if numbers and numbers & identifiers(texts[old]) and not numbers & identifiers(texts[new]):
+                    continue
+                near = gap < _WIDEST and likeness >= _LEAST_COSINE
+                same = near and _replaces(a.statement, b.statement, question)
+                if not same and not _tells_of_a_change(a, b, question):
+                    continue
+            head.remove(new)
+            head.insert(head.index(old), new)
+            moved[new] = old
+            break
     return [*head, *ranked[_TOP:]], moved
+
+
+def _changed(old: str, new: str) -> bool:
+    """Whether the newer statement may change what the older says. In talk, much sounds so that is not."""
+    if max(len(old), len(new)) > _STATEMENT or prefix(old) or prefix(new):
+        return False
+    return bool(asks(new)) and in_other_words(old, new) is not None
 
 
 def _alike(rows: Sequence[int], vectors: ByPosition[NDArray[np.float32] | None] | None) -> dict[tuple[int, int], float]:

@@ -36,11 +36,12 @@ class Settled:
 def settle(view: View, records: Sequence[Record]) -> Settled:
     """Let these memories supersede what they say is over. What only may be a change stays, and is told."""
     settled = Settled()
+    tasks = _tasks(view, records)
     for new in sorted(records, key=lambda record: storing_order(record.id)):
         if new.access_count or new.role == "assistant" or not view.preset.conversations.supersede:
             continue  # it was known already, or nobody but the assistant says so
         steps: list[Step] = []
-        for old, found in [*_changed(view, new), *_closed(view, new)]:
+        for old, found in [*_changed(view, new), *_closed(tasks, new)]:
             if found.effect == "possible":
                 settled.possible.append((old.id, new.id, found.why))
             else:
@@ -59,13 +60,18 @@ def _changed(view: View, new: Record) -> list[tuple[Record, Change]]:
     return [(old, found) for old, found in pairs if found is not None]
 
 
-def _closed(view: View, new: Record) -> list[tuple[Record, Change]]:
-    """Open tasks that it says are done, or due at another time."""
-    if new.kind == "task":
+def _tasks(view: View, records: Sequence[Record]) -> list[Record]:
+    """The newest open tasks, where something is said that may close one."""
+    if all(record.kind == "task" for record in records):
         return []
+    return list(view.scan(view.where(state="live", kinds=("task",)), order="newest", limit=_TASKS))
+
+
+def _closed(tasks: Sequence[Record], new: Record) -> list[tuple[Record, Change]]:
+    """Open tasks that it says are done, or due at another time."""
     closed: list[tuple[Record, Change]] = []
-    for task in view.scan(view.where(state="live", kinds=("task",), tiers=(new.tier,)), order="newest", limit=_TASKS):
-        if _is_older(task, new) and (effect := task_effect(task.text, new.text)):
+    for task in tasks:
+        if new.kind != "task" and _is_older(task, new) and (effect := task_effect(task.text, new.text)):
             why = "the task is done" if effect == "closes" else "perhaps due at another time"
             closed.append((task, Change("ends" if effect == "closes" else "possible", why)))
     return closed
@@ -73,7 +79,7 @@ def _closed(view: View, new: Record) -> list[tuple[Record, Change]]:
 
 def _is_older(old: Record, new: Record) -> bool:
     """Whether it is of the same owner, and was stored before."""
-    return old.address == new.address and storing_order(old.id) < storing_order(new.id)
+    return (old.address, old.tier) == (new.address, new.tier) and storing_order(old.id) < storing_order(new.id)
 
 
 def _older(view: View, new: Record) -> list[Record]:

@@ -52,6 +52,12 @@ def other_value(old: str, new: str) -> str | Literal[False]:
     return f"another {sort} of the same"
 
 
+def has_frame(text: str) -> bool:
+    """Whether another text of the same form could have another value."""
+    words = _TOKEN.findall(spelled(text))
+    return 3 <= len(words) <= _MOST_WORDS and _frame(words) is not None
+
+
 def _mixed(words: Sequence[str]) -> bool:
     """Whether it is a time of day on a day: another of both may be another occasion."""
     return any(":" in word for word in words) and any(_TIME_WORD.fullmatch(word) for word in words)

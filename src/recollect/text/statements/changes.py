@@ -6,7 +6,7 @@ import re
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
-from recollect.text.statements.alike import other_value
+from recollect.text.statements.alike import has_frame, other_value
 from recollect.text.statements.claims import NOT_NAMES, Read, english, read, spelled, value_of
 from recollect.text.statements.contradicting import BROAD, EMPTY, contradicts, names
 from recollect.text.words import WORD, stem
@@ -21,19 +21,43 @@ class Change(NamedTuple):
 
 def change(old: str, new: str) -> Change | None:
     """What the newer text does to the older. Where nothing is sure, nothing, or `possible`."""
-    a, b = read(old), read(new)
-    if b.unsure or a.unsure or old.rstrip().endswith("?") or _words(old) == _words(new) or _ADDS.search(new):
+    if not _comparable(old, new):
         return None
-    found = _by_claims(a, b) or _by_form(old, new) or _by_words(a, b) or _by_event(a, b) or _perhaps(a, b)
-    if found is not None and found.effect != "possible" and _says_more(a, b):
-        found = Change("possible", f"{found.why}, and the older says more than that")
-    return None if found is not None and b.temporary and not _event_words(old) else found
+    why = other_value(old, new) or ("another value of the same" if contradicts(old, new) else "")
+    return _whole(Change("replaces", why), old, new) if why else in_other_words(old, new)
+
+
+@lru_cache(maxsize=8192)
+def in_other_words(old: str, new: str) -> Change | None:
+    """The same, for statements that are not of the same form."""
+    if not _comparable(old, new):
+        return None
+    a, b = read(old), read(new)
+    found = _by_claims(a, b) or _by_words(a, b) or _by_event(a, b) or _perhaps(a, b)
+    return _whole(found, old, new) if found is not None else None
+
+
+def _comparable(old: str, new: str) -> bool:
+    if read(old).unsure or read(new).unsure or _ADDS.search(new) or old.rstrip().endswith("?"):
+        return False
+    return _words(old) != _words(new)
+
+
+def _whole(found: Change, old: str, new: str) -> Change | None:
+    """The change, where all of the older statement is over with it, and for good."""
+    a, b = read(old), read(new)
+    if b.temporary and not _event_words(old):
+        return None
+    if found.effect != "possible" and _says_more(a, b):
+        return Change("possible", f"{found.why}, and the older says more than that")
+    return found
 
 
 def _words(text: str) -> list[str]:
     return [word.lower() for word in WORD.findall(text)]
 
 
+@lru_cache(maxsize=8192)
 def asks(text: str) -> str:
     """The words by which older statements are found that this one may change; nothing where it can change none."""
     statement = read(text)
@@ -43,7 +67,14 @@ def asks(text: str) -> str:
     slots = [english().slots[claim.slot.partition(" ")[0]].words for claim in statement.claims]
     changes = english().changes
     tells = any(pattern.search(sentence) for pattern in _compiled((*changes.from_to, *changes.ended)))
-    if slots or tells or _cue().search(sentence) or _event_words(text) or any(map(str.isdigit, text)):
+    if (
+        slots
+        or tells
+        or has_frame(text)
+        or _cue().search(sentence)
+        or _event_words(text)
+        or any(map(str.isdigit, text))
+    ):
         return " ".join(dict.fromkeys(f"{text} {' '.join(slots)}".split()))
     return ""
 
@@ -77,11 +108,6 @@ def _says_more(old: Read, new: Read) -> bool:
 
 _GO_ALONG = frozenset({"employer", "occupation", "tool"})
 """Who has another employer has another job."""
-
-
-def _by_form(old: str, new: str) -> Change | None:
-    why = other_value(old, new) or ("another value of the same" if contradicts(old, new) else "")
-    return Change("replaces", why) if why else None
 
 
 @cache
@@ -180,7 +206,7 @@ def _times(text: str) -> dict[str, frozenset[str]]:
 
 def _by_event(old: Read, new: Read) -> Change | None:
     """An appointment, release or trip that is called off or put at another time."""
-    if not _same_event(old.text, new.text):
+    if not _same_event(old.text, new.text) or _people(old.text) != _people(new.text):
         return None
     sentence = spelled(new.text)
     if _called_off().search(sentence):
@@ -191,7 +217,7 @@ def _by_event(old: Read, new: Read) -> Change | None:
         return None
     if _puts_off().search(sentence):
         return Change("replaces", "another time of the same")
-    if any(now[kind] != then[kind] for kind in shared):
+    if any(now[kind] != then[kind] for kind in shared) and _same_thing(old.text, new.text):
         return Change("possible", "perhaps another time of the same")
     return None
 
@@ -201,6 +227,12 @@ _ADDS = re.compile(
     re.I,
 )
 """Says that a value joins the others."""
+
+
+def _same_thing(old: str, new: str) -> bool:
+    """Whether one names nothing that the other does not: the dentist's appointment is not the optician's."""
+    a, b = (frozenset(map(stem, _words(_TIME.sub(" ", text)))) - EMPTY for text in (old, new))
+    return a <= b or b <= a
 
 
 def _same_event(old: str, new: str) -> bool:
