@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from recollect.audit import Verified
 from recollect.context import Context
+from recollect.context.answers import Answer
 from recollect.context.orientation import OrientationDocument
 from recollect.documents.files import TextFormat
 from recollect.documents.skills import Folders, Skills
@@ -944,6 +945,23 @@ class AsyncMemory:
         Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. Beyond the budget
         older turns are summarised, then fewer memories are shown. `count` counts tokens:
         `recollect.text.tokens.estimate` unless another is given, or its exact `counter(model)`.
+        """
+        ...
+    async def answers(
+        self,
+        *,
+        limit: Annotated[int, Doc('The most answers to list.')] = 20,
+        after: Annotated[str | None, Names('answer'), Doc('Go on after the answer with this id.')] = None,
+    ) -> builtins.list[Answer]:
+        """The latest answers that memories went into, newest first: which memories, and which were left out."""
+        ...
+    async def sources(
+        self,
+        id: Annotated[str, Names('answer'), Doc("The id of the answer's context: `Context.id`.")],
+    ) -> Answer:
+        """Which memories went into an answer, with what they are now, and which were left out and why.
+
+        It is kept for the days that the preset says (`[context] keep_days`), unless it says `keep = "nothing"`.
         """
         ...
     async def consult(

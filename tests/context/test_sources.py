@@ -61,7 +61,9 @@ def test_an_answer_tells_its_question_its_memories_and_what_was_left_out(url: st
         said = memory.context([{"role": "user", "content": TABS}, {"role": "user", "content": ASKED}])
         assert ids(memory) == {made.id}  # nothing was put in
         memory.remember("Alice wants four spaces in Markdown")
-        said = memory.context([{"role": "user", "content": TABS}, {"role": "user", "content": ASKED}])
+        said = memory.context(
+            [{"role": "user", "content": TABS}, {"role": "user", "content": ASKED}], min_relevance=0.0
+        )
         left = memory.sources(said.id).left_out
         assert [(one.id, one.why) for one in left] == [(tabs.id, "it is in the conversation already")]
 
@@ -144,7 +146,9 @@ WALLS: list[dict[str, str]] = [{"agent": "a"}, {"account": "u"}, {"channel": "op
 OTHERS: list[dict[str, str]] = [{"agent": "b"}, {"account": "v"}, {"channel": "dev"}, {"conversation": "c2"}]
 
 
-@pytest.mark.parametrize(("mine", "theirs"), zip(WALLS, OTHERS, strict=True), ids=["agent", "account", "channel", "talk"])
+@pytest.mark.parametrize(
+    ("mine", "theirs"), [*zip(WALLS, OTHERS, strict=True)], ids=["agent", "account", "channel", "talk"]
+)
 def test_nobody_sees_the_answers_of_another(url: str, mine: dict[str, str], theirs: dict[str, str]) -> None:
     with Memory(url, embedder="none") as memory:
         memory.remember(TABS)
@@ -198,7 +202,9 @@ def test_a_context_writes_nothing_itself(url: str, monkeypatch: pytest.MonkeyPat
         view = view_of(memory)
         kept: list[Any] = []
         keep = view.store.keep
-        monkeypatch.setattr(view.store, "keep", lambda place, item, **more: kept.append(item) or keep(place, item, **more))
+        monkeypatch.setattr(
+            view.store, "keep", lambda place, item, **more: kept.append(item) or keep(place, item, **more)
+        )
         made = ask(memory).id
         ask(memory, "nothing of this is known: xylophone")
         assert kept == []
@@ -246,11 +252,11 @@ def test_too_old_and_too_many_ones_go(url: str, clock: Clock, monkeypatch: pytes
     with Memory(url, embedder="none", clock=clock) as memory:
         memory.remember(TABS)
         old = ask(memory).id
-        clock.advance(days=29)
+        clock.forward(days=29)
         assert memory.maintain(jobs=["answers"]).jobs == ()
         assert ids(memory) == {old}
         young = [ask(memory).id for _ in range(2)]
-        clock.advance(days=2)
+        clock.forward(days=2)
         planned = memory.maintain(dry_run=True, jobs=["answers"])
         assert [job.count for job in planned.jobs] == [1]
         assert ids(memory) == {old, *young}
