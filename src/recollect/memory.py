@@ -59,7 +59,7 @@ from recollect.view import SearchConditions, View
 
 if TYPE_CHECKING:
     from recollect.context import Context
-    from recollect.context.answers import Answer
+    from recollect.context.answers import AnswerSources
     from recollect.context.orientation import OrientationDocument
     from recollect.facets.conversations.talk import Talk
     from recollect.maintenance.simulation import Simulation
@@ -293,7 +293,7 @@ class Memory(Facets):
         *,
         limit: Annotated[int | None, Doc("The most memories to return; the preset's number if left out.")] = None,
         touch: Annotated[bool, Doc("Count the memories that are returned as retrieved.")] = True,
-        as_of: Annotated[datetime | str | None, Doc("Answer as at this time.")] = None,
+        as_of: Annotated[datetime | str | None, Doc("AnswerSources as at this time.")] = None,
         why_not: Annotated[str | None, Names("memory"), Doc("A memory's id, to learn what kept it out.")] = None,
         rerank: Annotated[
             Rerank | Literal["local", "none"] | None, Doc("`local` has a cross-encoder read the best hits.")
@@ -362,7 +362,7 @@ class Memory(Facets):
         *,
         limit: Annotated[int, Doc("The most answers to list.")] = 20,
         after: Annotated[str | None, Names("answer"), Doc("Go on after the answer with this id.")] = None,
-    ) -> builtins.list[Answer]:
+    ) -> builtins.list[AnswerSources]:
         """The latest answers that memories went into, newest first: which memories, and which were left out."""
         from recollect.context.answers import latest
 
@@ -371,7 +371,7 @@ class Memory(Facets):
     @operation("GET /answers/{id}")
     def sources(
         self, id: Annotated[str, Names("answer"), Doc("The id of the answer's context: `Context.id`.")]
-    ) -> Answer:
+    ) -> AnswerSources:
         """Which memories went into an answer, with what they are now, and which were left out and why.
 
         It is kept for the days that the preset says (`[context] keep_days`), unless it says `keep = "nothing"`.

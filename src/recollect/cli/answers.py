@@ -15,7 +15,7 @@ from recollect.cli.target import Target, scoped
 from recollect.values.record import utc_now
 
 if TYPE_CHECKING:
-    from recollect.context.answers import Answer, AnswerMemory
+    from recollect.context.answers import AnswerMemory, AnswerSources
 
 _NO_QUESTION = "(its question was not kept)"
 
@@ -38,11 +38,11 @@ def sources(target: Target, call: Call, ident: str | None) -> None:
         if ident is not None:
             answer = memory.sources(names.resolved(memory, "answer", ident))
             return output.emit(answer) if target.json else _print_answer(answer)
-        listed: list[Answer] = call.run(memory)
+        listed: list[AnswerSources] = call.run(memory)
     return output.emit(listed) if target.json else _print_answers(listed)
 
 
-def _print_answers(answers: Sequence[Answer]) -> None:
+def _print_answers(answers: Sequence[AnswerSources]) -> None:
     if not answers:
         output.say("No memory went into an answer yet.")
         return
@@ -55,11 +55,11 @@ def _print_answers(answers: Sequence[Answer]) -> None:
     output.table(columns, rows)
 
 
-def _question(answer: Answer) -> str:
+def _question(answer: AnswerSources) -> str:
     return text.one_line(answer.question or _NO_QUESTION)
 
 
-def _print_answer(answer: Answer) -> None:
+def _print_answer(answer: AnswerSources) -> None:
     output.say((_question(answer), STRONG))
     output.say((f"{text.ago(answer.at, utc_now())}, {answer.tokens:,} tokens", QUIET))
     for memory in answer.memories:

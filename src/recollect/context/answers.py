@@ -51,7 +51,7 @@ class AnswerMemory(msgspec.Struct, frozen=True):
         return self.content if isinstance(self.content, str) else msgspec.json.encode(self.content).decode()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AnswerSources(msgspec.Struct, frozen=True):
     """Which memories were put before the model for one answer."""
 
     id: str
@@ -118,7 +118,7 @@ def _body(request: Request, made: Context, sections: Iterable[Section]) -> dict[
 # Reading
 
 
-def sources(view: View, ident: str) -> Answer:
+def sources(view: View, ident: str) -> AnswerSources:
     """NotFoundError for an answer that is unknown, too old, of no memory, or not this view's."""
     ident = validation.memory_id(ident)
     view.settle_answers()
@@ -128,7 +128,7 @@ def sources(view: View, ident: str) -> Answer:
     return _answers(view, items)[0]
 
 
-def latest(view: View, limit: int, after: str | None) -> list[Answer]:
+def latest(view: View, limit: int, after: str | None) -> list[AnswerSources]:
     limit = validation.count(limit, "limit", high=1000)
     if after is not None:
         sources(view, after)
@@ -147,7 +147,7 @@ def _sees(view: View, item: ShelfItem) -> bool:
     return view.sees(item) and view.address.conversation in (None, item.parent)
 
 
-def _answers(view: View, items: Sequence[ShelfItem]) -> list[Answer]:
+def _answers(view: View, items: Sequence[ShelfItem]) -> list[AnswerSources]:
     ids = list(dict.fromkeys(ident for item in items for ident in named(item.body)))
     records = {record.id: record for record in view.get(ids)} if ids else {}
     rest = [ident for ident in ids if ident not in records]
@@ -156,7 +156,7 @@ def _answers(view: View, items: Sequence[ShelfItem]) -> list[Answer]:
     return [_answer(view, item, records, hidden) for item in items]
 
 
-def _answer(view: View, item: ShelfItem, records: dict[str, Record], hidden: set[str]) -> Answer:
+def _answer(view: View, item: ShelfItem, records: dict[str, Record], hidden: set[str]) -> AnswerSources:
     body = msgspec.convert(item.body, AnswerBody)
 
     def memory(ident: str, relevance: float | None, why: str | None) -> AnswerMemory:
@@ -166,7 +166,7 @@ def _answer(view: View, item: ShelfItem, records: dict[str, Record], hidden: set
         newest = _newest(view, record) if record.superseded_by is not None else None
         return AnswerMemory(ident, record.state(view.now()), record.content, newest, relevance, why)
 
-    return Answer(
+    return AnswerSources(
         item.key,
         item.created_at,
         body.question,

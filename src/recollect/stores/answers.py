@@ -30,7 +30,7 @@ _TRIM = "00"
 _log = logging.getLogger("recollect.answers")
 
 
-class _Waiting(NamedTuple):
+class _PendingAnswer(NamedTuple):
     place: Place
     item: ShelfItem
     oldest: datetime
@@ -52,11 +52,11 @@ class PendingAnswers:
         """The parent writes its own."""
         self._lock = threading.Lock()
         self._writing = threading.RLock()
-        self._waiting: deque[_Waiting] = deque(maxlen=_MOST_WAITING)
+        self._waiting: deque[_PendingAnswer] = deque(maxlen=_MOST_WAITING)
 
     def add(self, place: Place, item: ShelfItem, oldest: datetime) -> None:
         with self._lock:
-            self._waiting.append(_Waiting(place, item, oldest))
+            self._waiting.append(_PendingAnswer(place, item, oldest))
             is_full = len(self._waiting) % _WAITING == 0
         timer.schedule(self, 0.0 if is_full else None)
 
@@ -79,7 +79,7 @@ class PendingAnswers:
             self._waiting.clear()
         timer.forget(self)
 
-    def _refused(self, place: Place, waiting: Sequence[_Waiting]) -> Sequence[_Waiting]:
+    def _refused(self, place: Place, waiting: Sequence[_PendingAnswer]) -> Sequence[_PendingAnswer]:
         """Writes those of one place. Returns what is to be tried again: all, or nothing."""
         try:
             self._write(place, waiting)
@@ -90,8 +90,8 @@ class PendingAnswers:
             return waiting
         return ()
 
-    def _write(self, place: Place, waiting: Sequence[_Waiting]) -> None:
-        ids = {ident for one in waiting for ident in named(one.item.body)}
+    def _write(self, place: Place, waiting: Sequence[_PendingAnswer]) -> None:
+        ids = {ident for pending in waiting for ident in named(pending.item.body)}
         # Asked before the transaction, too: that would make a workspace anew that was forgotten meanwhile.
         if not self._store.written(place) or not self._existing(place, ids):
             return
@@ -110,10 +110,10 @@ class PendingAnswers:
         return {record.id for home in places for record in self._store.get(home, sorted(ids))}
 
 
-def _by_place(waiting: Iterable[_Waiting]) -> dict[Place, list[_Waiting]]:
-    places: dict[Place, list[_Waiting]] = {}
-    for one in waiting:
-        places.setdefault(one.place, []).append(one)
+def _by_place(waiting: Iterable[_PendingAnswer]) -> dict[Place, list[_PendingAnswer]]:
+    places: dict[Place, list[_PendingAnswer]] = {}
+    for pending in waiting:
+        places.setdefault(pending.place, []).append(pending)
     return places
 
 
