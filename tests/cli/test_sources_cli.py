@@ -13,9 +13,9 @@ ASKED = "which indentation does Alice want?"
 
 
 def test_an_answer_is_shown_with_the_commands_that_correct_or_forget_its_memories() -> None:
-    assert called("sources").stdout == "No memory went into an answer yet.\n"
     with Memory("./memory", embedder="none") as memory:
         tabs = memory.remember(TABS)
+    assert called("sources").stdout == "No memory went into an answer yet.\n"
     made = json.loads(called("context", ASKED, "--json").stdout)["id"]
     listed = called("sources").stdout
     assert made[-8:] in listed
