@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from recollect.audit import Verified
 from recollect.context import Context
+from recollect.context.answers import AnswerSources
 from recollect.context.orientation import OrientationDocument
 from recollect.documents.files import TextFormat
 from recollect.documents.skills import Folders, Skills
@@ -896,7 +897,7 @@ class AsyncMemory:
         *,
         limit: Annotated[int | None, Doc("The most memories to return; the preset's number if left out.")] = None,
         touch: Annotated[bool, Doc('Count the memories that are returned as retrieved.')] = True,
-        as_of: Annotated[datetime | str | None, Doc('Answer as at this time.')] = None,
+        as_of: Annotated[datetime | str | None, Doc('AnswerSources as at this time.')] = None,
         why_not: Annotated[str | None, Names('memory'), Doc("A memory's id, to learn what kept it out.")] = None,
         rerank: Annotated[Rerank | Literal['local', 'none'] | None, Doc('`local` has a cross-encoder read the best hits.')] = None,
         zone: Annotated[tzinfo | None, Doc('The time zone of times in the question.')] = None,
@@ -944,6 +945,23 @@ class AsyncMemory:
         Takes OpenAI's messages, or Anthropic's with `system` beside them, and never changes them. Beyond the budget
         older turns are summarised, then fewer memories are shown. `count` counts tokens:
         `recollect.text.tokens.estimate` unless another is given, or its exact `counter(model)`.
+        """
+        ...
+    async def answers(
+        self,
+        *,
+        limit: Annotated[int, Doc('The most answers to list.')] = 20,
+        after: Annotated[str | None, Names('answer'), Doc('Go on after the answer with this id.')] = None,
+    ) -> builtins.list[AnswerSources]:
+        """The latest answers that memories went into, newest first: which memories, and which were left out."""
+        ...
+    async def sources(
+        self,
+        id: Annotated[str, Names('answer'), Doc("The id of the answer's context: `Context.id`.")],
+    ) -> AnswerSources:
+        """Which memories went into an answer, with what they are now, and which were left out and why.
+
+        It is kept for the days that the preset says (`[context] keep_days`), unless it says `keep = "nothing"`.
         """
         ...
     async def consult(

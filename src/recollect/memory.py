@@ -28,6 +28,7 @@ from recollect.recall.question import Rerank
 from recollect.recall.recall import recall
 from recollect.recall.sources import Source, checked
 from recollect.stores import is_served, open_store
+from recollect.stores.answers import PendingAnswers
 from recollect.stores.audit import Entry
 from recollect.stores.port import Damage, HasIntents, OnDisk, Store
 from recollect.stores.sessions import Clocked
@@ -58,6 +59,7 @@ from recollect.view import SearchConditions, View
 
 if TYPE_CHECKING:
     from recollect.context import Context
+    from recollect.context.answers import AnswerSources
     from recollect.context.orientation import OrientationDocument
     from recollect.facets.conversations.talk import Talk
     from recollect.maintenance.simulation import Simulation
@@ -133,11 +135,12 @@ class Memory(Facets):
             on_disk=opened if isinstance(opened, OnDisk) else None,
             caches={},
             skills=loaded,
+            answers=PendingAnswers(opened),
         )
         self._owner = replace(view, sources=(*own_sources(view), *further))
         if isinstance(opened, HasIntents):
             # Without models, so that a pending write that holds the store does not keep them alive.
-            opened.intents.finish = partial(finish, replace(view, embedding=None, llm=None, sources=()))
+            opened.intents.finish = partial(finish, replace(view, embedding=None, llm=None, sources=(), answers=None))
         self._defaults = settings.address()
         self._view = self._owner.at(**self._defaults)
         # Maintenance ignores the default agent and account from recollect.toml.
@@ -290,7 +293,7 @@ class Memory(Facets):
         *,
         limit: Annotated[int | None, Doc("The most memories to return; the preset's number if left out.")] = None,
         touch: Annotated[bool, Doc("Count the memories that are returned as retrieved.")] = True,
-        as_of: Annotated[datetime | str | None, Doc("Answer as at this time.")] = None,
+        as_of: Annotated[datetime | str | None, Doc("AnswerSources as at this time.")] = None,
         why_not: Annotated[str | None, Names("memory"), Doc("A memory's id, to learn what kept it out.")] = None,
         rerank: Annotated[
             Rerank | Literal["local", "none"] | None, Doc("`local` has a cross-encoder read the best hits.")
@@ -352,6 +355,30 @@ class Memory(Facets):
         from recollect.context.build import context
 
         return context(self._view, **_arguments(locals(), "context"))
+
+    @operation("GET /answers")
+    def answers(
+        self,
+        *,
+        limit: Annotated[int, Doc("The most answers to list.")] = 20,
+        after: Annotated[str | None, Names("answer"), Doc("Go on after the answer with this id.")] = None,
+    ) -> builtins.list[AnswerSources]:
+        """The latest answers that memories went into, newest first: which memories, and which were left out."""
+        from recollect.context.answers import latest
+
+        return latest(self._view, limit, after)
+
+    @operation("GET /answers/{id}")
+    def sources(
+        self, id: Annotated[str, Names("answer"), Doc("The id of the answer's context: `Context.id`.")]
+    ) -> AnswerSources:
+        """Which memories went into an answer, with what they are now, and which were left out and why.
+
+        It is kept for the days that the preset says (`[context] keep_days`), unless it says `keep = "nothing"`.
+        """
+        from recollect.context.answers import sources
+
+        return sources(self._view, id)
 
     @operation("POST /consult", asks_model=True, counts_as_recall=True)
     def consult(
@@ -599,6 +626,8 @@ class Memory(Facets):
         for model in (self._view.embedding, self._view.llm):
             if model is not None:
                 model.close()
+        if self._view.answers is not None:
+            self._view.answers.close()
         self._view.store.close()
 
     def __enter__(self) -> Self:

@@ -189,6 +189,7 @@ OWNERS = {
 """Where the classes with operations are: Memory itself, and its facets by the name of their property."""
 _MODULES_OF_LATE_NAMES = (
     "recollect.context",
+    "recollect.context.answers",
     "recollect.context.orientation",
     "recollect.documents.files",
     "recollect.maintenance.simulation",

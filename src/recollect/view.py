@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -19,6 +19,7 @@ from recollect.policies.decay import Decay
 from recollect.policies.maintenance import expired_undo
 from recollect.policies.secrets import screen_name
 from recollect.presets import Preset
+from recollect.stores.answers import PendingAnswers
 from recollect.stores.audit import TEXTS, Entry, Text, request_meta
 from recollect.stores.integrity import CHANGED, intact, is_intact, readable
 from recollect.stores.port import KNOWLEDGE, NO_SETTINGS, After, OnDisk, Order, Place, Settings, Store, by_place
@@ -30,7 +31,7 @@ from recollect.values import validation
 from recollect.values.bodies import CHANNELS, CONVERSATIONS, REF_CODES, is_ref_code
 from recollect.values.errors import AccessError, CorruptionError, InputError, NotFoundError, SecretError, StoreError
 from recollect.values.filters import PRIVATE_KINDS, Filter, belongs_to, is_private, may_see, private_owner, visible
-from recollect.values.record import Address, Record, Role, State, Tier, UnsavedRecord, new_id, parse_time
+from recollect.values.record import Address, Record, Role, State, Tier, UnsavedRecord, moved, new_id, parse_time
 
 if TYPE_CHECKING:
     from recollect.models.llm import Llm
@@ -105,6 +106,10 @@ class View(msgspec.Struct, frozen=True):
     """What `consult` searches besides the memories and the audit log."""
     counts: bool = True
     """Whether a recall counts as a retrieval. False where a person only previews what a model would see."""
+    answers: PendingAnswers | None = None
+    """Writes down which memories went into which answer; None where nobody does."""
+    keeps_answers: bool = True
+    """Whether the contexts of this view are written down. False for a reader of a server, who changes nothing."""
     sees_private: bool = True
     """Whether this view sees agents' journals and core memories. On a server only the agent's key and admins do."""
     forgets_shared: bool = True
@@ -352,6 +357,15 @@ class View(msgspec.Struct, frozen=True):
         """Whether a conversation is in this view's channel. One that was never started is in none."""
         rooms = {item.body["channel"] for item in self.things(CONVERSATIONS, parent=conversation)}
         return not rooms or self.address.channel in (None, *rooms)
+
+    def settle_answers(self) -> None:
+        """Have the store know all answers of this process, before they are read, copied or erased."""
+        if self.answers is not None:
+            self.answers.settle()
+
+    def oldest_answer(self) -> datetime:
+        """Answers from before this time are not kept."""
+        return moved(self.now(), -timedelta(days=self.preset.context.keep_days))
 
     def touch(self, records: Sequence[Record]) -> None:
         """Count these memories as retrieved now."""

@@ -91,6 +91,14 @@ def test_what_was_told_in_one_call_is_in_the_next_request(client: Any, server: M
     assert set(server.bodies[1]) == {"model", "messages"}
 
 
+def test_the_sources_of_an_answer_are_known_by_its_id(client: Any, memory: Memory) -> None:
+    memory.remember(DOG)
+    say(client, ASKED)
+    answer = memory.sources(recollect.wrapping(client).last.id)  # type: ignore[union-attr]
+    assert answer.question == ASKED
+    assert [used.content for used in answer.memories] == [DOG]
+
+
 def test_no_ids_are_put_in_where_no_tool_takes_them(client: Any, memory: Memory) -> None:
     memory.remember(DOG, created_at="2026-01-02T03:04:05Z")
     say(client, ASKED)

@@ -293,10 +293,10 @@ def test_an_unchanged_file_is_not_read_again(notes: Notes, clock: Clock, monkeyp
 
     monkeypatch.setattr(files.AppendOnly, "read", counted)
     with notes.open(clock) as memory:
-        first = memory.context(say("python"))
+        first = memory.context(say("python")).messages
         assert reads
         reads.clear()
-        assert memory.context(say("python")) == first
+        assert memory.context(say("python")).messages == first
         assert len(texts(memory.context(say("port 5432")))) == 1
         assert reads == []
 
@@ -424,9 +424,9 @@ def test_the_documents_settings_are_the_ones_that_hold_without_them(notes: Notes
     for number in range(20):
         memory.remember(f"alpha {number} ".ljust(150, "."))
         clock.forward(hours=1)
-    without = memory.context(say("alpha"))
+    without = memory.context(say("alpha")).messages
     settings(notes, inject_mode="relevant", max_inject_chars=2000, max_inject_count=10, max_total=500)
-    assert memory.context(say("alpha")) == without
+    assert memory.context(say("alpha")).messages == without
 
 
 @pytest.mark.clause("AEG-11")

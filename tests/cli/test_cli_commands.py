@@ -116,6 +116,7 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("show",): ("0",),
     ("diagnose",): ("0",),
     ("context",): ("tabs",),
+    ("sources",): (),
     ("journal", "add"): ("something new",),
     ("journal", "list"): (),
     ("journal", "prompt"): (),
@@ -202,6 +203,7 @@ def test_every_command_prints_one_json_document(run: Run, stored: list[Record], 
         memory.at(conversation="talk").scratchpad.write("plan", "tests first")
         memory.cases.save("what does Alice prefer?", texts=["tabs"])
         memory.aliases.save("owl", "bird")
+        memory.context([{"role": "user", "content": "does Alice prefer tabs?"}])
         memory.export("in.json")
     words = [stored[int(word)].id if word.isdigit() else word for word in JSON[path]]
 

@@ -16,6 +16,7 @@ import recollect
 from recollect import Memory
 from recollect.audit import AuditLog
 from recollect.context import Context
+from recollect.context.answers import AnswerSources
 from recollect.context.orientation import OrientationDocument
 from recollect.facets.aliases import Aliases
 from recollect.facets.cases import Cases
@@ -35,6 +36,7 @@ LATE = {
     kind.__name__: kind
     for kind in (
         Aliases,
+        AnswerSources,
         Cases,
         Channels,
         Consulted,

@@ -300,6 +300,7 @@ def everything(memory: Memory, who: str, name: str) -> None:
         me.conversations.say(started.id, "user", f"{WORD} again")
         me.at(conversation=started.id).scratchpad.write(WORD, 1)
         me.at(conversation=started.id).scratchpad.clear()
+        me.context([{"role": "user", "content": f"who likes {WORD}?"}])
         me.cases.save(f"who likes {WORD}?", texts=[WORD])
         me.cases.save(f"who hates {WORD}?", texts=[WORD])
         me.cases.remove(f"who hates {WORD}?")
@@ -331,6 +332,7 @@ def test_one_call_erases_everything_of_a_person(memory: Memory, location: str, w
         assert memory.at(workspace=workspace).conversations.list() == []
         assert memory.at(workspace=workspace).cases.list() == []
         assert memory.at(workspace=workspace).aliases.list() == []
+        assert memory.at(workspace=workspace).answers() == []
     assert memory.workflows.list() == []
     assert memory.doctor().ok
     assert all(log.ok for log in memory.audit.verify())
@@ -354,6 +356,7 @@ def test_one_call_forgets_everything_of_a_person_and_undo_brings_it_back(
                 sorted(view.conversations.list(), key=lambda one: one.id),
                 view.cases.list(),
                 view.aliases.list(),
+                sorted(view.answers(), key=lambda one: one.id),
                 [workflow.name for workflow in view.workflows.list()],
             )
             for view in views

@@ -57,6 +57,7 @@ STEPS: dict[str, Step] = {
     "clear": lambda m, w, c: m.at(conversation=talk(m, c)).scratchpad.clear(),
     "alias": lambda m, w, c: m.aliases.save(w, c.choice("xyz")),
     "remove an alias": lambda m, w, c: m.aliases.remove(c.choice("xyz")),
+    "context": lambda m, w, c: m.context([{"role": "user", "content": f"what of {w}?"}]),
     "case": lambda m, w, c: m.cases.save(f"{w} {c.randrange(3)}?", texts=[w]),
     "remove a case": lambda m, w, c: m.cases.remove(f"{w} {c.randrange(3)}?"),
     "workflow": lambda m, w, c: m.workflows.start(f"buy {w}", goal=w),

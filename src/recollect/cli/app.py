@@ -51,6 +51,7 @@ _FURTHER = {
     "More about memories": {
         "history": "lookup:history",
         "context": "context:context",
+        "sources": "answers:sources",
         "orient": "questions:orient",
         "consult": "questions:consult",
         "query": "searching:query",

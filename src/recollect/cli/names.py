@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recollect.memory import Memory
 
 _LOOKED_AT = 1000
-"""The workflows among which the end of an id is looked for, the newest of them."""
+"""The workflows and answers among which the end of an id is looked for, the newest of them."""
 
 
 def resolved(memory: Memory, kind: str, value: Any) -> Any:
@@ -48,6 +48,10 @@ def _whole(noun: str, name: str, ids: Callable[[], list[str]]) -> str:
     return matching[0] if matching else name
 
 
+def answer_id(memory: Memory, name: str) -> str:
+    return _whole("answer", name, lambda: [answer.id for answer in memory.answers(limit=_LOOKED_AT)])
+
+
 def document(memory: Memory, name: str) -> Document:
     """By its id, the end of its id, its title or its source."""
     documents = memory.knowledge.list()
@@ -68,6 +72,7 @@ _RESOLVERS: dict[str, Callable[[Memory, str], str]] = {
     "change": short_ids.resolve_change,
     "workflow": workflow_id,
     "step": step_id,
+    "answer": answer_id,
     "document": lambda memory, name: document(memory, name).id,
     "journal": short_ids.resolve,
     "board": short_ids.resolve,

@@ -7,11 +7,13 @@ from typing import Any, cast
 
 import msgspec
 
+from recollect.context import answers
 from recollect.context.messages import SYSTEM, Message, MessageGroup, result_of, tokens_of
 from recollect.context.request import Request
 from recollect.context.sections import Context, Item, LeftOut, Report, Section, Share
 from recollect.context.summaries import summary_of
 from recollect.text.fence import CLOSE, OPEN, inside
+from recollect.values.record import new_id
 
 _FRAME_TOKENS = 8
 """What a summary costs besides its own: a message around it, or empty lines before it."""
@@ -61,7 +63,7 @@ class Assembly:
         messages, system = self._sent()
         report = self._report()
         self._audit(report)
-        return Context(
+        made = Context(
             [
                 _copied(message) for message in messages
             ],  # copies, so that changes to them do not reach the caller's messages
@@ -69,7 +71,10 @@ class Assembly:
             system,
             tuple(item.id for section in self._sections for item in section.items if item.id is not None),
             "\n\n".join(text for section in self._sections for text in section.texts()),
+            new_id(),
         )
+        answers.keep(self._request, made, self._sections)
+        return made
 
     # Fitting
 

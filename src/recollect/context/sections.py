@@ -17,6 +17,8 @@ class Item(NamedTuple):
     text: str
     id: str | None = None
     """Of the memory that it shows."""
+    relevance: float | None = None
+    """Of that memory for the question, where it was recalled by one."""
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -134,3 +136,5 @@ class Context(msgspec.Struct, frozen=True):
     """The ids of the memories that were put in."""
     text: str = ""
     """What was put in, for a prompt that is made by hand."""
+    id: str = ""
+    """By which `Memory.sources` tells later which memories were put in."""

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from recollect.maintenance.steps import JobPlan, Step, apply, hold_back
 from recollect.policies.decay import strength
 from recollect.policies.retention import decayed, early
+from recollect.stores.answers import drop, outdated
 from recollect.stores.port import Place
 from recollect.values.record import Record
 from recollect.verbs.remember import quota
 from recollect.view import View
 
-JobName = Literal["decay", "early", "quota", "consolidate", "supersede", "embed", "undo", "compact"]
+JobName = Literal["decay", "early", "quota", "consolidate", "supersede", "embed", "undo", "answers", "compact"]
 _EMBED_MOST, _EMBED_SECONDS = 50, 5.0
 """Vectors that a run waits for, and no longer than this: the rest is made in the background, or the next time."""
 
@@ -174,6 +175,23 @@ class UndoJob(Job):
         return JobPlan(count=view.drop_expired_undo(place))
 
 
+class AnswersJob(Job):
+    """Drops what is known of answers that are too old or too many."""
+
+    name = "answers"
+    in_account = False
+
+    def enabled(self, view: View) -> bool:
+        return view.whole
+
+    def plan(self, view: View, place: Place) -> JobPlan:
+        view.settle_answers()
+        return JobPlan(count=len(outdated(view.store, place, view.oldest_answer())))
+
+    def run(self, view: View, place: Place, plan: JobPlan) -> JobPlan:
+        return JobPlan(count=drop(view.store, place, view.oldest_answer()))
+
+
 class CompactJob(Job):
     name = "compact"
     locked = False
@@ -197,6 +215,7 @@ EVERY: tuple[Job, ...] = (
     SupersedeJob(),
     EmbedJob(),
     UndoJob(),
+    AnswersJob(),
     CompactJob(),
 )
 """In the order in which they run."""

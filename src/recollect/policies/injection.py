@@ -8,6 +8,9 @@ import msgspec
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Maybe = Annotated[int, msgspec.Meta(ge=0)]
+Days = Annotated[float, msgspec.Meta(gt=0.0, le=1e6)]
+Keeping = Literal["all", "ids", "nothing"]
+"""What is kept of an answer besides the ids of its memories: the question, its hash only, or not even the ids."""
 Placing = Literal["system", "before_last", "last_user"]
 """Where memories go: to the system prompt, before the user's last message, or into it."""
 SystemMessages = Literal["many", "joined", "one"]
@@ -30,6 +33,10 @@ class _Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Whether the audit log is told of what was left out to fit."""
     place: Placing = "system"
     system_messages: SystemMessages = "many"
+    keep: Keeping = "all"
+    """What `Memory.sources` can tell later of an answer."""
+    keep_days: Days = 30.0
+    """How long it can."""
 
 
 class Block(_Style, frozen=True, tag_field="style", tag="block"):

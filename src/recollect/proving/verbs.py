@@ -39,6 +39,7 @@ class Prey(NamedTuple):
     document: str
     workflow: str
     step: str
+    answer: str
 
     @classmethod
     def phantom(cls, tenant: str) -> Prey:
@@ -86,9 +87,10 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     view.cases.save(f"who is {secret}?", texts=[secret])
     view.aliases.save(f"owl {secret}", "strix")
     view.audit.record("note", f"the owl is {secret}")
+    answer = view.context([{"role": "user", "content": f"what is the owl {secret} called?"}]).id
     change = view.audit.search(action="forget")[0].id
     ids = (owl.id, fox.id, dodo.id, bee.id)
-    items = (entry.id, board.id, document.id, flow.id, step.id)
+    items = (entry.id, board.id, document.id, flow.id, step.id, answer)
     return Prey(tenant, workspace, talk.id, talk.ref_code, f"bird.{secret}", *ids, change, *items)
 
 
@@ -139,6 +141,7 @@ _NAMED: dict[str, Callable[[Prey], tuple[str, ...]]] = {
     "document": lambda prey: (prey.document,),
     "workflow": lambda prey: (prey.workflow,),
     "step": lambda prey: (prey.step,),
+    "answer": lambda prey: (prey.answer,),
 }
 """The victim's names, by the kind of what they name."""
 
@@ -214,6 +217,7 @@ _SPECIAL: dict[str, Verb] = {
     "knowledge.search": lambda m, p: m.knowledge.search("owl hunts"),
     "workflows.list": lambda m, p: m.workflows.list(),
     "workflows.search": lambda m, p: m.workflows.search("owl"),
+    "answers": lambda m, p: m.answers(),
     "aliases.list": lambda m, p: m.aliases.list(),
     "cases.list": lambda m, p: m.cases.list(),
     "moments.task": lambda m, p: [str(m.moments.task("feed the owl"))],

@@ -10,13 +10,15 @@ import msgspec
 
 from recollect.values.errors import InputError
 
-ALIASES = "aliases"
+ALIASES, ANSWERS = "aliases", "answers"
 CHANNELS, CONVERSATIONS, REF_CODES = "channels", "conversations", "ref_codes"
 REF_CODE_LENGTH = 11
 """Letters and digits in the code that stands for a conversation in a link."""
 DEFAULT_CHANNEL = "general"
 LONGEST_TITLE = 200
 LONGEST_DESCRIPTION = 500
+MOST_LEFT_OUT = 100
+"""Memories that an answer names of those that were left out of it."""
 
 Status = Literal["active", "idle", "archived"]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
@@ -35,6 +37,30 @@ class AliasBody(Body, frozen=True):
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
     also: Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
     saved_at: datetime | None = None
+    channel: Name | None = None
+
+
+class UsedMemory(Body, frozen=True):
+    """A memory that went into an answer."""
+
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    relevance: float | None = None
+
+
+class UnusedMemory(Body, frozen=True):
+    """A memory that was left out of an answer, and why."""
+
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    why: Annotated[str, msgspec.Meta(max_length=500)]
+
+
+class AnswerBody(Body, frozen=True):
+    memories: tuple[UsedMemory, ...]
+    tokens: Annotated[int, msgspec.Meta(ge=0)]
+    question: Annotated[str, msgspec.Meta(max_length=2000)] | None = None
+    question_sha256: Annotated[str, msgspec.Meta(min_length=64, max_length=64)] | None = None
+    left_out: Annotated[tuple[UnusedMemory, ...], msgspec.Meta(max_length=MOST_LEFT_OUT)] = ()
+    erased: Annotated[int, msgspec.Meta(ge=0)] = 0
     channel: Name | None = None
 
 
@@ -88,6 +114,7 @@ class NoteBody(Body, frozen=True):
 
 BODIES: dict[str, type[Body]] = {
     ALIASES: AliasBody,
+    ANSWERS: AnswerBody,
     "cases": CaseBody,
     CHANNELS: ChannelBody,
     CONVERSATIONS: ConversationBody,

@@ -32,6 +32,7 @@ def backup(view: View, target: str | os.PathLike[str], progress: Callable[[int],
     """Every place is copied as it is at one moment. The copy is complete and verified, or it is not there."""
     if view.bound:
         raise AccessError(f"backup: it holds the whole store, and this view is bound to {min(view.bound)}")
+    view.settle_answers()
     store, disk = view.store, view.on_disk
     if disk is None:
         raise StoreError("backup: this store is not one of files; export it")

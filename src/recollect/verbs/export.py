@@ -38,6 +38,7 @@ def export(view: View, target: Target, progress: Progress | None = None) -> int:
 
     A memory that was changed outside recollect is left out; the file and the log name it.
     """
+    view.settle_answers()
     damaged: list[str] = []
     with written_to(target) as out:
         head = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "exported_at": view.now()}

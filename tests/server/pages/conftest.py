@@ -32,6 +32,9 @@ class Filled:
         said = [memory.conversations.say(talk.id, "user", text) for text in ("Beans?", "Beans in May", "Roses too")]
         self.said = said[1].id
         memory.at(conversation=talk.id).scratchpad.write("plan", {"next": "buy beans", "odd": HOSTILE})
+        self.answer = memory.context(
+            [{"role": "user", "content": f"what does Ada like? {HOSTILE}"}], min_relevance=0.0
+        ).id
         memory.cases.save(f"what is {HOSTILE}?", texts=[HOSTILE])
 
     def paths(self) -> dict[str, str]:
@@ -50,6 +53,8 @@ class Filled:
             "bare lab": "/lab",
             "context": "/context?messages=user:+%3Cscript%3Ealert(1)%3C/script%3E+tea&budget=400",
             "timeline": "/timeline?q=tea",
+            "answers": "/answers",
+            "answer": f"/answers/{self.answer}",
         }
 
 

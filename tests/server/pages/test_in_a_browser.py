@@ -208,3 +208,19 @@ def test_a_memory_is_reached_and_archived_by_keyboard_alone(tab: Tab, filled: Fi
     page.keyboard.press("Enter")
     page.get_by_text("Archived: it is kept").wait_for()
     assert filled.memory.diagnose(filled.ada).status == "archived"
+
+
+def test_a_wrong_source_of_an_answer_is_forgotten_and_brought_back(tab: Tab, filled: Filled) -> None:
+    watched = tab()
+    watched.go("/answers")
+    watched.page.locator("main li a").first.click()
+    watched.page.get_by_role("button", name="Forget the memory Ada likes black tea").click()
+    watched.page.get_by_text("was forgotten").wait_for()
+    watched.page.locator("[data-toast]").get_by_role("button", name="Undo").click()
+    watched.page.get_by_role("link", name="Correct the memory Ada likes black tea").click()
+    watched.page.locator("#edit textarea").fill("Ada likes coffee")
+    watched.page.get_by_role("button", name="Save as a new version").click()
+    watched.page.locator("[data-toast]").wait_for()
+    assert [used.state for used in filled.memory.sources(filled.answer).memories if used.id == filled.ada] == [
+        "superseded"
+    ]

@@ -80,9 +80,13 @@ def test_a_filter_that_cannot_be_is_told_beside_the_form(client: httpx.Client) -
 
 
 def test_searching_counts_no_retrieval(client: httpx.Client, filled: Filled) -> None:
+    def counts() -> dict[str, int]:
+        return {one.id: one.access_count for one in filled.memory.list(limit=1000, state=None)}
+
+    before = counts()
     for path in filled.paths().values():
         client.get(path)
-    assert {one.access_count for one in filled.memory.list(limit=1000, state=None)} == {0}
+    assert counts() == before
 
 
 CHANGES: list[tuple[str, dict[str, Any]]] = [
@@ -235,3 +239,23 @@ def test_the_filter_offers_the_sources_that_there_are(client: httpx.Client, fill
     assert page_data(client, "/memories/known")["sources"] == sorted({"import", "chat", HOSTILE[:60]})
     assert 'list="sources"' in client.get("/memories").text
     assert '<option value="import">' in client.get("/memories/known").text
+
+
+def test_an_answer_shows_its_sources_with_a_button_to_forget_and_a_link_to_correct(
+    client: httpx.Client, filled: Filled
+) -> None:
+    (listed,) = page_data(client, "/answers")["answers"]
+    assert listed["id"] == filled.answer
+    answer = page_data(client, f"/answers/{filled.answer}")["answer"]
+    (used,) = [used for used in answer["memories"] if used["id"] == filled.ada]
+    assert used["content"] == "Ada likes black tea with milk"
+    text = client.get(f"/answers/{filled.answer}").text
+    assert f'href="/memories/{filled.ada}?edit=1#edit"' in text
+    assert '<details id="edit" class="card edit" open>' in client.get(f"/memories/{filled.ada}?edit=1").text
+    there = f"/answers/{filled.answer}"
+    sent = client.post(f"/memories/{filled.ada}/forget", data={"do": "forget", "back": there})
+    assert (sent.status_code, sent.headers["location"]) == (303, there)
+    assert "was forgotten" in client.get(there).text
+    filled.memory.undo()
+    assert "was forgotten" not in client.get(there).text
+    assert client.get(f"/answers/{'0' * 32}").status_code == 404

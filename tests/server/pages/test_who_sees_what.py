@@ -30,6 +30,8 @@ SEEN: dict[str, Rank] = {
     "/lab/cases": "reader",
     "/context": "reader",
     "/timeline": "reader",
+    "/answers": "reader",
+    "/answers/{id}": "reader",
     "/conversations": "reader",
     "/conversations/{id}": "reader",
     "/channels": "reader",
@@ -98,6 +100,7 @@ class Theirs(NamedTuple):
     """Ids of what one tenant has."""
 
     memory: str
+    answer: str
     core: str
     talk: str
     document: str
@@ -115,8 +118,10 @@ class Scene:
         memory, accounts = self.memory.at(tenant=tenant), self.server.serving.accounts
         talk = memory.conversations.start(f"a talk about {word}")
         memory.conversations.say(talk.id, "user", f"are there {word}?")
+        known = memory.remember(f"what this tenant knows about {word}").id
         return Theirs(
-            memory.remember(f"what this tenant knows about {word}").id,
+            known,
+            memory.context([{"role": "user", "content": f"what is known about {word}?"}], min_relevance=0.0).id,
             memory.at(agent="atlas").journal.save_core(f"I fly {word}").id,
             talk.ref_code,
             memory.knowledge.add(f"# {word}\n\nAll about {word}.", title=word, status="published").id,
@@ -157,7 +162,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 def address(path: str, theirs: Theirs) -> str:
     """With ids of what is there, as far as the path has room for them."""
-    ident = {"conversations": theirs.talk, "knowledge": theirs.document, "agents": theirs.core, "access": theirs.key}
+    ident = {
+        "answers": theirs.answer,
+        "conversations": theirs.talk,
+        "knowledge": theirs.document,
+        "agents": theirs.core,
+        "access": theirs.key,
+    }
     name = {"agents": "atlas", "access": theirs.person}
     first = path.split("/")[1]
     return path.replace("{id}", ident.get(first, theirs.memory)).replace("{name}", name.get(first, ""))

@@ -54,7 +54,7 @@ def draft(request: Request, style: Block) -> Drafted:
                 break
             continue
         room -= size
-        items.append(Item(text, record.id))
+        items.append(Item(text, record.id, hit.relevance))
         records.append(record)
     request.touch(records)
     return Drafted((Section("memories", tuple(items), head, CLOSE, fewest=0),), tuple(left))

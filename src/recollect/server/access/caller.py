@@ -62,7 +62,12 @@ class Caller(msgspec.Struct, frozen=True):
         if self.may("admin"):
             return view
         owner = self.bound.keys() & {"account", "agent"}
-        return msgspec.structs.replace(view, sees_private="agent" in self.bound, forgets_shared=not owner)
+        return msgspec.structs.replace(
+            view,
+            sees_private="agent" in self.bound,
+            forgets_shared=not owner,
+            keeps_answers=self.may("member"),
+        )
 
 
 class UnknownCallerError(AccessError):

@@ -8,6 +8,7 @@ _MODULES = (
     "one_memory",
     "lab",
     "context",
+    "answers",
     "timeline",
     "conversations",
     "agents",

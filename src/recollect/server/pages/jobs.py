@@ -24,9 +24,15 @@ _WHAT: dict[str, str] = {
     "supersede": "Lets newer memories take the place of those that they contradict",
     "embed": "Makes the vectors that are missing",
     "undo": "Drops what it takes to undo changes that are long ago",
+    "answers": "Drops what is known of answers that are long ago or too many",
     "compact": "Gives unused space back to the disk",
 }
-_COUNTED = {"embed": "vectors", "undo": "changes that can no longer be undone", "compact": "bytes"}
+_COUNTED = {
+    "embed": "vectors",
+    "undo": "changes that can no longer be undone",
+    "answers": "answers",
+    "compact": "bytes",
+}
 _PAST = 20
 
 

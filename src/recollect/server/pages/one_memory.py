@@ -223,4 +223,4 @@ def forget(visit: Visit) -> Done:
     erase = visit.field("do") == "erase"
     if erase:
         visit.confirm("erase")
-    return removed(visit, [visit.parts["id"]], erase=erase, after=visit.link("/memories"))
+    return removed(visit, [visit.parts["id"]], erase=erase, after=visit.back(visit.link("/memories")))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from recollect.stores.answers import erase_names, names_any
 from recollect.stores.audit import GENESIS, Entry
 from recollect.stores.port import HasIntegrityCheck, Place, by_place
 from recollect.stores.shelves import ShelfItem, names
@@ -112,6 +113,7 @@ class Selection(msgspec.Struct):
 
 
 def forget(view: View, request: Forget) -> Receipt:
+    view.settle_answers()
     with view.logging_refusals("forget"):
         reason = None if request.reason is None else checked_reason(view, request.reason)
         if request.workspace is not None:
@@ -132,11 +134,33 @@ def forget(view: View, request: Forget) -> Receipt:
         raise ConflictError("what is to be forgotten is moved or changed by others all the time; try again")
     view.caches.clear()  # this process keeps no copy either
     erased = selected.erasure.going if selected.erasure else {}
-    note, damaged = scrub(view, _with_traces(view, request, places), erased) if request.erase else _UNSCRUBBED
+    note, damaged = _UNSCRUBBED
+    if request.erase:
+        traced = _with_traces(view, request, places) | _erase_from_answers(view, erased, places)
+        note, damaged = scrub(view, traced, erased)
     if note is None and view.on_disk is not None and any(map(view.on_disk.unsaved, places)):
         note = f"not saved yet: {_IN_MEMORY}"
     relieve(view, selected.records)
     return _receipt(view, request, reason, selected, entries, Scrubbed(note, damaged))
+
+
+def _erase_from_answers(view: View, erased: Mapping[Place, Collection[str]], done: set[Place]) -> set[Place]:
+    """Also in places where nothing else was erased: answers of every workspace may name an account's memories.
+
+    Returns the places that had any.
+    """
+    shared = any(place.workspace is None for place in erased)
+    places = view.store.places(view.address.tenant) if shared else list(erased)
+    named = [place for place in places if place not in done and names_any(view.store, place, _gone(erased, place))]
+    for place in named:
+        with view.store.transaction(place):
+            erase_names(view.store, place, _gone(erased, place))
+    return set(named)
+
+
+def _gone(erased: Mapping[Place, Collection[str]], place: Place) -> set[str]:
+    """The ids of erased memories that an answer in this place may name: the account's are seen in every workspace."""
+    return {*erased.get(place, ()), *erased.get(Place(place.tenant, None), ())}
 
 
 def _with_traces(view: View, request: Forget, places: set[Place]) -> set[Place]:
@@ -406,6 +430,7 @@ def _delete(view: View, selected: Selection, request: Forget, reason: str | None
         documents = erasure.documents.get(place, ())
         view.store.purge(place, seqs=view.expired_undo(place), ids=going.get(place, ()), documents=documents)
         view.forget_texts(place, everything)
+        erase_names(view.store, place, _gone(going, place))
         # The log names what is gone from undo data or damaged files, too: nobody shall take that for lost.
         ids += sorted(going.get(place, set()) - erasure.sources - set(ids))
         changes = {"deleted": ids, "things_changed": names(items), "parts": parts}
