@@ -11,6 +11,7 @@ import json
 import tempfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,13 @@ def ranked(pairs: list[dict[str, Any]], embedder: str) -> None:
     """Both told in a talk, some time apart, among all that the others say; then the question is asked."""
     first = asked = kept = lookalikes = 0
     for pair in pairs:
-        now = NOW - timedelta(days=pair["days"])
-        with tempfile.TemporaryDirectory() as folder, Memory(folder, embedder=embedder, clock=lambda: now) as memory:
-            view = memory.at(workspace="all")
+        clock = [NOW - timedelta(days=pair["days"])]
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Memory(folder, embedder=embedder, clock=partial(max, clock)) as view,
+        ):
             old = view.conversations.observe(pair["old"])
-            now = NOW
+            clock.append(NOW)
             new = view.conversations.observe(pair["new"])
             hits = [hit.memory.id for hit in view.recall(pair["question"], min_relevance=0.0, touch=False)]
             if pair["change"]:

@@ -11,7 +11,8 @@ from recollect.text.statements.contradicting import BROAD, EMPTY
 
 _TOKEN = re.compile(r"\d[\d.,:/-]*\d|\w[\w'-]*(?:\.\w+)*|[:=–—-](?=\s)|[€$£%]")
 _FRAME = re.compile(
-    r"(?:is|are|am|runs? on|lives? in|works? (?:at|for)|goes to|go to|ends? (?:on|at)|leaves? at|costs?|takes?|starts? (?:at|on)|opens? at|"
+    r"(?:is|are|am|runs? on|lives? in|works? (?:at|for)|goes to|go to|ends? (?:on|at)|leaves? at|costs?|takes?|"
+    r"starts? (?:at|on)|opens? at|"
     r"closes? at|begins? at|owes?|weighs?|trains? (?:at|with)|needs?|studies at|reports? to|plays? for|pays?|earns?|"
     r"answer (?:me|us) in|reply in|due(?: on)?|owns?|have|has|got|[:=–—-])"
 )

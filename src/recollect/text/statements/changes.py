@@ -124,7 +124,8 @@ def _by_words(old: Read, new: Read) -> Change | None:
     if not _people(new.text) <= _people(old.text):
         return None
     changes = english().changes
-    for effect, patterns in (("replaces", changes.from_to), ("ends", changes.ended)):
+    ways: tuple[tuple[Effect, tuple[str, ...]], ...] = (("replaces", changes.from_to), ("ends", changes.ended))
+    for effect, patterns in ways:
         for pattern in _compiled(patterns):
             for match in pattern.finditer(sentence):
                 if _is_about(old.text, match["old"], sentence, match.start("old")):
@@ -153,8 +154,10 @@ _VAGUE = frozenset(
 )
 
 _PEOPLE = re.compile(
-    r"\b(?:my|his|her|their|our|a|the) (?:[\w-]+ )??(wife|husband|partner|son|daughter|sister|brother|mother|father|mum|mom|dad|"
-    r"boss|manager|friend|colleague|coworker|cousin|aunt|uncle|girlfriend|boyfriend|neighbou?r|roommate|flatmate|parents|"
+    r"\b(?:my|his|her|their|our|a|the) (?:[\w-]+ )??(wife|husband|partner|son|daughter|sister|brother|mother|"
+    r"father|mum|mom|dad|"
+    r"boss|manager|friend|colleague|coworker|cousin|aunt|uncle|girlfriend|boyfriend|neighbou?r|roommate|flatmate|"
+    r"parents|"
     r"kids?|children|grandmother|grandfather|grandma|grandpa|niece|nephew|team ?mate|ex|boy|girl|mate)\b",
     re.IGNORECASE,
 )
@@ -175,7 +178,8 @@ def _people(text: str) -> frozenset[str]:
 _TIME = re.compile(
     r"\b(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tue|tues|wed|thu|thurs|fri|sat|sun)s?\b"
     r"|\b(?P<month>january|february|march|april|may|june|july|august|september|october|november|december)\b"
-    r"|\b(?P<clock>\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock)|\d{1,2}:\d\d|(?<=\bat )\d{1,2}(?![\d%€$])|noon|midday|midnight)\b"
+    r"|\b(?P<clock>\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock)|\d{1,2}:\d\d|(?<=\bat )\d{1,2}(?![\d%€$])|noon|midday|"
+    r"midnight)\b"
     r"|\b(?P<date>(?:the )?\d{1,2}(?:st|nd|rd|th)|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2})\b"
     r"|\b(?P<daypart>tomorrow|tonight|today|next week|next month|next year|in the (?:morning|afternoon|evening))\b",
     re.IGNORECASE,

@@ -7,7 +7,7 @@ all the same, and compared in other ways.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -44,13 +44,18 @@ def english() -> Language:
 
 # Sentences in one spelling
 
-_SPELLED = (
+
+def _unsqueezed(match: re.Match[str]) -> str:
+    return _SQUEEZED[match[1].lower()]
+
+
+_SPELLED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"[’‘`]"), "'"),
     (re.compile(r"\b(?:can't|cannot)\b", re.I), "can not"),
     (re.compile(r"\bwon't\b", re.I), "will not"),
     (re.compile(r"\bain't\b", re.I), "is not"),
     (re.compile(r"n't\b", re.I), " not"),
-    (re.compile(r"\b(dont|doesnt|didnt|isnt|arent|wont|cant|havent|hasnt)\b", re.I), lambda m: _SQUEEZED[m[1].lower()]),
+    (re.compile(r"\b(dont|doesnt|didnt|isnt|arent|wont|cant|havent|hasnt)\b", re.I), _unsqueezed),
     (re.compile(r"\b(?:I'm|im)\b", re.I), "I am"),
     (re.compile(r"\b(?:ive)\b", re.I), "I have"),
     (re.compile(r"\b(we|you|they)'re\b", re.I), r"\1 are"),
@@ -79,17 +84,19 @@ def spelled(sentence: str) -> str:
 
 NOT_NAMES = frozenset(
     """you it he she they we i this that these those there what who how if so and but the my our your his her their no
-    yes not ok okay well then also just now oh when where why please thanks actually since as in on at from for to by
-    with after before because while until today tomorrow yesterday monday tuesday wednesday thursday friday saturday
-    sunday january february march april may june july august september october november december finally recently
-    currently sorry hey hi update correction btw fyi turns by still quick small big good great bad new last next every
-    each all some any one two three first second never always maybe perhaps got had has have been went moved quit
-    switched started stopped changed sold bought left joined decided cancelled canceled remember note scrap forget
-    don do does did is are was were can could would should will let make""".split()
+    yes not ok okay well then also just now oh when where why please thanks actually since as in on at from for to
+    by with after before because while until today tomorrow yesterday monday tuesday wednesday thursday friday
+    saturday sunday january february march april may june july august september october november december finally
+    recently currently sorry hey hi update correction btw fyi turns by still quick small big good great bad new last
+    next every each all some any one two three first second never always maybe perhaps got had has have been went
+    moved quit switched started stopped changed sold bought left joined decided cancelled canceled remember note
+    scrap forget don do does did is are was were can could would should will let make""".split()
 )
 _STOPS = (
-    r"(?!(?:is|are|was|were|be|been|has|have|had|will|would|can|could|should|must|lives?|lived|works?|worked|and|but|who|that|which|"
-    r"just|now|also|does|do|did|got|moved|started|joined|quit|left|costs?|runs?|goes|needs?|takes?|used|said|says|thinks?|told|"
+    r"(?!(?:is|are|was|were|be|been|has|have|had|will|would|can|could|should|must|lives?|lived|works?|worked|and|"
+    r"but|who|that|which|"
+    r"just|now|also|does|do|did|got|moved|started|joined|quit|left|costs?|runs?|goes|needs?|takes?|used|said|says|"
+    r"thinks?|told|"
     r"bought|sold|gave|wants?|likes?|loves?|hates?|eats?|drives?|became|came|went)\b)"
 )
 _SUBJECT = re.compile(
@@ -134,16 +141,18 @@ def _stemmed(words: str) -> str:
 # Values
 
 _CUT = re.compile(
-    r"[,;!?()\n—–]|\.(?!\d)|\s-\s|: | (?:but|because|since|so|which|where|who|when|while|although|though|if|unless|until|"
-    r"now|these days|nowadays|and (?:i|we|my|he|she|they|it|am|is|have|has|the|work|works|live|lives|moved|started|quit)|"
+    r"[,;!?()\n—–]|\.(?!\d)|\s-\s|: | (?:but|because|since|so|which|where|who|when|while|although|though|if|"
+    r"unless|until|"
+    r"now|these days|nowadays|and (?:i|we|my|he|she|they|it|am|is|have|has|the|work|works|live|lives|moved|"
+    r"started|quit)|"
     r"instead|rather than|any ?more|again|for now|right now|at the moment|from now on|as of|starting|last|next|"
     r"this (?:week|month|year|spring|summer)|a (?:week|month|year|while|few)|after|before|with (?:my|our|the))\b.*",
     re.IGNORECASE,
 )
 _EMPTY = frozenset(
-    """a an the my our your his her their its this that these those is are was were be been am of in on at to for with by
-    as and or it i we you he she they me us him them so very really quite now currently also just still already only
-    actually finally about around roughly approximately ca new old current please""".split()
+    """a an the my our your his her their its this that these those is are was were be been am of in on at to for with
+    by as and or it i we you he she they me us him them so very really quite now currently also just still already
+    only actually finally about around roughly approximately ca new old current please""".split()
 )
 
 
@@ -155,15 +164,21 @@ def value_of(text: str) -> frozenset[str]:
 
 # Reading
 
-_LEAD = r"(?:(?:really|also|always|usually|actually|now|just|currently|still|already|recently|finally|both|mostly|only|since) )*"
+_LEAD = (
+    r"(?:(?:really|also|always|usually|actually|now|just|currently|still|already|recently|finally|both|mostly|only|"
+    r"since) )*"
+)
 _IS = (
-    r"(?: (?:is|are|was|will be|has become|became|changed to|has changed to|is now|are now|has been|went (?:up|down) to|"
+    r"(?: (?:is|are|was|will be|has become|became|changed to|has changed to|is now|are now|has been|went (?:up|"
+    r"down) to|"
     r"goes (?:up|down) to|rose to|fell to|dropped to|was (?:raised|lowered|changed|set|cut|increased|reduced|moved|"
     r"pushed|bumped) to|got (?:raised|lowered|changed|cut|bumped) to|increased to|moved to|switched to|to be))"
 )
 _UNSURE = re.compile(
-    r"\b(?:if|unless|maybe|perhaps|might|may|could|would|should|suppose|supposing|whether|imagine|pretend|thinking (?:about|of)|"
-    r"(?:i|sometimes i|we) think about|consider(?:ing)?|wonder(?:ing)?|hope to|hoping|wish|planning to|dream(?:s|ing)? of|"
+    r"\b(?:if|unless|maybe|perhaps|might|may|could|would|should|suppose|supposing|whether|imagine|pretend|"
+    r"thinking (?:about|of)|"
+    r"(?:i|sometimes i|we) think about|consider(?:ing)?|wonder(?:ing)?|hope to|hoping|wish|planning to|dream(?:s|"
+    r"ing)? of|"
     r"probably|possibly|not sure|in case|what if|let us say|looking (?:at|for|into)|interested in|one day|some ?day|"
     r"remember (?:my|our|when|how)|would love|haven't decided)\b(?! have to\b)"
     r"|\bwhen (?:i|we) (?:win|retire|grow)\b",
@@ -171,17 +186,22 @@ _UNSURE = re.compile(
 )
 """Says that something is not so, or not sure."""
 _PAST = re.compile(
-    r"\b(?:used to|was (?:in|at)|lived|worked|as a (?:kid|child|teenager|student)|years? (?:ago|back|before)|back (?:then|in|when)|"
-    r"once|before that|(?:my|our|her|his) (?:first|former|old|previous|late) \w+ (?:was|were|had)|in my (?:teens|twenties|thirties|youth)|"
+    r"\b(?:used to|was (?:in|at)|lived|worked|as a (?:kid|child|teenager|student)|years? (?:ago|back|before)|"
+    r"back (?:then|in|when)|"
+    r"once|before that|(?:my|our|her|his) (?:first|former|old|previous|late) \w+ (?:was|were|had)|in my (?:teens|"
+    r"twenties|thirties|youth)|"
     r"in (?:19|20)\d\d i|the (?:summer|winter|year) before|grew up|back when)\b",
     re.IGNORECASE,
 )
 """Tells of a time that is over, and nothing of now."""
 _FOR_NOW = re.compile(
-    r"\b(?:this (?:week|weekend|month|summer|morning|afternoon|evening|time)|today|tonight|tomorrow|for (?:now|a (?:few|"
-    r"couple|while|week|month|day)|the (?:week|weekend|day|moment|summer|winter)|(?:two|three|four|five|six|\d+) (?:days|"
+    r"\b(?:this (?:week|weekend|month|summer|morning|afternoon|evening|time)|today|tonight|tomorrow|for (?:now|"
+    r"a (?:few|"
+    r"couple|while|week|month|day)|the (?:week|weekend|day|moment|summer|winter)|(?:two|three|four|five|six|"
+    r"\d+) (?:days|"
     r"weeks|months)|a couple of)|until|till|temporar\w+|at the moment|on (?:holiday|vacation|business|a trip)|visiting|"
-    r"crashing|house-?sitting|subletting|filling in|covering for|just (?:this|for)|over the (?:weekend|holidays|summer))\b",
+    r"crashing|house-?sitting|subletting|filling in|covering for|just (?:this|for)|over the (?:weekend|holidays|"
+    r"summer))\b",
     re.IGNORECASE,
 )
 
@@ -277,7 +297,8 @@ def _of_noun(match: re.Match[str]) -> str:
 
 
 _WHOSE = (
-    r"(?:(?<!of )(?<!for )(?<!with )(?P<whose>my (?:[\w'-]+ ){0,3}?[\w-]+'s|(?-i:[A-Z])[\w-]+'s|my|our|his|her|their|the) (?:new |current |own )?"
+    r"(?:(?<!of )(?<!for )(?<!with )(?P<whose>my (?:[\w'-]+ ){0,3}?[\w-]+'s|(?-i:[A-Z])[\w-]+'s|my|our|his|her|"
+    r"their|the) (?:new |current |own )?"
     r"|(?P<lead>(?:^|[\n,;:] ?)(?:[-*•] )?))"
 )
 

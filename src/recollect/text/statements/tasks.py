@@ -13,24 +13,32 @@ from recollect.text.words import WORD, stem
 TaskEffect = Literal["closes", "moves"]
 
 _DONE = re.compile(
-    r"\b(?:(?:is|are|got|all|have|has|been|was|were|am) (?:\w+ ){0,2}?(?:done|finished|completed|sorted|handled|settled)|done(?= *[.!]?$)|"
-    r"finished|completed|sorted|dealt with|taken care of|all set|ticked off|crossed off|off (?:my|the) list|out of the way)\b|[✓✔✅☑]",
+    r"\b(?:(?:is|are|got|all|have|has|been|was|were|am) (?:\w+ ){0,2}?(?:done|finished|completed|sorted|handled|"
+    r"settled)|done(?= *[.!]?$)|"
+    r"finished|completed|sorted|dealt with|taken care of|all set|ticked off|crossed off|off (?:my|the) list|"
+    r"out of the way)\b|[✓✔✅☑]",
     re.IGNORECASE,
 )
 _NOT_DONE = re.compile(
-    r"\b(?:still (?:have|need|got|has|must|to|not|need(?:s)? to)|not yet|have not|has not|had not|did not|do not forget|remind|"
-    r"(?:need|have|has|want|going|about|plan|planning|trying|try|meant|supposed|ought|forgot|remember|failed) to|must|should|"
-    r"will|shall|let me|half|almost|nearly|not (?:done|finished|paid|sent)|started|begun|working on|tomorrow|if|when|once|"
-    r"tried|could not|can not|would|might|maybe|another|next time|wish|hopefully|soon|still no|to go|only|where|what|how)\b",
+    r"\b(?:still (?:have|need|got|has|must|to|not|need(?:s)? to)|not yet|have not|has not|had not|did not|"
+    r"do not forget|remind|"
+    r"(?:need|have|has|want|going|about|plan|planning|trying|try|meant|supposed|ought|forgot|remember|failed) to|"
+    r"must|should|"
+    r"will|shall|let me|half|almost|nearly|not (?:done|finished|paid|sent)|started|begun|working on|tomorrow|if|"
+    r"when|once|"
+    r"tried|could not|can not|would|might|maybe|another|next time|wish|hopefully|soon|still no|to go|only|where|"
+    r"what|how)\b",
     re.IGNORECASE,
 )
 _FREED = re.compile(
-    r"\b(?:no longer (?:need|have) to|(?:do|does) not (?:need|have) to|no need to|not necessary|called off|cancel(?:l)?ed|"
+    r"\b(?:no longer (?:need|have) to|(?:do|does) not (?:need|have) to|no need to|not necessary|called off|"
+    r"cancel(?:l)?ed|"
     r"forget about|never ?mind|will not (?:need|be (?:going|doing))|decided not to|decided against|not going to)\b",
     re.IGNORECASE,
 )
 _PUT_OFF = re.compile(
-    r"\b(?:moved|pushed|postponed|rescheduled|extended|extension|delayed|deadline|due|until|till|instead|now on|brought forward|"
+    r"\b(?:moved|pushed|postponed|rescheduled|extended|extension|delayed|deadline|due|until|till|instead|now on|"
+    r"brought forward|"
     r"shifted|put off|later|earlier|more time|another (?:week|day|month)|by (?:mon|tues|wednes|thurs|fri|satur|sun)day|"
     r"new date|changed to|slipped|bumped|not before|make it)\b",
     re.IGNORECASE,
@@ -38,20 +46,23 @@ _PUT_OFF = re.compile(
 _DOING = frozenset(
     map(
         stem,
-        """need have must should remember remind forget get go do make take call buy send pay book pick drop renew submit
-        file sign fix finish write bring give ask tell check find see new by before until on today tomorrow week next
-        monday tuesday wednesday thursday friday saturday sunday someone something thing please want""".split(),
+        """need have must should remember remind forget get go do make take call buy send pay book pick drop renew
+        submit file sign fix finish write bring give ask tell check find see new by before until on today tomorrow
+        week next monday tuesday wednesday thursday friday saturday sunday someone something thing
+        please want""".split(),
     )
 )
 """Words of a task that tell what is done, and not with what."""
 
 
 _CLAUSE = re.compile(
-    r"[,;.!?()\n—–]+(?:\s|$)|\s-\s| (?:and|but|so|because|while|then)(?= (?:i|we|he|she|they|the|my|our|it|still)\b)| still ",
+    r"[,;.!?()\n—–]+(?:\s|$)|\s-\s| (?:and|but|so|because|while|then)(?= (?:i|we|he|she|they|the|my|our|it|"
+    r"still)\b)| still ",
     re.IGNORECASE,
 )
 _OTHERS = re.compile(
-    r"\b(?:(?:his|her|their|[A-Z]\w+'s)\b|(?:my|our|the|a) (?:wife|husband|partner|son|daughter|sister|brother|mother|father|mum|mom|dad|"
+    r"\b(?:(?:his|her|their|[A-Z]\w+'s)\b|(?:my|our|the|a) (?:wife|husband|partner|son|daughter|sister|brother|"
+    r"mother|father|mum|mom|dad|"
     r"boss|friend|colleague|neighbou?r|parents)(?:'s)?\b|myself\b)"
 )
 
@@ -95,12 +106,10 @@ def _finished(task: str, clause: str) -> bool:
     return not (ends | irregular).isdisjoint(WORD.findall(clause.lower()))
 
 
-_PAST = dict(
-    pair.split("/")
-    for pair in """write/written send/sent buy/bought pay/paid bring/brought take/taken get/got sell/sold find/found build/built
-    make/made give/given read/read do/done see/saw meet/met bleed/bled hang/hung put/put cut/cut feed/fed teach/taught
-    tell/told catch/caught win/won lose/lost drive/driven choose/chosen ring/rung sew/sewn sweep/swept""".split()
-)
+_VERBS = """write/written send/sent buy/bought pay/paid bring/brought take/taken get/got sell/sold find/found
+build/built make/made give/given read/read do/done see/saw meet/met bleed/bled hang/hung put/put cut/cut feed/fed
+teach/taught tell/told catch/caught win/won lose/lost drive/driven choose/chosen ring/rung sew/sewn sweep/swept"""
+_PAST = {now: then for now, _, then in (pair.partition("/") for pair in _VERBS.split())}
 
 
 def _is_about(task: str, clause: str) -> bool:
