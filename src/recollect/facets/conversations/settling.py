@@ -11,7 +11,7 @@ from recollect.maintenance.steps import Step, apply
 from recollect.recall.question import Question
 from recollect.recall.run import RecallRun
 from recollect.stores.port import Place
-from recollect.text.statements.changes import Change, asks, change
+from recollect.text.statements.changes import StatementChange, asks, change
 from recollect.text.statements.tasks import task_effect
 from recollect.values.record import Record, storing_order
 from recollect.view import View
@@ -55,7 +55,7 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
     return settled
 
 
-def _changed(view: View, new: Record) -> list[tuple[Record, Change]]:
+def _changed(view: View, new: Record) -> list[tuple[Record, StatementChange]]:
     pairs = ((old, change(old.text, new.text)) for old in _older(view, new))
     return [(old, found) for old, found in pairs if found is not None]
 
@@ -67,13 +67,13 @@ def _tasks(view: View, records: Sequence[Record]) -> list[Record]:
     return list(view.scan(view.where(state="live", kinds=("task",)), order="newest", limit=_TASKS))
 
 
-def _closed(tasks: Sequence[Record], new: Record) -> list[tuple[Record, Change]]:
+def _closed(tasks: Sequence[Record], new: Record) -> list[tuple[Record, StatementChange]]:
     """Open tasks that it says are done, or due at another time."""
-    closed: list[tuple[Record, Change]] = []
+    closed: list[tuple[Record, StatementChange]] = []
     for task in tasks:
         if new.kind != "task" and _is_older(task, new) and (effect := task_effect(task.text, new.text)):
             why = "the task is done" if effect == "closes" else "perhaps due at another time"
-            closed.append((task, Change("ends" if effect == "closes" else "possible", why)))
+            closed.append((task, StatementChange("ends" if effect == "closes" else "possible", why)))
     return closed
 
 

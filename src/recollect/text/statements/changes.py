@@ -7,28 +7,28 @@ from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 from recollect.text.statements.alike import has_frame, other_value
-from recollect.text.statements.claims import NOT_NAMES, Read, english, read, spelled, value_of
+from recollect.text.statements.claims import NOT_NAMES, ReadStatement, english, read, spelled, value_of
 from recollect.text.statements.contradicting import BROAD, EMPTY, contradicts, names
 from recollect.text.words import WORD, stem
 
 Effect = Literal["replaces", "ends", "possible"]
 
 
-class Change(NamedTuple):
+class StatementChange(NamedTuple):
     effect: Effect
     why: str
 
 
-def change(old: str, new: str) -> Change | None:
+def change(old: str, new: str) -> StatementChange | None:
     """What the newer text does to the older. Where nothing is sure, nothing, or `possible`."""
     if not _comparable(old, new):
         return None
     why = other_value(old, new) or ("another value of the same" if contradicts(old, new) else "")
-    return _whole(Change("replaces", why), old, new) if why else in_other_words(old, new)
+    return _whole(StatementChange("replaces", why), old, new) if why else in_other_words(old, new)
 
 
 @lru_cache(maxsize=8192)
-def in_other_words(old: str, new: str) -> Change | None:
+def in_other_words(old: str, new: str) -> StatementChange | None:
     """The same, for statements that are not of the same form."""
     if not _comparable(old, new):
         return None
@@ -43,13 +43,13 @@ def _comparable(old: str, new: str) -> bool:
     return _words(old) != _words(new)
 
 
-def _whole(found: Change, old: str, new: str) -> Change | None:
+def _whole(found: StatementChange, old: str, new: str) -> StatementChange | None:
     """The change, where all of the older statement is over with it, and for good."""
     a, b = read(old), read(new)
     if b.temporary and not _event_words(old):
         return None
     if found.effect != "possible" and _says_more(a, b):
-        return Change("possible", f"{found.why}, and the older says more than that")
+        return StatementChange("possible", f"{found.why}, and the older says more than that")
     return found
 
 
@@ -82,26 +82,26 @@ def asks(text: str) -> str:
 # The same slot of the same owner
 
 
-def _by_claims(old: Read, new: Read) -> Change | None:
+def _by_claims(old: ReadStatement, new: ReadStatement) -> StatementChange | None:
     for later in new.claims:
         for earlier in old.claims:
             if earlier.slot != later.slot or earlier.owner != later.owner or earlier.denied or earlier.ended:
                 continue
             if later.ended:
-                return Change("ends", f"no {later.slot} any more")
+                return StatementChange("ends", f"no {later.slot} any more")
             if later.denied:
                 if earlier.value & later.value:
-                    return Change("ends", f"the {later.slot} is denied")
+                    return StatementChange("ends", f"the {later.slot} is denied")
                 continue
             if not earlier.single or earlier.value <= later.value or later.value <= earlier.value:
                 continue
             if (earlier.value | later.value) & _broad():
-                return Change("possible", f"perhaps another {later.slot}")
-            return Change("replaces", f"another {later.slot}")
+                return StatementChange("possible", f"perhaps another {later.slot}")
+            return StatementChange("replaces", f"another {later.slot}")
     return None
 
 
-def _says_more(old: Read, new: Read) -> bool:
+def _says_more(old: ReadStatement, new: ReadStatement) -> bool:
     """Whether the older tells something besides that would be lost with it."""
     return bool({claim.slot for claim in old.claims} - {claim.slot for claim in new.claims} - _GO_ALONG)
 
@@ -118,7 +118,7 @@ def _broad() -> frozenset[str]:
 # Words that name the old value
 
 
-def _by_words(old: Read, new: Read) -> Change | None:
+def _by_words(old: ReadStatement, new: ReadStatement) -> StatementChange | None:
     """The newer says that something is over, or gives way to something else, and the older is about that."""
     sentence = spelled(new.text)
     if not _people(new.text) <= _people(old.text):
@@ -129,7 +129,7 @@ def _by_words(old: Read, new: Read) -> Change | None:
         for pattern in _compiled(patterns):
             for match in pattern.finditer(sentence):
                 if _is_about(old.text, match["old"], sentence, match.start("old")):
-                    return Change(effect, "the newer names what is over")
+                    return StatementChange(effect, "the newer names what is over")
     return None
 
 
@@ -208,21 +208,21 @@ def _times(text: str) -> dict[str, frozenset[str]]:
     return {kind: frozenset(values) for kind, values in found.items()}
 
 
-def _by_event(old: Read, new: Read) -> Change | None:
+def _by_event(old: ReadStatement, new: ReadStatement) -> StatementChange | None:
     """An appointment, release or trip that is called off or put at another time."""
     if not _same_event(old.text, new.text) or _people(old.text) != _people(new.text):
         return None
     sentence = spelled(new.text)
     if _called_off().search(sentence):
-        return Change("ends", "it was called off")
+        return StatementChange("ends", "it was called off")
     then, now = _times(spelled(old.text)), _times(sentence)
     shared = now.keys() & then.keys()
     if not then or not now or any(now[kind] == then[kind] for kind in shared & {"weekday", "date"}):
         return None
     if _puts_off().search(sentence):
-        return Change("replaces", "another time of the same")
+        return StatementChange("replaces", "another time of the same")
     if any(now[kind] != then[kind] for kind in shared) and _same_thing(old.text, new.text):
-        return Change("possible", "perhaps another time of the same")
+        return StatementChange("possible", "perhaps another time of the same")
     return None
 
 
@@ -266,7 +266,7 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 # What may be a change
 
 
-def _perhaps(old: Read, new: Read) -> Change | None:
+def _perhaps(old: ReadStatement, new: ReadStatement) -> StatementChange | None:
     """Both name the same, and the newer says that something is different. What it is nobody knows without more."""
     if not _cue().search(spelled(new.text)) or not _people(new.text) <= _people(old.text):
         return None
@@ -274,7 +274,7 @@ def _perhaps(old: Read, new: Read) -> Change | None:
     who = _called(new.text)
     whom = _called(old.text)
     if shared and not (who and whom and not who & whom):
-        return Change("possible", "the newer says that something has changed")
+        return StatementChange("possible", "the newer says that something has changed")
     return None
 
 

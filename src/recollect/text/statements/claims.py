@@ -206,7 +206,7 @@ _FOR_NOW = re.compile(
 )
 
 
-class Read(NamedTuple):
+class ReadStatement(NamedTuple):
     """A statement, read once."""
 
     text: str
@@ -217,7 +217,7 @@ class Read(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def read(text: str) -> Read:
+def read(text: str) -> ReadStatement:
     """What a text says. Only the first sentences of a long one are looked at."""
     head = prefix(text)
     speaker, body = (head[0].lower(), text[head[1] :]) if head else ("", text)
@@ -235,7 +235,7 @@ def read(text: str) -> Read:
     unsure = unsure or any(pattern.search(spelled(body)) for pattern in (_UNSURE, _PAST))
     if speaker:
         claims = [claim._replace(owner=speaker if claim.owner == ME else claim.owner) for claim in claims]
-    return Read(text, tuple(dict.fromkeys(claims)), unsure, temporary)
+    return ReadStatement(text, tuple(dict.fromkeys(claims)), unsure, temporary)
 
 
 def _claims(sentence: str) -> Iterator[Claim]:

@@ -135,6 +135,6 @@ _FEW = 3
 
 
 def _things(task: str) -> frozenset[str]:
-    told = WORD.findall(spelled(task).lower())
-    words = {stem(word) for word in (told[1:] if len(told) > 1 else told) if word not in EMPTY}
+    every = WORD.findall(spelled(task).lower())
+    words = {stem(word) for word in every[len(every) > 1 :] if word not in EMPTY}
     return frozenset(word for word in words if word not in _DOING and not word.startswith("@") and len(word) > 2)
