@@ -90,8 +90,8 @@ class InputError(RecollectError, ValueError):
 class SecretError(InputError):
     """The text looks like a credential. `rule` names what it looked like, never what it was."""
 
-    def __init__(self, field: str, rule: str) -> None:
-        super().__init__(field, "text appears to contain a secret — not stored")
+    def __init__(self, field: str, rule: str, what: str | None = None) -> None:
+        super().__init__(field, f"text appears to contain {what or 'a secret'} — not stored")
         self.rule = rule
 
 

@@ -1,0 +1,206 @@
+"""Personal data in a text: what identifies a person, what is sensitive, and what a preset does with it.
+
+Values that were found are repeated nowhere: what leaves this module are types, places and masks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, cast, get_args
+
+import msgspec
+
+from recollect.policies.national_numbers import cards, ibans, passports, social_numbers
+from recollect.policies.secrets import Screen, find
+from recollect.policies.sensitive_topics import folded, may_be_sensitive, topics
+from recollect.policies.told_passwords import passwords, pins
+from recollect.values.errors import SecretError
+
+Type = Literal["card", "iban", "ssn", "passport", "pin", "password"]
+Action = Literal["keep", "mask", "refuse"]
+"""In the order of strictness."""
+_ACTIONS = get_args(Action)
+
+
+class Personal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is done with a memory that has personal data in its words."""
+
+    card: Action = "keep"
+    iban: Action = "keep"
+    ssn: Action = "keep"
+    passport: Action = "keep"
+    pin: Action = "refuse"
+    password: Action = "refuse"
+    topics: Literal["tag", "refuse", "ignore"] = "tag"
+    """What is done with a text about somebody's health, religion and the like."""
+    automatic: Action = "refuse"
+    """At least this is done with what nobody asked to be stored: facts of conversations, and turns of wrapped clients."""
+
+    def action(self, type: Type, secrets: Screen) -> Action:
+        """A rule of `secrets` that is switched off refuses nothing here either."""
+        action: Action = getattr(self, type)
+        rule = _RULES.get(type)
+        is_off = rule is not None and (not secrets.enabled or rule in secrets.allow)
+        return "keep" if is_off and action == "refuse" else action
+
+    def of_automatic(self) -> Personal:
+        """The same, as it holds for what is stored automatically."""
+        stricter = {type: max(getattr(self, type), self.automatic, key=_ACTIONS.index) for type in get_args(Type)}
+        return msgspec.structs.replace(self, **stricter)
+
+
+_RULES = {"card": "card-number", "iban": "iban", "pin": "password", "password": "password"}
+"""The rule of `policies.secrets` for the same, which screens all that is not a memory's content."""
+_NAMES = {
+    "card": "a card number",
+    "iban": "a bank account number",
+    "ssn": "a social security number",
+    "passport": "a passport number",
+}
+"""For messages. A PIN or a password is a secret as any other."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that identifies a person, and where it is in the text."""
+
+    type: Type
+    start: int
+    end: int
+    mask: str
+
+
+class Judged(msgspec.Struct, frozen=True):
+    text: str
+    """What may be stored: with masks where the preset says so."""
+    tags: tuple[str, ...] = ()
+
+
+_FINDERS: tuple[tuple[Type, Callable[[str], Iterator[tuple[int, int]]]], ...] = (
+    ("card", cards),
+    ("iban", ibans),
+    ("ssn", social_numbers),
+)
+_KEYS = (
+    *("pin", "pass", "code", "codi", "pwd", "pw", "p/w", "kennw", "geheim", "schluss", "mdp", "mot", "cle", "clave", "contras"),
+    *("parola", "senha", "palavra", "wachtw", "wifi", "combo", "combination", "key"),
+)
+"""In each word for a PIN or a password, without accents."""
+_PASSPORT_KEYS = ("pass", "pasap", "pasp", "ausweis", "ident", "id card")
+_LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){5}|\d\d[A-Za-z]\d\d|[A-Za-z]{2}\d\d[ -]?[A-Za-z0-9]{4}")
+_WORD = re.compile(r"[^\W\d_]+")
+_MARK = re.compile(r"⟦(card|iban|ssn|passport|pin|password) ([^⟧\n]{1,24})⟧")
+
+
+def find_personal(text: str) -> list[Finding]:
+    """In the order of the text; what two finders claim belongs to the first."""
+    return _found(text, folded(text))
+
+
+def _found(text: str, plain: str) -> list[Finding]:
+    findings: list[Finding] = []
+    if "⟦" in text:
+        findings += [Finding(cast("Type", mark[1]), *mark.span(), mark[2]) for mark in _MARK.finditer(text)]
+    if _LONG_NUMBER.search(text):
+        for type, finder in _FINDERS:
+            _add(findings, text, type, finder)
+    if any(key in plain for key in _PASSPORT_KEYS):
+        _add(findings, text, "passport", passports)
+    if any(key in plain for key in _KEYS):
+        _add(findings, text, "pin", pins)
+        _add(findings, text, "password", passwords)
+    return sorted(findings, key=lambda finding: finding.start) if len(findings) > 1 else findings
+
+
+def _add(findings: list[Finding], text: str, type: Type, finder: Callable[[str], Iterator[tuple[int, int]]]) -> None:
+    for start, end in finder(text):
+        if all(end <= other.start or start >= other.end for other in findings):
+            findings.append(Finding(type, start, end, _mask(type, text[start:end])))
+
+
+def _mask(type: Type, value: str) -> str:
+    """The value with its middle replaced. A PIN or password keeps nothing."""
+    compact = re.sub(r"[ .-]", "", value)
+    if type == "iban":
+        return f"{compact[:2].upper()}•• •••• {compact[-4:]}"
+    return {"card": f"•••• {compact[-4:]}", "ssn": f"•••• {compact[-2:]}", "passport": f"•••• {compact[-2:]}"}.get(type, "••••")
+
+
+def mark(text: str, rules: Personal) -> str:
+    """The text with a mark in place of each value that may not be stored as it is: `⟦card •••• 1111⟧`.
+
+    Sentences that are taken from the text lose the words that told what a number is. The mark still tells it: `judge`
+    refuses or masks it.
+    """
+    strict = rules.of_automatic()
+    findings = [finding for finding in find_personal(text) if getattr(strict, finding.type) != "keep"]
+    return _replaced(text, findings, lambda finding: f"⟦{finding.type} {finding.mask}⟧")
+
+
+def marked(text: str) -> tuple[Type, ...]:
+    """The types of the marks in a text."""
+    return tuple(dict.fromkeys(cast("Type", match[1]) for match in _MARK.finditer(text))) if "⟦" in text else ()
+
+
+def judge(field: str, text: str, rules: Personal, secrets: Screen) -> Judged:
+    """The text as it may be stored, and its tags. SecretError names the field and what it is, never the value."""
+    plain = folded(text)
+    findings = _found(text, plain)
+    subjects = topics(text) if rules.topics != "ignore" and may_be_sensitive(_WORD.findall(plain)) else ()
+    if not findings and not subjects:
+        _refuse_secret(field, text, secrets)
+        return Judged(text)
+    for finding in findings:
+        if rules.action(finding.type, secrets) == "refuse":
+            raise SecretError(field, finding.type, _NAMES.get(finding.type))
+    if subjects and rules.topics == "refuse":
+        raise SecretError(field, subjects[0], f"something about {_ABOUT.get(subjects[0], subjects[0])}")
+    # What was decided on here is not a credential as well.
+    _refuse_secret(field, _replaced(text, findings, lambda finding: finding.mask), secrets)
+    masked = [f for f in findings if text[f.start] == "⟦" or rules.action(f.type, secrets) == "mask"]
+    return Judged(_replaced(text, masked, lambda finding: finding.mask), _tags(findings, subjects))
+
+
+_ABOUT = {"union": "a trade union", "crime": "a crime"}
+
+
+def _refuse_secret(field: str, text: str, secrets: Screen) -> None:
+    if rule := find(text, secrets):
+        raise SecretError(field, rule)
+
+
+def _tags(findings: list[Finding], subjects: tuple[str, ...]) -> tuple[str, ...]:
+    named = [f"personal.{finding.type}" for finding in findings]
+    return tuple(dict.fromkeys([*named, *(["sensitive"] if subjects else []), *(f"sensitive.{name}" for name in subjects)]))
+
+
+def is_automatic_tag(tag: str) -> bool:
+    """Whether a tag is one that `judge` gives."""
+    return tag.partition(".")[0] in ("personal", "sensitive")
+
+
+def _replaced(text: str, findings: list[Finding], by: Callable[[Finding], str]) -> str:
+    for finding in sorted(findings, key=lambda finding: finding.start, reverse=True):
+        text = text[: finding.start] + by(finding) + text[finding.end :]
+    return text
+
+
+def masked_content(content: Any, rules: Personal, secrets: Screen) -> Any:
+    """JSON with the strings in it masked, each by itself."""
+    if isinstance(content, str):
+        return judge("content", content, rules, secrets).text
+    if isinstance(content, Mapping):
+        items = cast("Mapping[str, Any]", content).items()
+        return {key: masked_content(value, rules, secrets) for key, value in items}
+    if isinstance(content, list):
+        return [masked_content(value, rules, secrets) for value in cast("list[Any]", content)]
+    return content
+
+
+def secret_in(text: str, rules: Personal, secrets: Screen) -> str | None:
+    """What the preset refuses in a memory with this text: a type or a rule; None if nothing."""
+    try:
+        judge("content", text, rules, secrets)
+    except SecretError as error:
+        return error.rule
+    return None
