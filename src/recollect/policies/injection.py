@@ -30,6 +30,8 @@ class _Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Whether the audit log is told of what was left out to fit."""
     place: Placing = "system"
     system_messages: SystemMessages = "many"
+    without_tags: tuple[str, ...] = ()
+    """Memories with one of these tags, or one below it, are not shown unless the caller says otherwise."""
 
 
 class Block(_Style, frozen=True, tag_field="style", tag="block"):

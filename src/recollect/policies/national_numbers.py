@@ -75,7 +75,7 @@ def passports(text: str) -> Iterator[Span]:
         after = text[word.end() : word.end() + 90]
         for match in _any_case(_PASSPORT).finditer(after):
             between = after[: match.start()]
-            if re.search(r"[.!?](?:\s|$)|\n\n", between.replace("no.", "no").replace("Nr.", "Nr")):
+            if re.search(r"[.!?](?:\s|$)|\n\n", between) and not _any_case(_CALLED_NUMBER).search(between):
                 break
             if _is_passport(match[0]) and not _any_case(_OTHER_NUMBER).search(between):
                 yield word.end() + match.start(), word.end() + match.end()
@@ -89,11 +89,12 @@ def passports(text: str) -> Iterator[Span]:
 
 _PASSPORT_WORD = (
     r"(?<!\w)(?:passports?|reisep[aä]ss(?:es|nummer|nr)?|pass-?(?:nummer|nr|no)|passeports?|pasaportes?|passaport[oei]s?"
-    r"|paspoort(?:nummer)?|(?:personal)?ausweis(?:nummer|nr|es)?|identity card|id card|carta d['’]identità"
+    r"|paspoort(?:nummer)?|(?:personal)?ausweis(?:nummer|nr|es)?|identity card|id card|travel document|reisedokument|document de voyage|documento (?:de viaje|di viaggio|de viagem)|carta d['’]identità"
     r"|carte d['’]identité|identiteitskaart)(?!\w)"
 )
 _PASSPORT = r"(?<![\w/.-])([A-Z]{0,3} ?(?:\d[ -]?){6,9}(?<!\D)[A-Z]?|(?=[A-Z]*\d)[A-Z0-9]{8,10})(?![\w/-]|\.\d)"
 _NAMED_AFTER = r" (?:is|was|ist|est|es|è|é)(?: \w+){0,3} $"
+_CALLED_NUMBER = r"\b(?:no|nr|number|nummer|num[eé]ro|n[uú]mero)\b"
 _OTHER_NUMBER = (
     r"\b(?:call|phone|tel|reference|ref|booking|appointment|case|ticket|order|invoice|flight|room|expir\w*|until|issued"
     r"|fee|termin|vorgang|telefon|rufnummer|bis|rendez-vous|cita|hasta|scad\w*)\b"
@@ -104,7 +105,9 @@ def _is_passport(token: str) -> bool:
     compact = re.sub(r"[ -]", "", token)
     digits = sum(letter.isdigit() for letter in compact)
     if compact.isdigit():  # eight digits may be a day
-        return 8 <= len(compact) <= 9 and not re.fullmatch(r"(?:19|20)\d\d[01]\d[0-3]\d|[0-3]\d[01]\d(?:19|20)\d\d", compact)
+        return 8 <= len(compact) <= 9 and not re.fullmatch(
+            r"(?:19|20)\d\d[01]\d[0-3]\d|[0-3]\d[01]\d(?:19|20)\d\d", compact
+        )
     return 6 <= len(compact) <= 10 and digits >= 4
 
 
@@ -205,7 +208,9 @@ def _is_nuss(value: str) -> bool:
     return number % 97 == int(compact[10:])
 
 
-_SSN = r"\bssn\b|\bs\.s\.n|social[ -]security|\bmy social\b|\bsocial (?:is|number)|\b(?:his|her) social\b|\bitin\b|tax ?id"
+_SSN = (
+    r"\bssn\b|\bs\.s\.n|social[ -]security|\bmy social\b|\bsocial (?:is|number)|\b(?:his|her) social\b|\bitin\b|tax ?id"
+)
 _NINE = _START + r"\d{3}[ .-]?\d{3}[ .-]?\d{3}" + _END
 _ELEVEN = _START + r"\d{2}[ ]?\d{3}[ ]?\d{3}[ ]?\d{3}" + _END
 _FORMS: tuple[tuple[str, str | None, Callable[[str], bool]], ...] = (

@@ -74,6 +74,8 @@ class Judged(msgspec.Struct, frozen=True):
     text: str
     """What may be stored: with masks where the preset says so."""
     tags: tuple[str, ...] = ()
+    masked: Type | None = None
+    """The first type that was masked."""
 
 
 _FINDERS: tuple[tuple[Type, Callable[[str], Iterator[tuple[int, int]]]], ...] = (
@@ -82,11 +84,66 @@ _FINDERS: tuple[tuple[Type, Callable[[str], Iterator[tuple[int, int]]]], ...] = 
     ("ssn", social_numbers),
 )
 _KEYS = (
-    *("pin", "pass", "code", "codi", "pwd", "pw", "p/w", "kennw", "geheim", "schluss", "mdp", "mot", "cle", "clave", "contras"),
-    *("parola", "senha", "palavra", "wachtw", "wifi", "combo", "combination", "key"),
+    *(
+        "pin",
+        "pass",
+        "code",
+        "codi",
+        "pwd",
+        "pw",
+        "p/w",
+        "kennw",
+        "geheim",
+        "schluss",
+        "mdp",
+        "mot",
+        "cle",
+        "clave",
+        "contras",
+    ),
+    *(
+        "parola",
+        "senha",
+        "palavra",
+        "wachtw",
+        "wifi",
+        "key",
+        "alarm",
+        "safe",
+        "lockbox",
+        "tresor",
+        "coffre",
+        "cassaf",
+        "kluis",
+    ),
+    *(
+        "open",
+        "unlock",
+        "disarm",
+        "offne",
+        "entsperr",
+        "ouvre",
+        "verrou",
+        "abre",
+        "bloque",
+        "apre",
+        "sblocc",
+        "voicemail",
+    ),
 )
 """In each word for a PIN or a password, without accents."""
-_PASSPORT_KEYS = ("pass", "pasap", "pasp", "ausweis", "ident", "id card")
+_PASSPORT_KEYS = (
+    "travel doc",
+    "reisedok",
+    "documento d",
+    "document de",
+    "pass",
+    "pasap",
+    "pasp",
+    "ausweis",
+    "ident",
+    "id card",
+)
 _LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){5}|\d\d[A-Za-z]\d\d|[A-Za-z]{2}\d\d[ -]?[A-Za-z0-9]{4}")
 _WORD = re.compile(r"[^\W\d_]+")
 _MARK = re.compile(r"⟦(card|iban|ssn|passport|pin|password) ([^⟧\n]{1,24})⟧")
@@ -123,7 +180,9 @@ def _mask(type: Type, value: str) -> str:
     compact = re.sub(r"[ .-]", "", value)
     if type == "iban":
         return f"{compact[:2].upper()}•• •••• {compact[-4:]}"
-    return {"card": f"•••• {compact[-4:]}", "ssn": f"•••• {compact[-2:]}", "passport": f"•••• {compact[-2:]}"}.get(type, "••••")
+    return {"card": f"•••• {compact[-4:]}", "ssn": f"•••• {compact[-2:]}", "passport": f"•••• {compact[-2:]}"}.get(
+        type, "••••"
+    )
 
 
 def mark(text: str, rules: Personal) -> str:
@@ -158,7 +217,8 @@ def judge(field: str, text: str, rules: Personal, secrets: Screen) -> Judged:
     # What was decided on here is not a credential as well.
     _refuse_secret(field, _replaced(text, findings, lambda finding: finding.mask), secrets)
     masked = [f for f in findings if text[f.start] == "⟦" or rules.action(f.type, secrets) == "mask"]
-    return Judged(_replaced(text, masked, lambda finding: finding.mask), _tags(findings, subjects))
+    kept = _replaced(text, masked, lambda finding: finding.mask)
+    return Judged(kept, _tags(findings, subjects), masked[0].type if masked else None)
 
 
 _ABOUT = {"union": "a trade union", "crime": "a crime"}
@@ -171,7 +231,9 @@ def _refuse_secret(field: str, text: str, secrets: Screen) -> None:
 
 def _tags(findings: list[Finding], subjects: tuple[str, ...]) -> tuple[str, ...]:
     named = [f"personal.{finding.type}" for finding in findings]
-    return tuple(dict.fromkeys([*named, *(["sensitive"] if subjects else []), *(f"sensitive.{name}" for name in subjects)]))
+    return tuple(
+        dict.fromkeys([*named, *(["sensitive"] if subjects else []), *(f"sensitive.{name}" for name in subjects)])
+    )
 
 
 def is_automatic_tag(tag: str) -> bool:

@@ -19,93 +19,93 @@ allergic to|allergies|allergy|diabetic|diabetes|asthma|asthmatic|epilep*|migrain
 |panic attack*|panic disorder|bipolar|schizophren*|autis*|adhd|asperger*|ptsd|ocd|dyslexi*|anorexi*|bulimi*|eating disorder|cancer
 |leukemia|leukaemia|lymphoma|melanoma|tumor|tumour|chemo*|radiotherapy|hiv|hepatitis|tuberculosis|covid|lupus|crohn*
 |colitis|celiac|coeliac|gluten intoleran*|lactose intoleran*|fibromyalgia|arthritis|osteoporosis|multiple sclerosis
-|parkinson*|alzheimer*|dementia|stroke|heart attack|heart condition|heart disease|pacemaker|high blood pressure|blood pressure
+|parkinson*|alzheimer*|dementia|a stroke|strokes|heart attack|heart condition|heart disease|pacemaker|high blood pressure|blood pressure
 |hypertension|cholesterol|thyroid|hypothyroid*|insulin|metformin|antidepress*|sertraline|prozac|zoloft|lithium|ritalin
 |statins|warfarin|blood thinner*|medication|prescribed|pregnan*|miscarr*|ivf|menopaus*|endometriosis|pcos|infertil*
 |wheelchair|disabled|disability|deaf|blind in|hearing aid*|prosthe*|amput*|dialysis|kidney failure|kidney stone*|transplant
 |surgery|operated on|operation on|hospitali*ed|diagnosed|diagnosis|in rehab|recovering alcoholic|alcoholic|addict*|sober|in therapy
-|therapist|psychiatrist|burnout|burned out|chronic*|insomnia|sleep apnea|eczema|psoriasis|sciatica|slipped disc|herniated
-|broke my|broken leg|broken arm|concussion|vaccinated|suicid*|self-harm*|overdose*|herpes|chlamydia|syphilis|gout|anemi*|anaemi*
+|my therapist|his therapist|her therapist|see a therapist|sees a therapist|seeing a therapist|my psychiatrist|his psychiatrist|her psychiatrist|burnout|burned out|chronic*|insomnia|sleep apnea|eczema|psoriasis|sciatica|slipped disc|herniated
+|broke my|broken leg|broken arm|concussion|vaccinated|suicid*|self-harm*|overdose*|herpes|chlamydia|syphilis|gout|malignant|metasta*|biopsy|remission|methotrexate|ozempic|wegovy|levothyroxine|adderall|xanax|anemi*|anaemi*
 |epipen|inhaler|abortion|hernia|seizure*|vertigo|tinnitus|long covid|sickle cell|cystic fibrosis|down syndrome
 |allergisch|allergie*|unvertraglichkeit|intoleranz|diabetik*|zuckerkrank|asthmatiker*|depression*|depressiv|angststorung*
 |krebs|brustkrebs|schlaganfall|herzinfarkt|herzfehler|bluthochdruck|blutdruck|schilddruse*|schwanger*|fehlgeburt|schwerhorig
-|gehorlos|rollstuhl|behinder*|chronisch*|diagnostiziert|operiert|bandscheib*|medikament*|tabletten|therapie|krank
+|gehorlos|rollstuhl|behinder*|chronisch*|diagnostiziert|operiert|bandscheib*|medikament*|tabletten|therapie|bin krank|ist krank|chronisch krank
 |erkrankt|krankheit|suchtig|alkoholiker*|trockener alkoholiker|rheuma|zoliakie|laktoseintoleran*|demenz|herzschrittmacher|insulinpflichtig
 |allergique*|diabetique*|asthmatique|depressif|depressive|enceinte|fausse couche|avc|infarctus|hypertendu*|tension arterielle
-|handicap*|fauteuil roulant|sourd|sourde|aveugle|opere|operee|diagnostique*|traitement|maladie|malade|sclerose*|epilep*|migraines
+|handicap*|fauteuil roulant|sourd|sourde|aveugle|opere|operee|diagnostique|diagnostiquee|traitement|maladie|malade|sclerose*|epilep*|migraines
 |sous antidepresseurs|alcoolique|coeliaque|intolerant*|seropositi*
 |alergic*|alergia*|diabetic*|asmatic*|asma|depresion|ansiedad|embarazada|aborto|hipertens*|tension alta|infarto|ictus
-|discapacidad|silla de ruedas|sordo|sorda|operaron|operad*|diagnostic*|enferm*|enfermedad|epilep*|migrana*|celiac*|tratamiento
+|discapacidad|silla de ruedas|sordo|sorda|operaron|operado|operada|diagnosticad*|me diagnosticaron|enfermo|enferma|enfermedad*|epilep*|migrana*|celiac*|tratamiento
 |medicacion|pastillas|alcoholico*|intolerante a|tiroides|marcapasos|seropositiv*|quimio*
 |allergic*|allergia|diabete|asma|depressione|ansia|incinta|aborto|ipertes*|pressione alta|infarto|ictus|disabil*|sedia a rotelle
-|sordo|operat*|diagnosticat*|malat*|malattia|epiletti*|emicrani*|celiac*|terapia|farmac*|alcolista|intollerant*|tiroide|tumore|cancro
+|sordo|operato|operata|diagnosticat*|malat*|malattia|epiletti*|emicrani*|celiac*|terapia|farmac*|alcolista|intollerant*|tiroide|tumore|cancro
 |sieropositiv*|chemio*
-|gravida|grav*ida|depressao|ansiedade|pressao alta|avc|deficien*|cadeira de rodas|surdo|surda|doenca|doente
-|enxaqueca*|remedio*|medicacao|alcoolatra|tireoide|hipotireoidismo|cirurgia|cancer de
+|gravida|depressao|ansiedade|pressao alta|avc|deficiente|deficiencia|cadeira de rodas|surdo|surda|doenca|doente
+|enxaqueca*|remedio para|remedios para|medicacao|alcoolatra|tireoide|hipotireoidismo|cirurgia|cancer de
 |allergie|suikerziekte|astma|depressie|depressief|angststoornis|kanker|borstkanker|beroerte|hartaanval|hartinfarct
 |hoge bloeddruk|bloeddruk|schildklier|zwanger|miskraam|rolstoel|gehandicapt|doof|slechthorend|geopereerd|gediagnosticeerd|ziekte
 |medicijn*|verslaafd|alcoholist|coeliakie|lactose-intoleran*|dementie|chronisch|overspannen|burn-out|hernia""",
     "religion": """
 muslim*|christian|catholic|protestant|orthodox jew*|jewish|jew|buddhist|hindu|sikh|mormon|jehovah*|atheist|agnostic|baptist|lutheran
-|methodist|evangelical|anglican|quaker|pentecostal|wiccan|pagan|bahai|born-again|born again|converted to|baptized|baptised
-|bar mitzvah|bat mitzvah|practising|practicing|kosher|halal|ramadan|sabbath|shabbat|devout|believe in god|pray|prays|prays|praying|synagogue
-|mosque|church every|go to church|goes to church|religious|salah|hijab|lent|my faith|her faith|his faith|left the church|parishioner
+|methodist|evangelical|anglican|quaker|pentecostal|wiccan|pagan|bahai|born-again|born again|converted to islam|converted to judaism|converted to catholicism|converted to *ism|converted to christianity|baptized|baptised
+|bar mitzvah|bat mitzvah|practising muslim|practising catholic|kosher|halal|ramadan|sabbath|shabbat|devout|believe in god|pray|prays|praying|synagogue
+|mosque|church every|go to church|goes to church|religious|salah|hijab|my faith|her faith|his faith|left the church|parishioner
 |muslimin|moslem|christ|christin|katholi*|evangelisch|judisch|jude|judin|buddhistin|atheistin|konfession*|getauft|konvertiert
 |glaubig*|aus der kirche ausgetreten|ungetauft|betet|bete|zeuge jehovas|zeugin jehovas|hinduistisch
 |musulman*|chretien*|catholique*|protestante|juif|juive|bouddhiste|athee|croyant*|pratiquant*|bapteme|baptise*|prie|converti*|temoin de jehovah
-|catolic*|cristian*|judi*|budista|ate*|creyente|practicante|bautiz*|rezo|reza|convirt*|testigo de jehova|evangelic*
-|cattolic*|musulman*|ebre*|buddista|credente|praticante|battezzat*|prega|prego|convertit*|testimone di geova
-|catolic*|cristao|crista|muculman*|judeu|judia|ateu|ateia|crente|batizad*|rezo|ora toda|candomble|umbanda|espirita|convertid*
+|catolic*|cristiano|cristiana|judio|judia|judios|budista|ateo|atea|creyente|practicante|bautiz*|rezo|reza|convirt*|testigo de jehova|evangelic*
+|cattolic*|musulman*|ebreo|ebrea|ebrei|ateo|buddista|credente|praticante|battezzat*|prega|prego|convertit*|testimone di geova
+|catolic*|cristao|crista|muculman*|judeu|judia|ateu|ateia|crente|batizad*|candomble|umbanda|espirita|convertid*
 |moslim*|christen|katholiek|gereformeerd|protestants|joods|boeddhist*|atheist*|gelovig|bekeerd|gedoopt|bidt|hindoe""",
     "politics": """
-voted for|vote for|votes for|voting for|republican|democrat|conservative voter|labour voter|tory|socialist|communist|anarchist|libertarian
-|left-wing|right-wing|leftist|far-right|far-left|green party|party member|member of the * party|campaigned for|canvass*|marxist
-|trump supporter|maga|pro-choice|pro-life|monarchist|brexiteer|politically|political views|political activist|activist|liberal
-|wahlt|gewahlt|wahle|wahler*|spd|cdu|csu|afd|fdp|die grunen|linke|parteimitglied|kommunist*|sozialist*|sozialdemokrat*|rechtsextrem*
-|ortsverein|politisch
+voted for|vote for|voted labour|voted leave|voted remain|voted tory|voted green|voted conservative|voted republican|voted democrat|voted trump|voted biden|voted left|voted right|votes for|voting for|republican|democrat|conservative voter|labour voter|tory|socialist|communist|anarchist|libertarian
+|left-wing|right-wing|leftist|far-right|far-left|green party|party member|member of the * party|labour party|lib dem*|libdem*|snp|plaid cymru|reform uk|knock* on doors for|tories|greens|campaigned for|canvass*|marxist
+|trump supporter|maga|pro-choice|pro-life|monarchist|brexiteer|politically|political views|political activist|activist|a liberal|liberal voter
+|wahlt|wahle die|wahle seit|gewahlt habe|habe * gewahlt|wahler|spd|cdu|csu|afd|fdp|die grunen|die linke|linken|parteimitglied|kommunist*|sozialist*|sozialdemokrat*|rechtsextrem*
+|ortsverein|politisch aktiv|linke politik
 |vote pour|vote a gauche|a vote|a gauche|de gauche|de droite|extreme droite|militant*|communiste|socialiste|adherent* au parti|encarte*
 |macroniste|gaulliste|rassemblement national|ecologiste
-|vot*|de izquierdas|de izquierda|de derechas|de derecha|comunista|socialista|afiliad* al|milit*|psoe|vox|podemos|independentista
-|votat*|di sinistra|di destra|comunista|iscritt* al|tesserat*|leghista|pd|fratelli d'italia|anarchic*
+|vote a|voto a|votamos|votante|votar|de izquierdas|de izquierda|de derechas|de derecha|comunista|socialista|afiliad* al|milito en|milita en|militante|psoe|vox|podemos|independentista
+|votat*|di sinistra|di destra|comunista|iscritt* al|iscritt* a rifondazione|rifondazione|tesserat*|leghista|il pd|del pd|fratelli d'italia|anarchic*
 |votei|votou|de esquerda|de direita|petista|bolsonarista|filiad* a*|lulista
-|stemt op|stem op|stemde op|gestemd|links|rechts|vvd|pvda|groenlinks|pvv|d66|partijlid|lid van de partij""",
+|stemt op|stem op|stemde op|gestemd|linkse|rechtse|vvd|pvda|groenlinks|pvv|d66|partijlid|lid van de partij""",
     "sexuality": """
-gay|lesbian|bisexual|bi|pansexual|asexual|queer|homosexual|heterosexual|straight|transgender|trans|non-binary|nonbinary|came out|coming out
-|transition*|polyamor*|lgbt*|demisexual|closeted|in the closet|same-sex|attracted to men|attracted to women|sex life|nb|hrt
+gay|lesbian|bisexual|as bi|is bi|i'm bi|am bi|pansexual|asexual|queer|homosexual|heterosexual|i'm straight|is straight|am straight|transgender|trans|non-binary|nonbinary|came out as|came out to|coming out
+|transitioned|transitioning|polyamor*|lgbt*|demisexual|closeted|in the closet|same-sex|attracted to men|attracted to women|sex life|hrt
 |schwul*|lesbisch*|bisexuell|homosexuell|geoutet|transfrau|transmann|asexuell|pansexuell|nichtbinar
-|homosexuel*|lesbienne*|bisexuel*|coming out|transgenre|asexuel*|pansexuel*|non binaire|homo
-|lesbiana|homosexual|transexual|salio del armario|asexual|no binari*|gai|sali del armario
+|homosexuel*|lesbienne*|bisexuel*|coming out|transgenre|asexuel*|pansexuel*|non binaire
+|lesbiana|homosexual|transexual|salio del armario|asexual|no binari*|sali del armario
 |lesbica|omosessual*|bisessual*|asessual*|non binari*
-|lesbica|homossexual|bissexual|transexual|assexual|nao-binari*|saiu do armario|assumiu
+|lesbica|homossexual|bissexual|transexual|assexual|nao-binari*|saiu do armario|se assumiu
 |lesbienne|homoseksueel|biseksueel|uit de kast|aseksueel|non-binair""",
     "ethnicity": """
-ethnic*|african american|african-american|black woman|black man|black|latino|latina|latinx|hispanic|roma|romani|sinti|gypsy|kurd|kurdish|native american
-|indigenous|aboriginal|maori|first nations|cherokee|navajo|mixed race|mixed-race|biracial|of * descent|of * origin|ancestry|my roots|heritage|half *|person of color|person of colour|white man|white woman|caucasian
+ethnic*|african american|african-american|black woman|black man|is black|am black|i'm black|black family|latino|latina|latinx|hispanic|roma family|roma woman|roma man|is roma|romani|sinti|gypsy|kurd|kurdish|native american
+|indigenous|aboriginal|maori|first nations|cherokee|navajo|mixed race|mixed-race|biracial|of * descent|of * origin|ancestry|my roots|heritage|kurds|yazidi*|basque|hmong|igbo|yoruba|hausa|zulu|xhosa|berber*|amazigh|tatar*|pashtun*|hazara*|rohingya*|inuit|creole|han chinese|punjabi|half japanese|half-japanese|half chinese|half-chinese|half korean|half-korean|half thai|half-thai|half filipino|half-filipino|half filipina|half-filipina|half nigerian|half-nigerian|half ghanaian|half-ghanaian|half jamaican|half-jamaican|half indian|half-indian|half pakistani|half-pakistani|half turkish|half-turkish|half moroccan|half-moroccan|half mexican|half-mexican|half brazilian|half-brazilian|half colombian|half-colombian|half irish|half-irish|half italian|half-italian|half polish|half-polish|half greek|half-greek|half vietnamese|half-vietnamese|half iranian|half-iranian|half egyptian|half-egyptian|half lebanese|half-lebanese|half black|half-black|half white|half-white|person of color|person of colour|white man|white woman|caucasian
 |asian american|ashkenazi|sephardic|afro-*|sami|descended from|uyghur|tamil|ethnically|dalit|caste
-|turkischer abstammung|abstammung|wurzeln|migrationshintergrund|schwarz|schwarze|kurde|kurdin|kurdisch|roma-familie|sinto|sintiza|afrodeutsch*|herkunft
-|d'origine|origines|metis*|noir|noire|kabyle|berbere|rom|tsigane|arabe|kurde|antillais*
-|gitan*|de origen|ascendencia|raices|mestiz*|indigena|afrodescendiente|negr*|mapuche|quechua
-|di origine|origini|rom|mulatt*|meticci*|nero|nera
-|negr*|pard*|pret*|indigena|mestic*|ascendencia|descendente|quilombola|de origem
-|afkomst|van * afkomst|surinaams*|marokkaanse|hindoestaans*|molukse*|donkere huid|zwart|roma-""",
+|turkischer abstammung|abstammung|wurzeln|migrationshintergrund|ist schwarz|bin schwarz|schwarze frau|schwarzer mann|kurde|kurdin|kurdisch|roma-familie|sinto|sintiza|afrodeutsch*|herkunft
+|d'origine|origines|metisse*|metis|suis noir|suis noire|est noir|est noire|kabyle|berbere|tsigane|d'origine arabe|kurde|antillais*
+|gitan*|de origen|ascendencia|raices|mestiz*|indigena|afrodescendiente|soy negro|soy negra|es negro|es negra|mapuche
+|di origine|origini|mulatt*|meticci*|sono nero|sono nera
+|sou negro|sou negra|e negro|e negra|sou pardo|sou parda|sou preto|sou preta|mestic*|ascendencia|descendente|quilombola|de origem
+|afkomst|van * afkomst|surinaams*|marokkaanse|hindoestaans*|molukse*|donkere huid|ben zwart|is zwart""",
     "union": """
-union member|member of the union|trade union|labor union|labour union|union rep|shop steward|unionized|unionised|union dues|in the union|our union|my union|the union|joined the * union
+union member|member of the union|trade union|labor union|labour union|union rep|shop steward|unionized|unionised|union dues|in the union|our union|my union|the union|joined the * union|nurses' union|teachers' union|workers' union|students' union rep|bargaining committee|union*s committee
 |teamster*|unison|seiu|unite member|gmb|union card|on strike|union organizer|union organiser|union delegate|union steward
 |gewerkschaft*|betriebsrat|betriebsratin|ver.di|verdi|ig metall|vertrauensmann
 |syndicat*|syndique*|syndicaliste|cgt|cfdt|delegue* syndical*|fo depuis
-|sindica*|afiliad* a ccoo|ccoo|ugt|enlace sindical
+|sindica*|afiliad* a ccoo|ccoo|comisiones obreras|ugt|enlace sindical
 |sindacat*|cgil|cisl|uil|iscritt* alla cgil|rsu
-|sindicalizad*|sindicat*|sindicato|cgtp|cut
+|sindicalizad*|sindicat*|sindicato|cgtp
 |vakbond*|fnv|cnv|ondernemingsraad|kaderlid|abvv""",
     "crime": """
-convicted|conviction|felony|felon|misdemeanor|misdemeanour|arrested|in prison|in jail|went to jail|went to prison|prison|jail|served time|served * years|parole|probation
+convicted|conviction|felony|felon|misdemeanor|misdemeanour|arrested|in prison|in jail|went to jail|went to prison|prison|jail|served time|served * years|on parole|probation officer|on probation for
 |criminal record|dui|dwi|shoplift*|burglary|charged with|indicted|sentenced|on bail|juvenile record|caught stealing|fraud conviction|restraining order
 |suspended sentence|guilty of|pleaded guilty|pled guilty|assault|house arrest|community service|ex-con|ankle monitor|caution for|embezzl*|police record|drunk driving
 |vorbestraft|verurteilt|verhaftet|gefangnis|im knast|knast|bewahrung|vorstrafe*|strafbefehl|festgenommen|trunkenheit am steuer|diebstahls|angeklagt|untersuchungshaft|haft
 |condamne*|prison|arrete*|casier judiciaire|sursis|garde a vue|mis en examen|mise en examen|bracelet electronique|incarcere*
 |condenad*|carcel|detenid*|antecedentes penales|antecedentes|libertad condicional|prision|arrestad*|imputad*
-|condannat*|carcere|arrestat*|precedenti penali|liberta vigilata|domiciliari|galera|fedina penale|patteggiat*|denunciat*
-|pres*|cadeia|condenad*|ficha criminal|antecedentes criminais|liberdade condicional|prisao|tornozeleira
+|condannat*|carcere|arrestat*|precedenti penali|liberta vigilata|domiciliari|galera|fedina penale|patteggiat*|denunciato|denunciata
+|foi preso|foi presa|fui preso|fui presa|esta preso|esta presa|cadeia|condenad*|ficha criminal|antecedentes criminais|liberdade condicional|prisao|tornozeleira
 |veroordeeld|gevangenis|gearresteerd|strafblad|voorwaardelijke|taakstraf|aangehouden|opgepakt|in de cel|reclassering""",
 }
 
@@ -134,7 +134,18 @@ _WORK = r"""
 |trabalh\w+ (?:em|no|na|como|para|com)|pesquis\w+|tese|estud\w+|ao lado|em frente|projeto
 |werk\w* (?:als|bij|in|aan|voor)|onderzoek\w*|scriptie|studeer\w*|naast de|tegenover
 """
-_NEGATED = r"^(?:what|how|why|who|when|where|is|are|does|do|can|could|was ist|qu'est|que es|cos'e|o que)\b"
+_ANIMAL = r"""
+dogs?|puppy|cats?|kitten|horse|pony|rabbit|hamster|parrot|goldfish|hund|katze|pferd|chien\w*|chats?|cheval|perr[oa]s?|gat[oa]s?|cane|gatt[oa]|cavallo
+|cachorr[oa]|cavalo|hond|kat|paard|vet
+"""
+_OF_PERSON = re.compile(r"allerg|alergi|guide dog|assistance dog|therapy dog|service dog|blindenhund")
+"""Beside an animal: a person's health all the same."""
+_SUBJECTLESS = re.compile(
+    r"^(?:[-*•] )?(?:came|started|stopped|joined|was|got|went|voted|took|had|been|taking|trying|diagnosed|turned|converted|quit|tested|pleaded|spent|seit|wurde|war"
+    r"|habe|bin|suis|soy|estoy|tengo|sono|ho|sou|tenho|ben|heb)\b"
+)
+"""`came out as bi last year`: the writer speaks of themselves."""
+_ASKING = r"^(?:what|how|why|who|when|where|is|are|does|do|can|could|was ist|qu'est|que es|cos'e|o que)\b"
 
 
 @cache
@@ -148,15 +159,19 @@ def _alternatives(words: str) -> re.Pattern[str]:
 
 
 @cache
-def _roles() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    person, work = (words.replace("\n", "") for words in (_PERSON, _WORK))
-    return re.compile(rf"(?<!\w)(?:{person})(?!\w)"), re.compile(rf"(?<!\w)(?:{work})(?!\w)")
+def _roles() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    person, work, animal = (
+        re.compile(rf"(?<!\w)(?:{words.replace(chr(10), '')})(?!\w)") for words in (_PERSON, _WORK, _ANIMAL)
+    )
+    return person, work, animal
 
 
 @cache
 def _beginnings() -> frozenset[str]:
     """The first letters of every word: a text without them is of no topic."""
-    firsts = [entry.strip().split(" ")[0].split("-")[0].rstrip("*") for words in _FACTS.values() for entry in words.split("|")]
+    firsts = [
+        entry.strip().split(" ")[0].split("-")[0].rstrip("*") for words in _FACTS.values() for entry in words.split("|")
+    ]
     return frozenset(first[:4] for first in firsts)
 
 
@@ -174,7 +189,9 @@ def folded(text: str) -> str:
     return "".join(letter for letter in plain if not combining(letter))
 
 
-_NAME = re.compile(r"(?<!^)(?<![.!?]\s)\b[A-Z][a-z]+\b|^[A-Z][a-z]+ (?:is|was|has|had|hat|ist|est|a|es|tiene|e|ha|tem|heeft|suffers|takes|voted|used|got)\b")
+_NAME = re.compile(
+    r"(?<!^)(?<![.!?]\s)\b[A-Z][a-z]+\b|^[A-Z][a-z]+ (?:is|was|has|had|hat|ist|est|a|es|tiene|e|ha|tem|heeft|suffers|takes|voted|used|got)\b"
+)
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
 _STATED = re.compile(r"^[\w /-]{3,24}:\s")
 """`Allergies: penicillin`."""
@@ -182,16 +199,25 @@ _STATED = re.compile(r"^[\w /-]{3,24}:\s")
 
 def topics(text: str) -> tuple[Topic, ...]:
     """The topics that the text tells of a person, in the order of the table."""
-    person, work = _roles()
+    _, work, animal = _roles()
     found: set[Topic] = set()
     for sentence in _SENTENCE.split(text):
         plain = folded(sentence)
-        names = None
-        for topic, pattern in _patterns().items():
-            if topic in found or not pattern.search(plain) or work.search(plain):
-                continue
-            if names is None:
-                names = person.search(plain) or _NAME.search(sentence) or _STATED.search(plain) or len(plain.split()) <= 4
-            if names and not (plain.rstrip().endswith("?") and re.search(_NEGATED, plain)):
-                found.add(topic)
+        touched = {topic for topic, pattern in _patterns().items() if topic not in found and pattern.search(plain)}
+        if not touched or work.search(plain) or _is_question(plain) or not _tells_of_person(sentence, plain):
+            continue
+        if animal.search(plain) and not _OF_PERSON.search(plain):
+            touched.discard("health")
+        found |= touched
     return tuple(topic for topic in _FACTS if topic in found)
+
+
+def _is_question(plain: str) -> bool:
+    return plain.rstrip().endswith("?") and re.search(_ASKING, plain) is not None
+
+
+def _tells_of_person(sentence: str, plain: str) -> bool:
+    """By a pronoun, a relation or a name; or as a note of few words, which is about whoever writes it."""
+    if _roles()[0].search(plain) or _NAME.search(sentence):
+        return True
+    return bool(_SUBJECTLESS.search(plain) or _STATED.search(plain)) or len(plain.split()) <= 4

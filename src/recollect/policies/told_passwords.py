@@ -20,7 +20,7 @@ _PIN = (
     r"(?<![\w-])(?:(?:[a-zäöü]+-)?pins?(?:[ -]?(?:code|number|nummer|kode))?|pincode|pinnummer|geheimzahl|geheimnummer"
     r"|code (?:pin|secret)|c[oó]digo (?:pin|secreto)|codice (?:pin|segreto)|pass[ -]?code"
     r"|(?:door|front door|gate|alarm|garage|entry|entrance|safe|locker|unlock|lock|phone|screen|voicemail|building|keypad"
-    r"|key ?box|lockbox|bike lock|sim|puk|access|security)(?:[ -]?lock)? (?:code|combination|combo)"
+    r"|key ?box|lockbox|bike lock|sim|puk|access|security)(?:[ -]?lock)? code"
     r"|(?:t[uü]r|haust[uü]r|alarm|tor|safe|tresor|zugangs|garagen|entsperr|handy|deur|kluis|toegangs)-?code"
     r"|code (?:d['’]entr[eé]e|de (?:l['’])?(?:alarme?|la porte|l['’]immeuble|carte bleue)|du (?:portail|coffre|digicode))"
     r"|digicode|c[oó]digo (?:de (?:la |el )?|del |da |do )(?:alarma?|alarme|puerta|portal|porta|port[aã]o|caja fuerte|cofre)"
@@ -35,13 +35,16 @@ _CHANGED = (
     r"(?:changed|set|reset|updated|ge[aä]ndert|ge[aä]nderd|gewijzigd|chang[eé]e?|cambiad[oa]|cambiat[oa]|mudad[oa]|alterad[oa])"
     r"(?: it)?(?: back)? (?:to|auf|in|naar|pour|a|para|in|en)"
 )
-_LINK = (
-    rf"(?:\s*(?:[:=]|->|→|=>)\s*|\s*['’]s\s+|\s+(?:{_LINKS}(?:\s+{_SOFT})?(?:\s*:)?|(?:(?:was|has been|wurde|to)\s+)?{_CHANGED})\s+)"
-)
+_LINK = rf"(?:\s*(?:[:=]|->|→|=>)\s*|\s*['’]s\s+|\s+(?:{_LINKS}(?:\s+{_SOFT})?(?:\s*:)?|(?:(?:was|has been|wurde|to)\s+)?{_CHANGED})\s+)"
 _OWNER = r"(?:\s+(?!(?:is|ist|est|es|lautet|è|é)\s)[^\s.!?;:=,\"]{1,24}){0,7}?"
 """What the password is for: `for the guest network`."""
 _QUOTED = r"[\"“”„«‘'`]\s?([^\"“”»’'`\n]{2,64}?)\s?[\"“”»’'`]"
 _TOKEN = r"([^\s\"“”„«»,;]{3,64})"
+_OPENS = (
+    r"\b(?:phone|tablet|ipad|iphone|laptop|computer|door|safe|gate|locker|handy|tür|téléphone|porte|móvil|teléfono|puerta|telefono|porta|celular|telefoon"
+    r"|deur|garage|alarm)(?: \w+){0,3}? (?:unlocks|opens|is unlocked|disarms|lässt sich \w+ öffnen|öffnet(?: sich)?|entsperrt(?: sich)?|s['’]ouvre"
+    r"|se déverrouille|se abre|se desbloquea|si apre|si sblocca|abre|desbloqueia|gaat open) (?:with|mit|avec|con|com|met|by)"
+)
 _SPOKEN = rf"{_WORD}{_OWNER}{_LINK}(?:{_QUOTED}|{_TOKEN})"
 _DIRECT = rf"{_WORD}\s+(?:{_QUOTED}|{_TOKEN})"
 _REVERSED = (
@@ -57,6 +60,9 @@ def _any_case(pattern: str) -> re.Pattern[str]:
 
 
 def passwords(text: str) -> Iterator[Span]:
+    for match in _any_case(rf"{_OPENS} (?:{_QUOTED}|{_TOKEN})").finditer(text):
+        if (span := _value(text, match, strict=True)) and not match[match.lastindex or 1].isdigit():
+            yield span
     if not _any_case(_WORD).search(text):
         return
     for match in _any_case(_SPOKEN).finditer(text):
@@ -116,7 +122,9 @@ def _is_made_up(value: str) -> bool:
 def _of_words(text: str, start: int, end: int) -> Span | None:
     """One word that ends the clause, or some that make no sentence: `correct horse battery staple`."""
     words = list(re.compile(r"[^\W\d_][\w-]*").finditer(text, start, start + 120))
-    clause = re.compile(r"[.!?,;:\n)(]|\s[-–—]\s|$|\s(?:but|and|if|so|in case|aber|und|falls|mais|et|pero|y|ma|mas|maar|en)\s")
+    clause = re.compile(
+        r"[.!?,;:\n)(]|\s[-–—]\s|$|\s(?:but|and|if|so|in case|aber|und|falls|mais|et|pero|y|ma|mas|maar|en)\s"
+    )
     stop = clause.search(text, end)
     last = stop.start() if stop else len(text)
     inside = [word for word in words if word.start() < last]
@@ -169,13 +177,19 @@ fout verkeerd onjuist juist vergeten veranderd gewijzigd opgeslagen zwak sterk v
 
 
 def pins(text: str) -> Iterator[Span]:
-    if not _any_case(_PIN).search(text):
+    if not (
+        _any_case(_PIN).search(text)
+        or _any_case(_OPENS + r"|\b(?:alarm|safe|tresor|coffre|cassaforte|kluis)").search(text)
+    ):
         return
     number = _numbers()
-    value = rf"(?<![\w.,/-])(?:\d(?:[ -]?\d){{2,7}}(?![\w/-]|[.,:]\d)|(?:{number})(?:[ ,-]+(?:(?:and|und|y|e|et|en)[ ])?(?:{number})){{1,9}}(?!\w))"
+    value = rf"(?<![\w.,/-])(?:(?:\d{{3,8}}|\d(?:[ -]\d){{2,7}}|\d\d(?:[ -]\d\d){{1,3}}|\d{{3,4}} \d{{3,4}})(?![\w/-]|[.,:]\d)|(?:{number})(?:[ ,-]+(?:(?:and|und|y|e|et|en)[ ])?(?:{number})){{1,9}}(?!\w))"
     forms = (
         rf"{_PIN}{_OWNER}{_LINK}(?:the number |die |le |el |il )?[\"'“„]?({value})",
         rf"{_PIN}[ ,(]+({value})",
+        rf"{_PIN}(?:['’]s)?{_OWNER}(?:,? (?:so|i\.e\.|also|donc|as[ií] que|quindi|dus) | (?=[^\W\d_]+[ -][^\W\d_]+[ -])(?!a |the ))({value})",
+        rf"{_OPENS} ({value})",
+        rf"\b(?:alarm|safe|lockbox|voicemail|tresor|coffre|alarme|alarma|allarme|cassaforte|kluis){_OWNER}\s?: ({value})",
         rf"({value})\s+(?:{_LINKS}|as|als|comme|como|come)\s+(?:[\w'’]+\s+){{0,4}}?{_PIN}",
     )
     for form in forms:
@@ -186,7 +200,9 @@ def pins(text: str) -> Iterator[Span]:
 
 def _is_no_pin(text: str, match: re.Match[str], value: str) -> bool:
     end = match.end(match.lastindex or 1)
-    if _any_case(_UNIT + r"|\s?(?:am|pm|uhr|h)\b|[ ]?(?:€|\$|euros?|dollars?|kg|km|mm|cm|volt|pins)").match(text[end : end + 16]):
+    if _any_case(_UNIT + r"|\s?(?:am|pm|uhr|h)\b|[ ]?(?:€|\$|euros?|dollars?|kg|km|mm|cm|volt|pins)").match(
+        text[end : end + 16]
+    ):
         return True
     # India's postal codes are called PIN codes.
     postal = r"address|postal|postcode|zip|area|city|district|mumbai|delhi|bangalore|bengaluru|chennai|pune|kolkata|hyderabad|gpio|solder"
@@ -216,10 +232,18 @@ achttien negentien twintig dertig veertig vijftig zestig zeventig tachtig negent
 """.split()
     )
     german = "ein zwei drei vier fünf sechs sieben acht neun".split()
-    words |= {f"{unit}und{ten}" for unit in german for ten in "zwanzig dreißig dreissig vierzig fünfzig sechzig siebzig achtzig neunzig".split()}
+    words |= {
+        f"{unit}und{ten}"
+        for unit in german
+        for ten in "zwanzig dreißig dreissig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
+    }
     dutch = "een twee drie vier vijf zes zeven acht negen".split()
     tens = "twintig dertig veertig vijftig zestig zeventig tachtig negentig".split()
     words |= {f"{unit}{'ën' if unit.endswith('e') else 'en'}{ten}" for unit in dutch for ten in tens}
     italian = "venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split()
-    words |= {f"{ten[:-1] if unit[0] in 'uo' else ten}{unit}" for ten in italian for unit in "uno due tre quattro cinque sei sette otto nove".split()}
+    words |= {
+        f"{ten[:-1] if unit[0] in 'uo' else ten}{unit}"
+        for ten in italian
+        for unit in "uno due tre quattro cinque sei sette otto nove".split()
+    }
     return "|".join(sorted(words, key=len, reverse=True))

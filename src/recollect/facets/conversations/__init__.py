@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from recollect.facets.channels import DEFAULT, Channels, keep_default
 from recollect.facets.conversations.contents import Contents
-from recollect.facets.conversations.persist import TURN, persist, placed
+from recollect.facets.conversations.persist import TURN, automatic, persist, placed
 from recollect.facets.shelf import Shelf
 from recollect.operations import ConversationId, Doc, Names, former_name, operation
 from recollect.policies.secrets import screen
@@ -183,7 +183,7 @@ class Conversations:
             kind = validation.kind(kind)
         fields = {"content": content, "kind": kind, "importance": importance, "tags": tags, "tier": tier}
         outside, items = placed(view, [{**fields, "source": "observation"}], view.address.conversation)
-        return remember(outside, items, once=True)[0]
+        return remember(automatic(outside), items, once=True)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:
         view, item = self._view.as_one_change(), self._thing(id)
