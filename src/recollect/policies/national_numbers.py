@@ -81,22 +81,24 @@ def passports(text: str) -> Iterator[Span]:
                 yield word.end() + match.start(), word.end() + match.end()
                 break
         before = text[max(0, word.start() - 40) : word.start()]
-        if match := _any_case(_PASSPORT + _NAMED_AFTER).search(before):
-            if _is_passport(match[1]):
-                start = max(0, word.start() - 40) + match.start(1)
-                yield start, start + len(match[1])
+        if (match := _any_case(_PASSPORT + _NAMED_AFTER).search(before)) and _is_passport(match[1]):
+            start = max(0, word.start() - 40) + match.start(1)
+            yield start, start + len(match[1])
 
 
 _PASSPORT_WORD = (
-    r"(?<!\w)(?:passports?|reisep[aä]ss(?:es|nummer|nr)?|pass-?(?:nummer|nr|no)|passeports?|pasaportes?|passaport[oei]s?"
-    r"|paspoort(?:nummer)?|(?:personal)?ausweis(?:nummer|nr|es)?|identity card|id card|travel document|reisedokument|document de voyage|documento (?:de viaje|di viaggio|de viagem)|carta d['’]identità"
+    r"(?<!\w)(?:passports?|reisep[aä]ss(?:es|nummer|nr)?|pass-?(?:nummer|nr|no)|passeports?|pasaportes?"
+    r"|passaport[oei]s?"
+    r"|paspoort(?:nummer)?|(?:personal)?ausweis(?:nummer|nr|es)?|identity card|id card|travel document"
+    r"|reisedokument|document de voyage|documento (?:de viaje|di viaggio|de viagem)|carta d['’]identità"
     r"|carte d['’]identité|identiteitskaart)(?!\w)"
 )
 _PASSPORT = r"(?<![\w/.-])([A-Z]{0,3} ?(?:\d[ -]?){6,9}(?<!\D)[A-Z]?|(?=[A-Z]*\d)[A-Z0-9]{8,10})(?![\w/-]|\.\d)"
 _NAMED_AFTER = r" (?:is|was|ist|est|es|è|é)(?: \w+){0,3} $"
 _CALLED_NUMBER = r"\b(?:no|nr|number|nummer|num[eé]ro|n[uú]mero)\b"
 _OTHER_NUMBER = (
-    r"\b(?:call|phone|tel|reference|ref|booking|appointment|case|ticket|order|invoice|flight|room|expir\w*|until|issued"
+    r"\b(?:call|phone|tel|reference|ref|booking|appointment|case|ticket|order|invoice|flight|room|expir\w*|until"
+    r"|issued"
     r"|fee|termin|vorgang|telefon|rufnummer|bis|rendez-vous|cita|hasta|scad\w*)\b"
 )
 
@@ -148,11 +150,11 @@ def _is_dni(value: str) -> bool:
     return "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == compact[-1]
 
 
+_ODD_DIGITS = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21)
 _ODD = dict(
     zip(
         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-        [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16]
-        + [10, 22, 25, 24, 23],
+        (*_ODD_DIGITS, *_ODD_DIGITS, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23),
         strict=True,
     )
 )
@@ -209,7 +211,8 @@ def _is_nuss(value: str) -> bool:
 
 
 _SSN = (
-    r"\bssn\b|\bs\.s\.n|social[ -]security|\bmy social\b|\bsocial (?:is|number)|\b(?:his|her) social\b|\bitin\b|tax ?id"
+    r"\bssn\b|\bs\.s\.n|social[ -]security|\bmy social\b|\bsocial (?:is|number)|\b(?:his|her) social\b|\bitin\b"
+    r"|tax ?id"
 )
 _NINE = _START + r"\d{3}[ .-]?\d{3}[ .-]?\d{3}" + _END
 _ELEVEN = _START + r"\d{2}[ ]?\d{3}[ ]?\d{3}[ ]?\d{3}" + _END

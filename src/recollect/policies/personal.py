@@ -14,10 +14,10 @@ import msgspec
 from recollect.policies.national_numbers import cards, ibans, passports, social_numbers
 from recollect.policies.secrets import Screen, find
 from recollect.policies.sensitive_topics import folded, may_be_sensitive, topics
-from recollect.policies.told_passwords import passwords, pins
+from recollect.policies.told_passwords import access_codes, passwords, pins
 from recollect.values.errors import SecretError
 
-Type = Literal["card", "iban", "ssn", "passport", "pin", "password"]
+Type = Literal["card", "iban", "ssn", "passport", "code", "pin", "password"]
 Action = Literal["keep", "mask", "refuse"]
 """In the order of strictness."""
 _ACTIONS = get_args(Action)
@@ -30,12 +30,14 @@ class Personal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     iban: Action = "keep"
     ssn: Action = "keep"
     passport: Action = "keep"
+    code: Action = "keep"
+    """Codes of doors, gates and alarms."""
     pin: Action = "refuse"
     password: Action = "refuse"
     topics: Literal["tag", "refuse", "ignore"] = "tag"
     """What is done with a text about somebody's health, religion and the like."""
     automatic: Action = "refuse"
-    """At least this is done with what nobody asked to be stored: facts of conversations, and turns of wrapped clients."""
+    """At least this is done with what is stored automatically: facts of conversations, and turns of wrapped clients."""
 
     def action(self, type: Type, secrets: Screen) -> Action:
         """A rule of `secrets` that is switched off refuses nothing here either."""
@@ -57,6 +59,7 @@ _NAMES = {
     "iban": "a bank account number",
     "ssn": "a social security number",
     "passport": "a passport number",
+    "code": "a door or alarm code",
 }
 """For messages. A PIN or a password is a secret as any other."""
 
@@ -146,7 +149,7 @@ _PASSPORT_KEYS = (
 )
 _LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){5}|\d\d[A-Za-z]\d\d|[A-Za-z]{2}\d\d[ -]?[A-Za-z0-9]{4}")
 _WORD = re.compile(r"[^\W\d_]+")
-_MARK = re.compile(r"⟦(card|iban|ssn|passport|pin|password) ([^⟧\n]{1,24})⟧")
+_MARK = re.compile(rf"⟦({'|'.join(get_args(Type))}) ([^⟧\n]{{1,24}})⟧")
 
 
 def find_personal(text: str) -> list[Finding]:
@@ -165,6 +168,7 @@ def _found(text: str, plain: str) -> list[Finding]:
         _add(findings, text, "passport", passports)
     if any(key in plain for key in _KEYS):
         _add(findings, text, "pin", pins)
+        _add(findings, text, "code", access_codes)
         _add(findings, text, "password", passwords)
     return sorted(findings, key=lambda finding: finding.start) if len(findings) > 1 else findings
 
@@ -180,9 +184,12 @@ def _mask(type: Type, value: str) -> str:
     compact = re.sub(r"[ .-]", "", value)
     if type == "iban":
         return f"{compact[:2].upper()}•• •••• {compact[-4:]}"
-    return {"card": f"•••• {compact[-4:]}", "ssn": f"•••• {compact[-2:]}", "passport": f"•••• {compact[-2:]}"}.get(
-        type, "••••"
-    )
+    shown = _SHOWN.get(type, 0)
+    return f"•••• {compact[-shown:]}" if shown else "••••"
+
+
+_SHOWN = {"card": 4, "ssn": 2, "passport": 2}
+"""So many letters at the end of a value are left."""
 
 
 def mark(text: str, rules: Personal) -> str:

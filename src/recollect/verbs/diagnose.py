@@ -290,7 +290,7 @@ def doctor(view: View, *, deep: bool = False) -> Health:
             problems["corrupt"].append(f"{record.id}: {CHANGED}")
         if secret_of(view.preset, record):
             problems["secrets"].append(record.id)
-        if find_personal(record.text):
+        elif find_personal(record.text):
             problems["personal data"].append(record.id)
         state = record.state(now)
         if state == "expired":

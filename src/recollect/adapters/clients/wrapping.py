@@ -42,9 +42,9 @@ def wrap(
     For the clients of the packages `openai` (chat completions, responses) and `anthropic` (messages), plain and async,
     streaming or not; all else they do is as before. What memory fails at is logged as `recollect.wrap` and never
     stops a call, unless `on_error="raise"`. `store="turns"` keeps what was said word for word, as memories of `kind`.
-    `place` and `system_messages` are those of `Memory.context`, and nothing below `min_relevance` or with one of `without_tags` is put in. A call
-    takes options of its own: `create(…, recollect={"store": False})`, or any of those here, `query`, and `memory` for
-    another view. `wrapping(wrapped).last` is what the latest call was given.
+    `place` and `system_messages` are those of `Memory.context`, and nothing below `min_relevance` or with one of
+    `without_tags` is put in. A call takes options of its own: `create(…, recollect={"store": False})`, or any of
+    those here, `query`, and `memory` for another view. `wrapping(wrapped).last` is what the latest call was given.
     """
     package, awaited = _recognised(client)
     chosen = options(
