@@ -6,14 +6,14 @@ Values that were found are repeated nowhere: what leaves this module are types, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 import msgspec
 
 from recollect.policies.national_numbers import cards, ibans, passports, social_numbers
 from recollect.policies.secrets import Screen, find
-from recollect.policies.sensitive_topics import folded, may_be_sensitive, topics
+from recollect.policies.sensitive_topics import WORD, beginnings_of, folded, may_be_sensitive, topics
 from recollect.policies.told_passwords import access_codes, passwords, pins
 from recollect.values.errors import SecretError
 
@@ -54,17 +54,9 @@ class Personal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _RULES = {"card": "card-number", "iban": "iban", "pin": "password", "password": "password"}
 """The rule of `policies.secrets` for the same, which screens all that is not a memory's content."""
-_NAMES = {
-    "card": "a card number",
-    "iban": "a bank account number",
-    "ssn": "a social security number",
-    "passport": "a passport number",
-    "code": "a door or alarm code",
-}
-"""For messages. A PIN or a password is a secret as any other."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Identifier(msgspec.Struct, frozen=True):
     """Something that identifies a person, and where it is in the text."""
 
     type: Type
@@ -86,55 +78,74 @@ _FINDERS: tuple[tuple[Type, Callable[[str], Iterator[tuple[int, int]]]], ...] = 
     ("iban", ibans),
     ("ssn", social_numbers),
 )
-_KEYS = (
+_OPENING = (
     *(
-        "pin",
-        "pass",
-        "code",
-        "codi",
+        "unlock",
+        " opens",
+        "disarm",
+        "offnet",
+        "offnen",
+        "entsperrt",
+        "ouvre",
+        "verrou",
+        " abre",
+        "bloque",
+        " apre",
+        "sblocc",
+    ),
+    *("gaat open",),
+)
+_PASSWORD_KEYS = (
+    *(
+        "passw",
+        "pass w",
+        "pass-w",
+        "passp",
+        "pass p",
+        "passc",
+        "pass c",
         "pwd",
-        "pw",
         "p/w",
+        "pw ",
+        "pw:",
         "kennw",
-        "geheim",
         "schluss",
-        "mdp",
-        "mot",
-        "cle",
-        "clave",
-        "contras",
     ),
     *(
+        "de passe",
+        "-passe",
+        " passe",
+        "mdp",
+        "wi-fi",
+        "wifi",
+        "clave",
+        "contras",
         "parola",
         "senha",
-        "palavra",
         "wachtw",
-        "wifi",
-        "key",
+        " key",
+        " pass",
+    ),
+    *_OPENING,
+)
+_PIN_KEYS = ("pin", "geheim", "passc", "pass c", "k code", "n code", "e code", "m code", "l code", "k cod", *_OPENING)
+_CODE_KEYS = (
+    *(
+        "code",
+        "codig",
+        "codic",
         "alarm",
+        "allarme",
         "safe",
         "lockbox",
+        "voicemail",
         "tresor",
         "coffre",
         "cassaf",
         "kluis",
     ),
-    *(
-        "open",
-        "unlock",
-        "disarm",
-        "offne",
-        "entsperr",
-        "ouvre",
-        "verrou",
-        "abre",
-        "bloque",
-        "apre",
-        "sblocc",
-        "voicemail",
-    ),
+    *_OPENING,
 )
-"""In each word for a PIN or a password, without accents."""
 _PASSPORT_KEYS = (
     "travel doc",
     "reisedok",
@@ -147,36 +158,53 @@ _PASSPORT_KEYS = (
     "ident",
     "id card",
 )
-_LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){5}|\d\d[A-Za-z]\d\d|[A-Za-z]{2}\d\d[ -]?[A-Za-z0-9]{4}")
-_WORD = re.compile(r"[^\W\d_]+")
+_LONG_NUMBER = re.compile(
+    r"\d(?:[ ./-]?\d){8}|\d{2}[A-Za-z]\d\d|\d{8}[ -]?[A-Za-z]|\d\.\d{3}\.\d{3}|[A-Za-z] ?\d\d ?\d\d ?\d\d"
+    r"|[A-Za-z]{2}\d\d[ -]?[A-Za-z0-9]{4}"
+)
+_TWO_DIGITS = re.compile(r"\d\d")
 _MARK = re.compile(rf"⟦({'|'.join(get_args(Type))}) ([^⟧\n]{{1,24}})⟧")
 
 
-def find_personal(text: str) -> list[Finding]:
+_WORD_FINDERS: tuple[tuple[Type, Callable[[str], Iterator[tuple[int, int]]], tuple[str, ...]], ...] = (
+    ("passport", passports, _PASSPORT_KEYS),
+    ("pin", pins, _PIN_KEYS),
+    ("code", access_codes, _CODE_KEYS),
+    ("password", passwords, _PASSWORD_KEYS),
+)
+"""Each with what every text that it finds something in contains, one of them, without accents."""
+_KEY_BEGINNINGS = frozenset(
+    "trav reis docu pasa pasp iden id unlo open disa offn ents ouvr verr abre bloq desb dese apre sblo gaat pwd p pw"
+    " kenn schl mot mots mdp wi wifi wlan clav cont paro senh wach key keys pin pins pinc pinn gehe cod codi alar alla"
+    " safe lock voic tres coff cass klui netz deve cart carte clef cle".split()
+)
+
+
+def find_personal(text: str) -> list[Identifier]:
     """In the order of the text; what two finders claim belongs to the first."""
-    return _found(text, folded(text))
+    plain = folded(text)
+    return _identifiers(text, plain, beginnings_of(WORD.findall(plain)))
 
 
-def _found(text: str, plain: str) -> list[Finding]:
-    findings: list[Finding] = []
+def _identifiers(text: str, plain: str, beginnings: Sequence[str]) -> list[Identifier]:
+    findings: list[Identifier] = []
     if "⟦" in text:
-        findings += [Finding(cast("Type", mark[1]), *mark.span(), mark[2]) for mark in _MARK.finditer(text)]
-    if _LONG_NUMBER.search(text):
+        findings += [Identifier(cast("Type", mark[1]), *mark.span(), mark[2]) for mark in _MARK.finditer(text)]
+    if _TWO_DIGITS.search(text) and _LONG_NUMBER.search(text):
         for type, finder in _FINDERS:
             _add(findings, text, type, finder)
-    if any(key in plain for key in _PASSPORT_KEYS):
-        _add(findings, text, "passport", passports)
-    if any(key in plain for key in _KEYS):
-        _add(findings, text, "pin", pins)
-        _add(findings, text, "code", access_codes)
-        _add(findings, text, "password", passwords)
+    is_keyed = not _KEY_BEGINNINGS.isdisjoint(beginnings)
+    if is_keyed or "code" in plain or "pass" in plain or "ausweis" in plain:
+        for type, finder, keys in _WORD_FINDERS:
+            if any(key in plain for key in keys):
+                _add(findings, text, type, finder)
     return sorted(findings, key=lambda finding: finding.start) if len(findings) > 1 else findings
 
 
-def _add(findings: list[Finding], text: str, type: Type, finder: Callable[[str], Iterator[tuple[int, int]]]) -> None:
+def _add(findings: list[Identifier], text: str, type: Type, finder: Callable[[str], Iterator[tuple[int, int]]]) -> None:
     for start, end in finder(text):
         if all(end <= other.start or start >= other.end for other in findings):
-            findings.append(Finding(type, start, end, _mask(type, text[start:end])))
+            findings.append(Identifier(type, start, end, _mask(type, text[start:end])))
 
 
 def _mask(type: Type, value: str) -> str:
@@ -211,24 +239,23 @@ def marked(text: str) -> tuple[Type, ...]:
 def judge(field: str, text: str, rules: Personal, secrets: Screen) -> Judged:
     """The text as it may be stored, and its tags. SecretError names the field and what it is, never the value."""
     plain = folded(text)
-    findings = _found(text, plain)
-    subjects = topics(text) if rules.topics != "ignore" and may_be_sensitive(_WORD.findall(plain)) else ()
+    words = WORD.findall(plain)
+    beginnings = beginnings_of(words)
+    findings = _identifiers(text, plain, beginnings)
+    subjects = topics(text) if rules.topics != "ignore" and may_be_sensitive(words, beginnings) else ()
     if not findings and not subjects:
         _refuse_secret(field, text, secrets)
         return Judged(text)
     for finding in findings:
         if rules.action(finding.type, secrets) == "refuse":
-            raise SecretError(field, finding.type, _NAMES.get(finding.type))
+            raise SecretError(field, finding.type)
     if subjects and rules.topics == "refuse":
-        raise SecretError(field, subjects[0], f"something about {_ABOUT.get(subjects[0], subjects[0])}")
+        raise SecretError(field, subjects[0])
     # What was decided on here is not a credential as well.
     _refuse_secret(field, _replaced(text, findings, lambda finding: finding.mask), secrets)
     masked = [f for f in findings if text[f.start] == "⟦" or rules.action(f.type, secrets) == "mask"]
-    kept = _replaced(text, masked, lambda finding: finding.mask)
-    return Judged(kept, _tags(findings, subjects), masked[0].type if masked else None)
-
-
-_ABOUT = {"union": "a trade union", "crime": "a crime"}
+    stored = _replaced(text, masked, lambda finding: finding.mask)
+    return Judged(stored, _tags(findings, subjects), masked[0].type if masked else None)
 
 
 def _refuse_secret(field: str, text: str, secrets: Screen) -> None:
@@ -236,7 +263,7 @@ def _refuse_secret(field: str, text: str, secrets: Screen) -> None:
         raise SecretError(field, rule)
 
 
-def _tags(findings: list[Finding], subjects: tuple[str, ...]) -> tuple[str, ...]:
+def _tags(findings: list[Identifier], subjects: tuple[str, ...]) -> tuple[str, ...]:
     named = [f"personal.{finding.type}" for finding in findings]
     return tuple(
         dict.fromkeys([*named, *(["sensitive"] if subjects else []), *(f"sensitive.{name}" for name in subjects)])
@@ -248,7 +275,7 @@ def is_automatic_tag(tag: str) -> bool:
     return tag.partition(".")[0] in ("personal", "sensitive")
 
 
-def _replaced(text: str, findings: list[Finding], by: Callable[[Finding], str]) -> str:
+def _replaced(text: str, findings: list[Identifier], by: Callable[[Identifier], str]) -> str:
     for finding in sorted(findings, key=lambda finding: finding.start, reverse=True):
         text = text[: finding.start] + by(finding) + text[finding.end :]
     return text

@@ -7,8 +7,9 @@ as a building. Words are written without accents, in seven languages; `*` stands
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 from unicodedata import combining, normalize
 
 Topic = Literal["health", "religion", "politics", "sexuality", "ethnicity", "union", "crime"]
@@ -76,7 +77,7 @@ voted for|vote for|voted labour|voted leave|voted remain|voted tory|voted green|
 |de derechas|de derecha|comunista|socialista|afiliad* al|milito en|milita en|militante|psoe|vox|podemos
 |independentista|votat*|di sinistra|di destra|iscritt* al|iscritt* a rifondazione|rifondazione|tesserat*|leghista
 |il pd|del pd|fratelli d'italia|anarchic*|votei|votou|de esquerda|de direita|petista|bolsonarista|filiad* a*|lulista
-|stemt op|stem op|stemde op|gestemd|linkse|rechtse|vvd|pvda|groenlinks|pvv|d66|partijlid|lid van de partij""",
+|stemt op|stem op|stemde op|gestemd|linkse|rechtse|vvd|pvda|groenlinks|pvv|partijlid|lid van de partij""",
     "sexuality": """
 gay|lesbian|bisexual|as bi|is bi|i'm bi|am bi|pansexual|asexual|queer|homosexual|heterosexual|i'm straight|is straight
 |am straight|transgender|trans|non-binary|nonbinary|came out as|came out to|coming out|transitioned|transitioning
@@ -169,13 +170,13 @@ _SUBJECTLESS = re.compile(
 _ASKING = r"^(?:what|how|why|who|when|where|is|are|does|do|can|could|was ist|qu'est|que es|cos'e|o que)\b"
 
 
+WORD = re.compile(r"[^\W\d_]+")
+
+
 @cache
-def _patterns() -> dict[Topic, re.Pattern[str]]:
-    return {topic: _alternatives(words.replace("\n", "")) for topic, words in _FACTS.items()}
-
-
-def _alternatives(words: str) -> re.Pattern[str]:
-    entries = [re.escape(word.strip()).replace(r"\*", r"[\w'-]*") for word in words.split("|")]
+def _pattern(topic: Topic) -> re.Pattern[str]:
+    words = _FACTS[topic].replace("\n", "").split("|")
+    entries = [re.escape(word).replace(r"\*", r"[\w'-]*") for word in words]
     return re.compile(rf"(?<![\w-])(?:{'|'.join(entries)})(?![\w])")
 
 
@@ -187,17 +188,53 @@ def _roles() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     return person, work, animal
 
 
+class _TopicGate(NamedTuple):
+    """The longest words of a topic's entries: a text without one of them is not of the topic."""
+
+    whole: frozenset[str]
+    begun: frozenset[str]
+    """The first letters of words with any ending."""
+
+
+_LETTERS = 4
+
+
 @cache
-def _beginnings() -> frozenset[str]:
-    """How the longest word of each entry begins: a text without one of them is of no topic."""
-    entries = [entry for words in _FACTS.values() for entry in words.split("|")]
-    words = [max(reversed(re.findall(r"[^\W\d_]+", entry)), key=len) for entry in entries]
-    return frozenset(word[:4] for word in words)
+def _gates() -> dict[Topic, _TopicGate]:
+    return {topic: _gate(words) for topic, words in _FACTS.items()}
 
 
-def may_be_sensitive(words: list[str]) -> bool:
+def _gate(words: str) -> _TopicGate:
+    whole, begun = set[str](), set[str]()
+    for entry in words.replace("\n", "").split("|"):
+        word = max(reversed(re.findall(r"[^\W\d_]+\*?", entry)), key=len)
+        if word.endswith("*"):
+            begun.add(word[:-1][:_LETTERS])
+        else:
+            whole.add(word)
+    return _TopicGate(frozenset(whole), frozenset(begun))
+
+
+@cache
+def _any_gate() -> _TopicGate:
+    gates = _gates().values()
+    return _TopicGate(
+        frozenset[str]().union(*(gate.whole for gate in gates)), frozenset[str]().union(*(gate.begun for gate in gates))
+    )
+
+
+def may_be_sensitive(words: Sequence[str], beginnings: Sequence[str]) -> bool:
     """Whether the words, in lower case and without accents, may be of a topic."""
-    return not _beginnings().isdisjoint([word[:4] for word in words])
+    return _passes(_any_gate(), words, beginnings)
+
+
+def beginnings_of(words: Sequence[str]) -> list[str]:
+    """The first letters of each."""
+    return [word[:_LETTERS] for word in words]
+
+
+def _passes(gate: _TopicGate, words: Sequence[str], beginnings: Sequence[str]) -> bool:
+    return not gate.whole.isdisjoint(words) or not gate.begun.isdisjoint(beginnings)
 
 
 def folded(text: str) -> str:
@@ -221,18 +258,24 @@ _STATED = re.compile(r"^[\w /-]{3,24}:\s")
 def topics(text: str) -> tuple[Topic, ...]:
     """The topics that the text tells of a person, in the order of the table."""
     _, work, animal = _roles()
-    found: set[Topic] = set()
+    told_topics: set[Topic] = set()
     for sentence in _SENTENCE.split(text):
         plain = folded(sentence)
-        touched: set[Topic] = {
-            topic for topic, pattern in _patterns().items() if topic not in found and pattern.search(plain)
-        }
+        touched = _touched(plain)
         if not touched or work.search(plain) or _is_question(plain) or not _tells_of_person(sentence, plain):
             continue
         if animal.search(plain) and not _OF_PERSON.search(plain):
             touched.discard("health")
-        found |= touched
-    return tuple(topic for topic in _FACTS if topic in found)
+        told_topics |= touched
+    return tuple(topic for topic in _FACTS if topic in told_topics)
+
+
+def _touched(plain: str) -> set[Topic]:
+    words = WORD.findall(plain)
+    beginnings = beginnings_of(words)
+    return {
+        topic for topic, gate in _gates().items() if _passes(gate, words, beginnings) and _pattern(topic).search(plain)
+    }
 
 
 def _is_question(plain: str) -> bool:

@@ -285,10 +285,10 @@ class WrappedCall:
                 self._wrapping.release(claimed)
                 raise
             return
-        said = [(turn, without_refused(memory._view, turn.text)) for turn in claimed]  # pyright: ignore[reportPrivateUsage]
-        said = [(turn, text) for turn, text in said if text]
-        claimed = [turn for turn, _ in said]
-        items = [self._item(turn, text, turn.role == "assistant" and not reply.over) for turn, text in said]
+        texts = [(turn, without_refused(memory._view, turn.text)) for turn in claimed]  # pyright: ignore[reportPrivateUsage]
+        texts = [(turn, text) for turn, text in texts if text]
+        claimed = [turn for turn, _ in texts]
+        items = [self._item(turn, text, turn.role == "assistant" and not reply.over) for turn, text in texts]
         try:
             if items:
                 memory.remember_many(items)

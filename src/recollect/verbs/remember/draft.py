@@ -65,9 +65,9 @@ def draft_record(
         raise InputError("content", f"{len(text):,} characters is over the limit of {rules.max_chars:,}")
     if rules.max_tags is not None and len(tags) > rules.max_tags:
         raise InputError("tags", f"{len(tags)} tags are over the limit of {rules.max_tags}")
-    content, text, given = _without_personal(content, text, metadata, preset)
-    if given:
-        tags = tuple(dict.fromkeys([*tags, *given]))[: max(len(tags), _most_tags(preset))]
+    content, text, more_tags = _without_personal(content, text, metadata, preset)
+    if more_tags:
+        tags = tuple(dict.fromkeys([*tags, *more_tags]))[: max(len(tags), _most_tags(preset))]
     for field in ("tags", "references", "derived_from"):  # which may have been given as anything that can be iterated
         if names := get(field):
             screen(preset.secrets, field, " ".join(names))
