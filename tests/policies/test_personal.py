@@ -181,7 +181,7 @@ def test_a_rule_of_secrets_that_is_switched_off_refuses_no_password(tmp_path: Pa
 
 TOLD = (
     f"My new card is {CARD}. I moved to Lisbon in May. You need my social security number for that form. "
-    "Please remember that it is 078-05-1120. I work as a baker."
+    "Please remember that it is 078 05 1120. I work as a baker."
 )
 
 
@@ -191,7 +191,7 @@ def test_the_end_of_a_conversation_leaves_the_sentence_out_and_keeps_the_others(
             talk.say("user", TOLD)
         facts = [record.text for record in memory.list() if record.kind != "conversation"]
         assert {"I moved to Lisbon in May.", "I work as a baker."} <= set(facts)
-        assert not [fact for fact in facts if "1111" in fact or "1120" in fact or "⟦" in fact]
+        assert not [fact for fact in facts if "1111" in fact or "05 1120" in fact or "⟦" in fact]
         rules = {entry.meta.get("rule") for entry in memory.audit.search(action="refuse")}
         assert rules == {"card", "ssn"}
 
@@ -202,7 +202,7 @@ def test_automatic_facts_are_masked_where_the_preset_says_so(tmp_path: Path) -> 
             talk.say("user", TOLD)
         by_text = {record.text: record.tags for record in memory.list() if record.kind != "conversation"}
         assert by_text["My new card is •••• 1111."] == ("personal.card",)
-        assert not any("⟦" in text or "1120" in text for text in by_text)
+        assert not any("⟦" in text or "05 1120" in text for text in by_text)
 
 
 def test_an_observation_is_automatic(tmp_path: Path) -> None:
