@@ -939,6 +939,7 @@ class AsyncMemory:
         skills: Annotated[Iterable[str], Doc('Skills to load in full.')] = (),
         zone: ShownZone = UTC,
         count: Count | None = None,
+        without_tags: Annotated[Iterable[str] | None, Doc('Leave out memories with these tags, such as `sensitive`; else the preset says.')] = None,
     ) -> Context:
         """The messages with memories added, as the preset's `[context]` says, and a report.
 

@@ -66,6 +66,7 @@ class SearchConditions(TypedDict, total=False):
     source: Annotated[str | None, Doc("Only from this source.")]
     tag: Annotated[str | None, Doc("Only with this tag, or one below it.")]
     tags: Annotated[Iterable[str] | None, Doc("Only with all of these tags, or ones below them.")]
+    without_tags: Annotated[Iterable[str] | None, Doc("Only without any of these tags, and ones below them.")]
     since: Annotated[datetime | str | None, Doc("Only made at this time or later: 2026-03-01, 7d, yesterday, …")]
     until: Annotated[datetime | str | None, Doc("Only made before this time.")]
     min_importance: Annotated[float | None, Doc("Only this important or more, from 0 to 1.")]
@@ -176,6 +177,8 @@ class View(msgspec.Struct, frozen=True):
                     *fields.get("tags", ()),
                     *(self.tags(value) if name == "tags" else [self.tag_rule(value, name)]),
                 )
+            elif name == "without_tags":
+                fields[name] = self.tags(value)
             else:
                 field, check = _CONDITIONS[name]
                 fields[field] = check(value)

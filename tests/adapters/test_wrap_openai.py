@@ -1038,6 +1038,42 @@ def test_what_is_refused_takes_nothing_else_with_it(plain: openai.OpenAI, memory
     assert stored_turns(memory) == [("user", f"{DOG}.")]
 
 
+PERSONAL = "My new card is 4111 1111 1111 1111. I moved to Lisbon in May. The wifi password is fluffy99."
+
+
+def test_a_sentence_with_personal_data_is_left_out_and_the_others_are_kept(
+    plain: openai.OpenAI, memory: Memory, server: ModelServer
+) -> None:
+    client: Any = recollect.wrap(plain, memory, on_error="raise")
+    server.then(says("Noted"))
+    say(client, PERSONAL)
+    assert stored_turns(memory) == [("user", "I moved to Lisbon in May.")]
+    assert "card" in {entry.meta.get("rule") for entry in memory.audit.search(action="refuse")}
+
+
+def test_a_turn_word_for_word_is_without_its_personal_data(
+    plain: openai.OpenAI, memory: Memory, server: ModelServer
+) -> None:
+    client: Any = recollect.wrap(plain, memory, on_error="raise", store="turns")
+    server.then(says("Noted"), says("Fine"))
+    say(client, PERSONAL)
+    say(client, "my pin is 4471")
+    assert stored_turns(memory) == [
+        ("user", "I moved to Lisbon in May."),
+        ("assistant", "Noted"),
+        ("assistant", "Fine"),
+    ]
+
+
+def test_a_wrapped_client_leaves_out_tags(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
+    memory.remember("about my health: I am diabetic")
+    client: Any = recollect.wrap(plain, memory, without_tags=["sensitive"])
+    server.then(says("Fine"), says("Fine"))
+    say(client, "what do you know about my health?")
+    say(client, "what do you know about my health now?", recollect={"without_tags": []})
+    assert ["diabetic" in str(body) for body in server.bodies] == [False, True]
+
+
 def test_an_answer_is_kept_with_what_was_asked(plain: openai.OpenAI, memory: Memory, server: ModelServer) -> None:
     client: Any = recollect.wrap(plain, memory)
     server.then(says("Lovely!"))

@@ -363,6 +363,21 @@ def test_a_secret_is_refused_and_repeated_nowhere(run: Run, stored: list[Record]
     assert "remember refused" in run("audit", "search", "refused").stdout
 
 
+def test_the_doctor_says_what_is_done_with_personal_data_in_a_text(run: Run) -> None:
+    text = "my visa is 4111 1111 1111 1111, my pin is 4471 and I am diabetic"
+    findings = {
+        found["problem"]: found for found in json.loads(run("doctor", "--text", text, "--json").stdout)["findings"]
+    }
+    assert findings["card"]["advice"] == "kept with a tag; automatically refused"
+    assert findings["card"]["examples"] == ["•••• 1111"]
+    assert findings["pin"]["advice"].startswith("refused")
+    assert findings["health"]["advice"] == "kept with the tag sensitive.health"
+    shown = run("doctor", "--text", text).stdout
+    assert "4471" not in shown
+    assert "kept with a tag" in shown
+    assert "No personal data" in run("doctor", "--text", "I like tea").stdout
+
+
 def test_json_after_the_end_of_options_is_text(run: Run) -> None:
     assert run("remember", "--", "--json", "is", "an", "option").stdout.startswith("Remembered ")
     assert run("show", "--", "nothing", "--json", code=2).stdout == ""

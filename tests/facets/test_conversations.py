@@ -315,7 +315,7 @@ def test_an_observation_is_stored_with_importance_and_scope_at_once(memory: Memo
         assert (kept.importance, kept.tier, kept.tags, kept.source) == (
             0.9,
             "workspace",
-            ("people.clara",),
+            ("people.clara", "sensitive", "sensitive.health"),
             "observation",
         )
         assert kept.references == (talk.conversation.id,)

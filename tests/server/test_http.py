@@ -46,6 +46,18 @@ def test_a_refusal_names_the_field_and_the_limit(client: httpx.Client) -> None:
     assert client.get("/stats").json()["total"] == 0
 
 
+def test_personal_data_is_refused_without_its_value_or_tagged_and_left_out(client: httpx.Client) -> None:
+    answer = client.post("/memories", json={"content": "my pin is twenty-two eleven"})
+    assert (answer.status_code, answer.json()["title"], answer.json()["field"]) == (400, "SecretError", "content")
+    assert "eleven" not in answer.text
+    for text in ("about my health: I am diabetic", "about my health: I swim on Mondays"):
+        assert client.post("/memories", json={"content": text}).status_code == 201
+    body = {"messages": [{"role": "user", "content": "what about my health?"}], "without_tags": ["sensitive"]}
+    left = client.post("/context", json=body).text
+    assert "diabetic" not in left
+    assert "Mondays" in left
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

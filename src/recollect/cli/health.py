@@ -27,9 +27,12 @@ _LOOKS = {"error": BAD, "warning": CAREFUL, "info": QUIET}
 @click.option("--fix", type=click.Choice(["duplicates"]), help="Show memories that say the same, and make one of them.")
 @click.option("--dry-run", is_flag=True, help="With --fix: only show what would be done.")
 @click.option("--yes", "-y", is_flag=True, help="With --fix: do not ask.")
+@click.option(
+    "--text", "examined", metavar="TEXT", help="Only show the personal data in this, and what is done with it."
+)
 @takes("doctor")
 @scoped
-def doctor(target: Target, call: Call, fix: str | None, dry_run: bool, yes: bool) -> None:
+def doctor(target: Target, call: Call, fix: str | None, dry_run: bool, yes: bool, examined: str | None) -> None:
     """Look for damage, secrets, duplicates and stale memories. Exits with 1 if something is wrong.
 
     --deep also reads everything on the disk again, in all workspaces of the tenant, and checks how a server is set up.
@@ -39,7 +42,11 @@ def doctor(target: Target, call: Call, fix: str | None, dry_run: bool, yes: bool
       recollect doctor
       recollect doctor --deep
       recollect doctor --fix duplicates
+      recollect doctor --text "my pin is 2211"
     """
+    if examined is not None:
+        _print_personal_data(target, examined)
+        return
     if fix is None and (dry_run or yes):
         raise click.UsageError("--dry-run and --yes are for --fix.")
     if fix is not None:
@@ -61,6 +68,19 @@ def doctor(target: Target, call: Call, fix: str | None, dry_run: bool, yes: bool
                 output.say(problem, indent=9)
     if not ok:
         click.get_current_context().exit(1)
+
+
+def _print_personal_data(target: Target, examined: str) -> None:
+    """By the preset of this target; nothing is stored or sent."""
+    from recollect.verbs.diagnose import personal_data
+
+    findings = personal_data(target.rules(), examined)
+    if target.json:
+        output.emit({"findings": findings})
+    elif not findings:
+        output.say("No personal data was found.")
+    for finding in [] if target.json else findings:
+        output.say((finding.problem, _LOOKS[finding.severity]), " ", *finding.examples, f" {finding.advice}")
 
 
 def _fix_duplicates(target: Target, dry_run: bool, yes: bool) -> None:

@@ -46,6 +46,7 @@ def context(
     skills: Iterable[str],
     zone: tzinfo,
     count: Count | None,
+    without_tags: Iterable[str] | None = None,
 ) -> Context:
     # An empty prompt is none, but says that the form is Anthropic's.
     talk = parse(messages, system or None, None if system is None else "anthropic")
@@ -67,6 +68,7 @@ def context(
         tuple(validation.label(name, "participants") for name in validation.sequence(participants, "participants")),
         tuple(validation.label(name, "skills") for name in validation.sequence(skills, "skills")),
         talk.last_question if query is None else query,
+        view.tags(style.without_tags if without_tags is None else without_tags),
     )
     skilled = _skills(request)
     drafted = _STYLES[type(style)](request, style)

@@ -10,6 +10,7 @@ import msgspec
 from recollect.context.messages import Transcript
 from recollect.policies.injection import Placing, SystemMessages
 from recollect.text.tokens import Count
+from recollect.values.filters import has_tag
 from recollect.values.record import Record
 from recollect.view import View
 
@@ -33,6 +34,11 @@ class Request(msgspec.Struct, frozen=True):
 
     asked: str = ""
     """All that the query was made from."""
+    without_tags: tuple[str, ...] = ()
+    """Memories with one of these, or one below it, are left out."""
+
+    def may_show(self, record: Record) -> bool:
+        return not any(has_tag(record.tags, tag) for tag in self.without_tags)
 
     def touch(self, records: Sequence[Record]) -> None:
         """Count the memories that go into the context as retrieved."""

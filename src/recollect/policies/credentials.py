@@ -73,7 +73,7 @@ SERVICE_QUICK = (
 
 CARD = r"(?<![\w.,:/+-])(?:[3-6]\d{3}|2[2-7]\d\d)([ -]?)\d{4,6}\1\d{4,5}(?:\1\d{1,4}){0,2}(?![\w-]|[.,]\d)"
 IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"
-_IBAN_LENGTHS = {
+IBAN_LENGTHS = {
     country: int(length)
     for length, countries in {
         "15": "NO", "16": "BE", "18": "DK FI NL FO GL", "19": "MK SI", "20": "AT BA EE KZ LT LU XK",
@@ -148,7 +148,11 @@ def is_no_card(match: re.Match[str]) -> bool:
 def is_no_iban(match: re.Match[str]) -> bool:
     """Whether its country has no such numbers, or its checksum is wrong."""
     compact = match[0].replace(" ", "")
-    number = compact[: _IBAN_LENGTHS.get(compact[:2], 0)]
-    if len(number) < 15 or len(number) != _IBAN_LENGTHS[compact[:2]]:
-        return True
-    return int("".join(str(int(letter, 36)) for letter in number[4:] + number[:4])) % 97 != 1
+    return not is_iban(compact[: IBAN_LENGTHS.get(compact[:2], 0)])
+
+
+def is_iban(number: str) -> bool:
+    """Whether it is as long as numbers of its country are, and its checksum is right. Without spaces."""
+    if len(number) < 15 or len(number) != IBAN_LENGTHS.get(number[:2]):
+        return False
+    return int("".join(str(int(letter, 36)) for letter in number[4:] + number[:4])) % 97 == 1

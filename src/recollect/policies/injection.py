@@ -37,6 +37,8 @@ class _Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """What `Memory.sources` can tell later of an answer."""
     keep_days: Days = 30.0
     """How long it can."""
+    without_tags: tuple[str, ...] = ()
+    """Memories with one of these tags, or one below it, are not shown unless the caller says otherwise."""
 
 
 class Block(_Style, frozen=True, tag_field="style", tag="block"):

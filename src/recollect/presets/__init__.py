@@ -13,6 +13,7 @@ from recollect.policies.importance import Importance
 from recollect.policies.injection import Block, Injection
 from recollect.policies.kinds import Sense
 from recollect.policies.maintenance import Consolidation, Maintenance
+from recollect.policies.personal import Personal
 from recollect.policies.ranking import Calibrated, Ranking
 from recollect.policies.retention import Retention
 from recollect.policies.secrets import Screen
@@ -95,6 +96,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     remember: Remember = Remember()
     importance: Importance = Importance()
     secrets: Screen = Screen()
+    personal: Personal = Personal()
     decay: Decay = NoDecay()
     retention: Retention = Retention()
     ranking: Ranking = Calibrated()

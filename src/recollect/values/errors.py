@@ -87,11 +87,28 @@ class InputError(RecollectError, ValueError):
         self.problem = problem
 
 
+_PERSONAL = {
+    "card": "a card number",
+    "iban": "a bank account number",
+    "ssn": "a social security number",
+    "passport": "a passport number",
+    "code": "a door or alarm code",
+    "health": "something about health",
+    "religion": "something about religion",
+    "politics": "something about politics",
+    "sexuality": "something about sexuality",
+    "ethnicity": "something about ethnicity",
+    "union": "something about a trade union",
+    "crime": "something about a crime",
+}
+"""What a message calls personal data, by the rule. A PIN or a password is a secret as any other."""
+
+
 class SecretError(InputError):
     """The text looks like a credential. `rule` names what it looked like, never what it was."""
 
     def __init__(self, field: str, rule: str) -> None:
-        super().__init__(field, "text appears to contain a secret — not stored")
+        super().__init__(field, f"text appears to contain {_PERSONAL.get(rule, 'a secret')} — not stored")
         self.rule = rule
 
 

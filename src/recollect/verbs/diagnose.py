@@ -11,8 +11,11 @@ import msgspec
 
 from recollect.audit import AuditLog, with_words
 from recollect.policies.decay import strength
+from recollect.policies.personal import find_personal, secret_in
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
+from recollect.policies.sensitive_topics import topics
+from recollect.presets import Preset
 from recollect.stores.audit import Entry
 from recollect.stores.integrity import CHANGED, damaged, is_intact
 from recollect.stores.port import Damage, HasAdvice, HasIntegrityCheck, Place
@@ -93,9 +96,13 @@ def _current(view: View, record: Record) -> str | None:
     return last.id if last.superseded_by is None else None
 
 
-def texts_of(record: Record) -> tuple[str, ...]:
-    """Everything in which somebody may have written something."""
-    return record.text, render(record.metadata), " ".join(record.tags), record.source or ""
+def secret_of(preset: Preset, record: Record) -> str | None:
+    """The rule by which the preset would refuse the memory: of all in which somebody may have written something."""
+    for text in (record.text, render(record.metadata)):
+        if rule := secret_in(text, preset.personal, preset.secrets):
+            return rule
+    others = (find(text, preset.secrets) for text in (" ".join(record.tags), record.source or ""))
+    return next(filter(None, others), None)
 
 
 class Day(msgspec.Struct, frozen=True):
@@ -174,6 +181,24 @@ class Finding(msgspec.Struct, frozen=True):
     examples: tuple[str, ...] = ()
 
 
+def personal_data(preset: Preset, text: str) -> list[Finding]:
+    """What identifies a person or is sensitive in a text, and what the preset does with it."""
+    personal, secrets, automatic = preset.personal, preset.secrets, preset.personal.of_automatic()
+    findings: list[Finding] = []
+    for item in find_personal(text):
+        action = personal.action(item.type, secrets)
+        advice = f"{_DONE[action]}; automatically {_DONE[automatic.action(item.type, secrets)]}"
+        findings.append(Finding(item.type, "error" if action == "refuse" else "info", 1, advice, (item.mask,)))
+    done = {"tag": "kept with the tag sensitive.{}", "refuse": "refused", "ignore": "kept as any other"}[
+        personal.topics
+    ]
+    severity = "error" if personal.topics == "refuse" else "info"
+    return findings + [Finding(topic, severity, 1, done.format(topic)) for topic in topics(text)]
+
+
+_DONE = {"keep": "kept with a tag", "mask": "kept masked, with a tag", "refuse": "refused"}
+
+
 class Health(msgspec.Struct, frozen=True):
     memories: int
     findings: tuple[Finding, ...]
@@ -189,6 +214,7 @@ _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
     "audit log broken": ("error", "the log was changed outside recollect; compare it with a backup"),
     "set-up is wrong": ("error", "recollect db status says more, and recollect db upgrade repairs what it can"),
     "secrets": ("error", "forget them with --erase, and change the credentials"),
+    "personal data": ("info", "card numbers and the like; `[personal]` of the preset says what is done with them"),
     "duplicates": ("warning", "doctor --fix duplicates shows them, and merges them"),
     "decayed": ("info", "maintain archives them"),
     "expired": ("info", "they are not recalled any more; forget them if they must not be kept"),
@@ -262,8 +288,10 @@ def doctor(view: View, *, deep: bool = False) -> Health:
         count += 1
         if view.on_disk is None and not is_intact(record):
             problems["corrupt"].append(f"{record.id}: {CHANGED}")
-        if any(find(text, view.preset.secrets) for text in texts_of(record)):
+        if secret_of(view.preset, record):
             problems["secrets"].append(record.id)
+        elif find_personal(record.text):
+            problems["personal data"].append(record.id)
         state = record.state(now)
         if state == "expired":
             problems["expired"].append(record.id)

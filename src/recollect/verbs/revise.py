@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from recollect.policies.personal import is_automatic_tag
 from recollect.stores.port import Place
 from recollect.values.errors import ConflictError, InputError
 from recollect.values.filters import PRIVATE_KINDS
@@ -69,6 +70,8 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
     elif old.expires_at is not None:
         inherited["expires_at"] = _as_long(old.created_at, old.expires_at, now)
     values = {field: value for field, value in changes.items() if value is not None}
+    if "content" in values:  # the new words tell of themselves
+        inherited["tags"] = tuple(tag for tag in old.tags if not is_automatic_tag(tag))
     if not values:
         raise InputError("content", "or another field must be given: there is nothing to revise")
     if "content" not in values and "embedding" not in values:

@@ -13,10 +13,11 @@ import msgspec
 from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, argument, last_of, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
-from recollect.facets.conversations.persist import keep
+from recollect.facets.conversations.persist import keep, without_refused
 from recollect.memory import Memory
 from recollect.policies.extraction import Said, extract
 from recollect.policies.injection import Placing, SystemMessages
+from recollect.policies.personal import mark
 from recollect.policies.secrets import find
 from recollect.values import validation
 from recollect.values.errors import InputError, RecollectError, SecretError
@@ -63,6 +64,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
         None if value is None else validation.choice(value, "system_messages", SystemMessages)
     ),
     "min_relevance": lambda value: None if value is None else validation.importance(value, "min_relevance"),
+    "without_tags": lambda value: None if value is None else tuple(validation.sequence(value, "without_tags")),
     "inject": _flag("inject"),
     "store": _storing,
     "kind": validation.kind,
@@ -77,6 +79,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     place: Placing | None = None
     system_messages: SystemMessages | None = None
     min_relevance: float | None = None
+    without_tags: tuple[str, ...] | None = None
     inject: bool = True
     store: Storing | None = "facts"
     kind: str = "conversation"
@@ -232,6 +235,7 @@ class WrappedCall:
             ids=False,  # there is no tool that takes them
             place=chosen.place or shape.place,
             system_messages=chosen.system_messages,
+            without_tags=chosen.without_tags,
         )
         self._wrapping.last = made
         self._context = made.text
@@ -281,9 +285,13 @@ class WrappedCall:
                 self._wrapping.release(claimed)
                 raise
             return
-        items = [self._item(turn, partial=turn.role == "assistant" and not reply.over) for turn in claimed]
+        texts = [(turn, without_refused(memory._view, turn.text)) for turn in claimed]  # pyright: ignore[reportPrivateUsage]
+        texts = [(turn, text) for turn, text in texts if text]
+        claimed = [turn for turn, _ in texts]
+        items = [self._item(turn, text, turn.role == "assistant" and not reply.over) for turn, text in texts]
         try:
-            memory.remember_many(items)
+            if items:
+                memory.remember_many(items)
         except InputError:
             # One of them may not be stored, now or later. The other is no worse for that.
             if len(items) == 1:
@@ -296,7 +304,8 @@ class WrappedCall:
     def _keep(self, claimed: Sequence[Turn], reply: Reply) -> None:
         """What matters of it, by rules: a model of its own would cost as much again as the call."""
         view = self._options.memory._view  # pyright: ignore[reportPrivateUsage]
-        new = {turn.role: turn.text for turn in claimed if turn.role == "user" or reply.over}
+        personal = view.preset.personal
+        new = {turn.role: mark(turn.text, personal) for turn in claimed if turn.role == "user" or reply.over}
         refused = [role for role, text in new.items() if find(text, view.preset.secrets)]
         for role in refused:  # as a whole: a piece of a credential may not look like one
             view.log_refusal("remember", SecretError("content", find(new.pop(role), view.preset.secrets) or ""))
@@ -319,11 +328,11 @@ class WrappedCall:
         if refused:
             raise refused[0]
 
-    def _item(self, turn: Turn, partial: bool) -> dict[str, Any]:
+    def _item(self, turn: Turn, text: str, partial: bool) -> dict[str, Any]:
         model = argument(self._arguments, "model")
         metadata = {"model": str(model)} if model is not None else {}
         return {
-            "content": turn.text,
+            "content": text,
             "again": True,  # a turn is one of many, whatever its words
             "kind": self._options.kind,
             "role": turn.role,

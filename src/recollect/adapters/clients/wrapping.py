@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -31,6 +31,7 @@ def wrap(
     place: Placing | None = None,
     system_messages: SystemMessages | None = None,
     min_relevance: float | None = None,
+    without_tags: Iterable[str] | None = None,
     inject: bool = True,
     store: bool | Storing = True,
     kind: str = "conversation",
@@ -41,9 +42,9 @@ def wrap(
     For the clients of the packages `openai` (chat completions, responses) and `anthropic` (messages), plain and async,
     streaming or not; all else they do is as before. What memory fails at is logged as `recollect.wrap` and never
     stops a call, unless `on_error="raise"`. `store="turns"` keeps what was said word for word, as memories of `kind`.
-    `place` and `system_messages` are those of `Memory.context`, and nothing below `min_relevance` is put in. A call
-    takes options of its own: `create(…, recollect={"store": False})`, or any of those here, `query`, and `memory` for
-    another view. `wrapping(wrapped).last` is what the latest call was given.
+    `place` and `system_messages` are those of `Memory.context`, and nothing below `min_relevance` or with one of
+    `without_tags` is put in. A call takes options of its own: `create(…, recollect={"store": False})`, or any of
+    those here, `query`, and `memory` for another view. `wrapping(wrapped).last` is what the latest call was given.
     """
     package, awaited = _recognised(client)
     chosen = options(
@@ -52,6 +53,7 @@ def wrap(
         place=place,
         system_messages=system_messages,
         min_relevance=min_relevance,
+        without_tags=without_tags,
         inject=inject,
         store=store,
         kind=kind,

@@ -76,7 +76,8 @@ def _hits(request: Request, style: Block, room: int) -> Hits:
     limit = request.limit or style.memories or min(max(room // _SHORTEST_ENTRY, 1), _MOST)
     if not request.query:
         return Hits()
-    return recall(request.view, request.query, {}, limit=limit, touch=False, min_relevance=request.min_relevance)
+    without = {"without_tags": request.without_tags or None}
+    return recall(request.view, request.query, without, limit=limit, touch=False, min_relevance=request.min_relevance)
 
 
 def _short(request: Request, hits: Hits) -> dict[str, str]:

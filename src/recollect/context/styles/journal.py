@@ -41,7 +41,8 @@ def draft(request: Request, style: Diary) -> Drafted:
     # Not counted as a retrieval: journal entries are chosen by their age alone.
     view, zone = request.view, request.zone
     agent = view.address.agent
-    sections = tuple(_section(passage) for passage in (*private(view, zone), *shared(view, zone)))
+    without = request.without_tags
+    sections = tuple(_section(passage) for passage in (*private(view, zone, without), *shared(view, zone, without)))
     return Drafted(sections, prompt=f"You are {agent}." if agent else "")
 
 
@@ -52,33 +53,34 @@ def _section(passage: Excerpt) -> Section:
     return Section(passage.name, items, passage.head, passage.tail, where="prompt", fewest=fewest, oldest_first=True)
 
 
-def private(view: View, zone: tzinfo) -> list[Excerpt]:
+def private(view: View, zone: tzinfo, without_tags: tuple[str, ...] = ()) -> list[Excerpt]:
     """What the agent remembers for itself. Joined with an empty line between them, the document's block."""
-    core = tuple((f"- {_indented(record.text)}", record.id) for record in in_prompt(view, CORE))
+    core = tuple((f"- {_indented(record.text)}", record.id) for record in in_prompt(view, CORE, without_tags))
     journal = tuple(
-        (f"- [{_day(record, zone)}] {_indented(record.text)}", record.id) for record in in_prompt(view, JOURNAL)
+        (f"- [{_day(record, zone)}] {_indented(record.text)}", record.id)
+        for record in in_prompt(view, JOURNAL, without_tags)
     )
     passages = [Excerpt(CORE, _CORE_HEAD, core), Excerpt(JOURNAL, _JOURNAL_HEAD, journal)]
     passages = [passage for passage in passages if passage.entries]
     return [passage._replace(head=f"{_TITLE}\n\n{passage.head}") for passage in passages[:1]] + passages[1:]
 
 
-def shared(view: View, zone: tzinfo) -> list[Excerpt]:
+def shared(view: View, zone: tzinfo, without_tags: tuple[str, ...] = ()) -> list[Excerpt]:
     """What all agents of the workspace share. Others wrote it, and it is in the system prompt: it is fenced."""
     entries = tuple(
         (f"- [{', '.join(filter(None, (_day(record, zone), _author(record))))}] {inside(record.text)}", record.id)
-        for record in owned(view, None, (WHITEBOARD,))
+        for record in owned(view, None, (WHITEBOARD,), without_tags=without_tags)
         if in_window(view.preset.retention, record, view.now())
     )
     return [Excerpt(WHITEBOARD, _BOARD_HEAD, entries, CLOSE)] if entries else []
 
 
-def in_prompt(view: View, kind: str) -> list[Record]:
+def in_prompt(view: View, kind: str, without_tags: tuple[str, ...] = ()) -> list[Record]:
     """Oldest first. The store is asked for the window only: before it there may be years."""
     retention, now = view.preset.retention, view.now()
     days = retention.window_days.get(kind)
     since = None if days is None else moved(now, -timedelta(days=days))
-    records = owned(view, view.address.agent, (kind,), since=since)
+    records = owned(view, view.address.agent, (kind,), since=since, without_tags=without_tags)
     return [record for record in records if in_window(retention, record, now)]
 
 
@@ -90,9 +92,10 @@ def owned(
     since: datetime | None = None,
     newest_first: bool = False,
     whole: bool = True,
+    without_tags: tuple[str, ...] = (),
 ) -> Iterator[Record]:
     """Of exactly this agent, or of none: a filter without an agent would see everyone's."""
-    where = view.where(kinds=kinds, agent=agent, since=since)
+    where = view.where(kinds=kinds, agent=agent, since=since, without_tags=without_tags)
     order: Order = "newest" if newest_first else "oldest"
     records = view.scan(where, order=order) if whole else view.store.scan(where, order=order, whole=False)
     return (record for record in records if record.address.agent == agent)

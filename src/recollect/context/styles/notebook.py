@@ -45,7 +45,7 @@ def draft(request: Request, style: Notes) -> Drafted:
     limit = style.max_inject_count if request.limit is None else min(request.limit, style.max_inject_count)
     if style.inject_mode == "off" or not limit or not style.max_inject_chars:
         return Drafted(guidance)
-    latest = _read(view)[::-1]
+    latest = [note for note in _read(view)[::-1] if request.may_show(note.record)]
     chosen: Sequence[InjectedNote] = ()
     if style.inject_mode == "relevant":
         chosen = relevant(latest, request.asked, view.now()) or latest[: min(style.recent, limit)]

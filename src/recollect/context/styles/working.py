@@ -51,6 +51,7 @@ def _not_in_conversation(
 ) -> list[Result]:
     """Without what the conversation has in it already."""
     turn_hashes = {content_hash(text) for text in request.talk.texts}
+    results = [result for result in results if result.record is None or request.may_show(result.record)]
     unrepeated = [result for result in results if content_hash(result.text) not in turn_hashes]
     left += [
         LeftOut(section, "it is in the conversation already", 0, result.record.id)

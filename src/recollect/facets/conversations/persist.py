@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from recollect.facets.conversations.settling import settle
 from recollect.policies.extraction import Extracted, Said, extract
 from recollect.policies.importance import assess
+from recollect.policies.personal import mark, marked
+from recollect.text.sentences import sentences
 from recollect.text.words import stems
-from recollect.values.errors import InputError
+from recollect.values.errors import InputError, SecretError
 from recollect.values.record import MAX_SOURCES, Record, Tier
 from recollect.verbs.remember import remember
 from recollect.view import View
@@ -22,7 +24,7 @@ TURN = "conversation"
 
 def persist(view: View, conversation: str, turns: Sequence[Record]) -> list[Record]:
     """Store the facts of these turns. A fact that is stored already is counted, and not stored again."""
-    statements = read(view, [Said(turn.role or "user", turn.text) for turn in turns])
+    statements = read(view, [Said(turn.role or "user", mark(turn.text, view.preset.personal)) for turn in turns])
     lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]
     return keep(view, statements, conversation, lineage)
 
@@ -66,10 +68,31 @@ def keep(
 
 def stored(view: View, items: Sequence[dict[str, Any]], conversation: str | None) -> list[Record]:
     """Store them, and let them take the place of what they say is so no longer."""
-    outside, fields = placed(view.as_one_change(), items, conversation)
+    outside, fields = placed(automatic(view).as_one_change(), items, conversation)
     records = remember(outside, fields, once=True)
     settle(outside, records)
     return records
+
+
+def automatic(view: View) -> View:
+    """The view, as it stores what nobody asked to be stored: the preset may be stricter with personal data then."""
+    preset = view.preset
+    return replace(view, preset=replace(preset, personal=preset.personal.of_automatic()))
+
+
+def without_refused(view: View, text: str) -> str:
+    """A turn that is stored word for word: without the sentences that hold what is refused automatically.
+
+    What is masked keeps its mark, of which `remember` makes a mask and a tag. Refusals are logged.
+    """
+    marked_text = mark(text, view.preset.personal)
+    rules = automatic(view).preset.personal
+    for sentence in sentences(marked_text) if marked_text != text else ():
+        refused = [type for type in marked(sentence.text) if rules.action(type, view.preset.secrets) == "refuse"]
+        if refused:
+            marked_text = marked_text.replace(sentence.text, "", 1)
+            view.log_refusal("remember", SecretError("content", refused[0]))
+    return marked_text if marked_text == text else marked_text.strip()
 
 
 def placed(view: View, items: Sequence[dict[str, Any]], conversation: str | None) -> tuple[View, list[dict[str, Any]]]:

@@ -41,11 +41,11 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
         if new.access_count or new.role == "assistant" or not view.preset.conversations.supersede:
             continue  # it was known already, or nobody but the assistant says so
         steps: list[Step] = []
-        for old, found in [*_changed(view, new), *_closed(tasks, new)]:
-            if found.effect == "possible":
-                settled.possible.append((old.id, new.id, found.why))
+        for old, result in [*_changed(view, new), *_closed(tasks, new)]:
+            if result.effect == "possible":
+                settled.possible.append((old.id, new.id, result.why))
             else:
-                steps.append(Step(old.id, "supersede", found.why, new.id))
+                steps.append(Step(old.id, "supersede", result.why, new.id))
         if len(steps) > _MOST:
             settled.possible += [(step.id, new.id, step.why) for step in steps]
         elif steps:
@@ -57,7 +57,7 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
 
 def _changed(view: View, new: Record) -> list[tuple[Record, StatementChange]]:
     pairs = ((old, change(old.text, new.text)) for old in _older(view, new))
-    return [(old, found) for old, found in pairs if found is not None]
+    return [(old, result) for old, result in pairs if result is not None]
 
 
 def _tasks(view: View, records: Sequence[Record]) -> list[Record]:

@@ -9,7 +9,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect.memory import Memory, view_of
-from recollect.policies.secrets import find
 from recollect.server.pages.memories import change
 from recollect.server.pages.one_memory import compared
 from recollect.server.pages.rows import row, seen_as
@@ -17,7 +16,7 @@ from recollect.server.pages.site import Done, Visit, action, page
 from recollect.server.reviews import Reviews
 from recollect.values.errors import ConflictError, InputError
 from recollect.verbs.deduplicate import Duplicates
-from recollect.verbs.diagnose import texts_of
+from recollect.verbs.diagnose import secret_of
 
 _MOST = 50
 """Suggestions of a kind that are shown at once."""
@@ -79,7 +78,7 @@ def _secrets(memory: Memory) -> list[dict[str, Any]]:
     view = view_of(memory)
     now, rows = view.now(), list[dict[str, Any]]()
     for record in view.scan(view.where(state=None)):
-        rule = next(filter(None, (find(text, view.preset.secrets) for text in texts_of(record))), None)
+        rule = secret_of(view.preset, record)
         if rule:
             rows.append({"key": f"found:{record.id}", "told": "no secret", "rule": rule, "memory": row(record, now)})
     return rows

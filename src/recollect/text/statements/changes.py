@@ -33,8 +33,8 @@ def in_other_words(old: str, new: str) -> StatementChange | None:
     if not _comparable(old, new):
         return None
     a, b = read(old), read(new)
-    found = _by_claims(a, b) or _by_words(a, b) or _by_event(a, b) or _perhaps(a, b)
-    return _whole(found, old, new) if found is not None else None
+    change_read = _by_claims(a, b) or _by_words(a, b) or _by_event(a, b) or _possible(a, b)
+    return _whole(change_read, old, new) if change_read is not None else None
 
 
 def _comparable(old: str, new: str) -> bool:
@@ -43,14 +43,14 @@ def _comparable(old: str, new: str) -> bool:
     return _words(old) != _words(new)
 
 
-def _whole(found: StatementChange, old: str, new: str) -> StatementChange | None:
+def _whole(change_read: StatementChange, old: str, new: str) -> StatementChange | None:
     """The change, where all of the older statement is over with it, and for good."""
     a, b = read(old), read(new)
     if b.temporary and not _event_words(old):
         return None
-    if found.effect != "possible" and _says_more(a, b):
-        return StatementChange("possible", f"{found.why}, and the older says more than that")
-    return found
+    if change_read.effect != "possible" and _says_more(a, b):
+        return StatementChange("possible", f"{change_read.why}, and the older says more than that")
+    return change_read
 
 
 def _words(text: str) -> list[str]:
@@ -139,11 +139,11 @@ def _is_about(old: str, words: str, sentence: str, at: int) -> bool:
     called = frozenset(map(stem, _called(words)))
     if called and not any(map(str.isdigit, words)):
         named = called
-    known = {stem(word) for word in WORD.findall(spelled(old).lower())}
-    if not named or not named <= known:
+    stems_of_old = {stem(word) for word in WORD.findall(spelled(old).lower())}
+    if not named or not named <= stems_of_old:
         return False
     others = _called(sentence[:at])
-    return all(stem(name) in known for name in others)
+    return all(stem(name) in stems_of_old for name in others)
 
 
 _VAGUE = frozenset(
@@ -200,12 +200,12 @@ def _event_words(text: str) -> frozenset[str]:
 
 
 def _times(text: str) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    times: dict[str, set[str]] = {}
     for match in _TIME.finditer(text):
         kind = match.lastgroup or ""
         value = match[0].lower().removeprefix("the ")
-        found.setdefault(kind, set()).add(value[:3] if kind == "weekday" else value)
-    return {kind: frozenset(values) for kind, values in found.items()}
+        times.setdefault(kind, set()).add(value[:3] if kind == "weekday" else value)
+    return {kind: frozenset(values) for kind, values in times.items()}
 
 
 def _by_event(old: ReadStatement, new: ReadStatement) -> StatementChange | None:
@@ -266,7 +266,7 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 # What may be a change
 
 
-def _perhaps(old: ReadStatement, new: ReadStatement) -> StatementChange | None:
+def _possible(old: ReadStatement, new: ReadStatement) -> StatementChange | None:
     """Both name the same, and the newer says that something is different. What it is nobody knows without more."""
     if not _cue().search(spelled(new.text)) or not _people(new.text) <= _people(old.text):
         return None

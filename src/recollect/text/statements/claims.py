@@ -310,8 +310,8 @@ def _forms() -> tuple[_Form, ...]:
         for pattern in slot.ends:
             forms.append(_Form(name, slot, "ends", re.compile(rf"\b{_LEAD}(?:{pattern})", re.I), _gate(pattern)))
         for noun in slot.noun:
-            told = rf"{_WHOSE}{noun}(?:(?(lead)(?: ?[:=]| -)|{_IS})) ?(?P<value>.+)"
-            forms.append(_Form(name, slot, "noun", re.compile(rf"(?:^|(?<=\W)){told}", re.I), _gate(noun)))
+            form = rf"{_WHOSE}{noun}(?:(?(lead)(?: ?[:=]| -)|{_IS})) ?(?P<value>.+)"
+            forms.append(_Form(name, slot, "noun", re.compile(rf"(?:^|(?<=\W)){form}", re.I), _gate(noun)))
         for verb in slot.verb:
             forms.append(
                 _Form(name, slot, "verb", re.compile(rf"\b(?:{verb})(?=\W|(?<=\W)) ?(?P<value>.+)", re.I), _gate(verb))

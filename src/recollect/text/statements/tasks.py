@@ -67,25 +67,25 @@ _OTHERS = re.compile(
 )
 
 
-def task_effect(task: str, said: str) -> TaskEffect | None:
+def task_effect(task: str, text: str) -> TaskEffect | None:
     """What the user's sentence does to a task."""
-    if _LEFT.search(said):
+    if _LEFT.search(text):
         return None
     effect: TaskEffect | None = None
-    for clause in _CLAUSE.split(said):
+    for clause in _CLAUSE.split(text):
         plain = spelled(clause or "")
         if not plain or not _is_about(task, plain):
             continue
         if _FREED.search(plain):
             return "closes"
         if (
-            said.rstrip().endswith("?")
-            and said.count("?") == 1
+            text.rstrip().endswith("?")
+            and text.count("?") == 1
             and clause.strip()
-            and said.rstrip(" ?").endswith(clause.strip())
+            and text.rstrip(" ?").endswith(clause.strip())
         ):
             continue
-        if _PUT_OFF.search(spelled(said)) and _names_day(said) and not _finished(task, plain):
+        if _PUT_OFF.search(spelled(text)) and _names_day(text) and not _finished(task, plain):
             effect = "moves"
         elif (_finished(task, plain) or _DONE.search(plain)) and not _NOT_DONE.search(plain):
             return "closes"
@@ -115,16 +115,16 @@ _PAST = {now: then for now, _, then in (pair.partition("/") for pair in _VERBS.s
 def _is_about(task: str, clause: str) -> bool:
     """Whether the things of the task are named, and not those of somebody else or of another number."""
     things = _things(task)
-    said = {stem(word) for word in WORD.findall(clause.lower())}
-    numbers = {word for word in said if word[0].isdigit()}
+    text = {stem(word) for word in WORD.findall(clause.lower())}
+    numbers = {word for word in text if word[0].isdigit()}
     own = {word for word in WORD.findall(_BY.sub(" ", task)) if word[0].isdigit()}
     if not things or (own and numbers and not own & numbers):
         return False
     others = {stem(word) for match in _OTHERS.findall(clause) for word in WORD.findall(match.lower())}
-    mine = {stem(word) for word in WORD.findall(task.lower())}
-    if {word for word in others if not word.startswith("@")} - mine or ("myself" in clause and "myself" not in task):
+    of_task = {stem(word) for word in WORD.findall(task.lower())}
+    if {word for word in others if not word.startswith("@")} - of_task or ("myself" in clause and "myself" not in task):
         return False
-    named = things & said
+    named = things & text
     return len(named) >= 2 or (bool(named) and len(things) <= _FEW)
 
 

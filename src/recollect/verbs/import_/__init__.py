@@ -12,12 +12,13 @@ from typing import IO, Any, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from recollect.policies.personal import secret_in
 from recollect.policies.secrets import screen, screen_name
 from recollect.stores.integrity import is_intact
 from recollect.stores.port import Place, by_place
 from recollect.stores.shelves import ShelfItem, names
 from recollect.values import validation
-from recollect.values.errors import AccessError, ConflictError, InputError
+from recollect.values.errors import AccessError, ConflictError, InputError, SecretError
 from recollect.values.filters import private_owner
 from recollect.values.record import SCHEMA_VERSION, Record, new_id, render, unpack
 from recollect.verbs.archive import memories_text
@@ -206,8 +207,9 @@ def _here(view: View, record: Record) -> Record:
 
 def _check(view: View, record: Record, number: int) -> None:
     where, rules = f"memory {number}", view.preset.secrets
-    screen(rules, "content", record.text)
-    screen(rules, "metadata", render(record.metadata))
+    for field, text in (("content", record.text), ("metadata", render(record.metadata))):
+        if rule := secret_in(text, view.preset.personal, rules):
+            raise SecretError(field, rule)
     for field in ("tags", "references", "derived_from"):
         screen(rules, field, " ".join(getattr(record, field)))
     for field in ("source", "embedding_model"):

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from recollect.policies.importance import assess
 from recollect.policies.kinds import judge_kind
+from recollect.policies.personal import judge, masked_content
 from recollect.policies.retention import expiry
 from recollect.policies.secrets import screen, screen_name
 from recollect.presets import Preset
 from recollect.values import validation
-from recollect.values.errors import AccessError, InputError
+from recollect.values.errors import AccessError, InputError, SecretError
 from recollect.values.record import Address, Lifetime, Record, Role, Tier, digest, new_id, parse_time, render
 
 _NO_METADATA: dict[str, Any] = {}
@@ -64,9 +65,9 @@ def draft_record(
         raise InputError("content", f"{len(text):,} characters is over the limit of {rules.max_chars:,}")
     if rules.max_tags is not None and len(tags) > rules.max_tags:
         raise InputError("tags", f"{len(tags)} tags are over the limit of {rules.max_tags}")
-    screen(preset.secrets, "content", text)
-    if metadata:
-        screen(preset.secrets, "metadata", render(metadata))
+    content, text, more_tags = _without_personal(content, text, metadata, preset)
+    if more_tags:
+        tags = tuple(dict.fromkeys([*tags, *more_tags]))[: max(len(tags), _most_tags(preset))]
     for field in ("tags", "references", "derived_from"):  # which may have been given as anything that can be iterated
         if names := get(field):
             screen(preset.secrets, field, " ".join(names))
@@ -103,6 +104,32 @@ def draft_record(
         digest(ident, tier, kind, role, content, created) if is_final else "",
         derived_from=get("derived_from", ()),
     )
+
+
+def _without_personal(
+    content: Any, text: str, metadata: Mapping[str, Any], preset: Preset
+) -> tuple[Any, str, tuple[str, ...]]:
+    """The content and its text as they may be stored, and the tags for the personal data in them and in the metadata.
+
+    SecretError if there is a secret, or personal data that the preset refuses or that cannot be masked.
+    """
+    personal, secrets = preset.personal, preset.secrets
+    judged = judge("content", text, personal, secrets)
+    if judged.text != text:
+        content = masked_content(content, personal, secrets)
+        text = content if isinstance(content, str) else render(content)
+        if type := judge("content", text, personal, secrets).masked:
+            raise SecretError("content", type)  # it is not within one text
+    if not metadata:
+        return content, text, judged.tags
+    beside = judge("metadata", render(metadata), replace(personal, topics="ignore"), secrets)
+    if beside.masked:
+        raise SecretError("metadata", beside.masked)
+    return content, text, (*judged.tags, *beside.tags)
+
+
+def _most_tags(preset: Preset) -> int:
+    return validation.MAX_TAGS if preset.remember.max_tags is None else preset.remember.max_tags
 
 
 def stored_at(record: Record, now: datetime, fields: Mapping[str, Any]) -> Record:
