@@ -23,12 +23,15 @@ from recollect.policies.phrases import (
     ENGLISH,
     FACT,
     FAILURE,
+    FLEETING,
     GOES_ON,
     IDLE,
     INSTRUCTS,
-    MATERIAL,
+    INTRODUCES,
     NAME,
     NAMED_INSIDE,
+    NAMES_SOMEBODY,
+    OF_SOMEBODY,
     OVERRULES,
     PASSING,
     PREFERENCE,
@@ -38,6 +41,7 @@ from recollect.policies.phrases import (
     REQUEST,
     RESULT,
     TASK,
+    THIS_TIME,
     TODAY,
     TOLD,
     VERB,
@@ -45,6 +49,12 @@ from recollect.policies.phrases import (
 )
 from recollect.text.fence import without
 from recollect.text.sentences import sentences
+from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
+from recollect.text.statements.lists import parts
+from recollect.text.statements.material import own
+from recollect.text.statements.material_lines import Block
+from recollect.text.statements.roleplay import Scene, spoken_by_user
+from recollect.text.words import stems
 
 Kind = Literal["decision", "preference", "fact", "task", "error"]
 
@@ -72,8 +82,8 @@ WORTH: dict[Kind, float] = {"decision": 0.7, "preference": 0.6, "fact": 0.5, "ta
 _WORTH_OF_VITAL = 0.85
 _LONGEST = 600
 """Characters of a sentence. What is longer is a document, and no statement."""
-_QUOTED = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
-"""What somebody else wrote, as mails quote it."""
+_REPEATED = 0.8
+"""Of the words of what the assistant says so many are the user's own, if it only repeats them."""
 
 
 @cache
@@ -94,42 +104,110 @@ def _named(pattern: str) -> re.Pattern[str]:
 def extract(turns: Sequence[Said]) -> list[Extracted]:
     """What is worth keeping, in order; each text once."""
     facts: dict[str, Extracted] = {}
+    scene, silent = Scene(), False
     for at, turn in enumerate(turns):
         before = turns[at - 1] if at else None
-        for fact in _of_turn(turn, before, at):
+        if turn.role == "assistant":
+            found = _of_reply(turn, at, turns[:at])
+        elif turn.role == "user":
+            reading = read_turn(turn.text, before, scene)
+            scene, silent = reading.scene, silent or reading.silences
+            found = iter(()) if silent else _of_user(reading.own, before, at)
+        else:
+            continue
+        for fact in found:
             facts.setdefault(fact.text, fact)
     return list(facts.values())
 
 
-def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
-    if turn.role not in ("user", "assistant"):
-        return
-    text = _QUOTED.sub("", without(turn.text)).replace("’", "'")
-    if material := _find(MATERIAL, multiline=True).search(text):
-        text = text[: material.start()]
-    if turn.role == "user" and (answer := _answer(text, before)):
-        yield _made(answer, "fact", turn.role, "an answer to what was asked", at)
-        return
-    foreign = turn.role == "user" and not _has(ENGLISH, text)
-    last = ""
-    for sentence in sentences(text):
-        spoken = sentence.text.strip()
-        if sentence.code:
+class Reading(msgspec.Struct, frozen=True):
+    """A turn of the user: the user's own words, and what was left out of it and why."""
+
+    own: str
+    left: tuple[Block, ...] = ()
+    scene: Scene = Scene()
+    silences: bool = False
+    """Whether nothing of the whole conversation is to be kept."""
+
+
+def read_turn(text: str, before: Said | None = None, scene: Scene = Scene()) -> Reading:
+    """What of a turn is the user's own, after `before` and in a role play or none. For `extract` and for diagnoses."""
+    text = without(text).replace("’", "'")
+    spoken, parts, scene = spoken_by_user(text, before.text if before else "", scene)
+    read = own(spoken)
+    if NOT_KEPT.search(read.text):
+        left = Block("the user asked not to keep it", read.text)
+        return Reading("", (*parts, *read.left, left), scene, NOTHING_KEPT.search(read.text) is not None)
+    return Reading(read.text, (*parts, *read.left), scene)
+
+
+def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
+    if answer := _answer(text, before):
+        yield _made(answer, "fact", "user", "an answer to what was asked", at)
+    elif text.strip() and not _has(ENGLISH, text) and not any(part.item for part in parts(text)):
+        for piece in (piece for sentence in sentences(text) if not sentence.code for piece in _pieces(sentence.text.strip())):
+            if judged := _foreign(piece):
+                yield _made(piece, judged[0], "user", judged[1], at)
+    else:
+        for part in parts(text):
+            if part.item:
+                yield _made(part.text, _kind_of_item(part.text), "user", "an item of a list", at)
+            else:
+                yield from _of_prose(part.text, at)
+
+
+def _of_prose(text: str, at: int) -> Iterator[Extracted]:
+    earlier: list[str] = []
+    spoken = [sentence.text.strip() for sentence in sentences(text) if not sentence.code]
+    introduces = introduction(spoken)
+    for sentence in spoken:
+        for piece in _pieces(sentence):
+            for told in stated(piece):
+                judged = judge(told, "user") or (_of_introduction(told) if introduces else None)
+                if judged is not None:
+                    yield _made(_with_name(told, earlier), judged[0], "user", judged[1], at)
+        earlier.append(sentence)
+
+
+def _of_reply(turn: Said, at: int, turns: Sequence[Said]) -> Iterator[Extracted]:
+    """What the assistant did and found. What it promises is its own, and what it repeats was said by the user."""
+    said = set[str]()
+    for sentence in sentences(own(without(turn.text).replace("’", "'")).text):
+        if sentence.code or (judged := judge(sentence.text.strip(), "assistant")) is None:
             continue
-        # Dictation has no full stops.
-        for piece in [spoken] if len(spoken) <= _LONGEST else _pieces(spoken):
-            judged = _foreign(piece) if foreign else judge(piece, turn.role)
-            if judged is not None:
-                kind, rule = judged
-                # "It" and "she" are nobody without the sentence before.
-                whole = f"{last} {piece}" if last and rule == "of somebody named before" else piece
-                yield _made(whole, kind, turn.role, rule, at)
-        last = spoken if len(spoken) <= _LONGEST // 2 and not spoken.endswith("?") else ""
+        said = said or {word for before in turns if before.role == "user" for word in stems(before.text)}
+        words = stems(sentence.text)
+        if len(said.intersection(words)) < _REPEATED * len(words):
+            yield _made(sentence.text.strip(), judged[0], "assistant", judged[1], at)
+
+
+def _with_name(sentence: str, earlier: list[str]) -> str:
+    """A sentence about "him" or "it" after those that say who that is: alone it would be about nobody."""
+    if not _has(OF_SOMEBODY, sentence) or _find(NAMED_INSIDE, any_case=False).search(_find(r"[,;]").split(sentence)[0]):
+        return sentence
+    context: list[str] = []
+    for before in reversed(earlier[-2:]):
+        if len(before) > _LONGEST // 2:
+            break
+        context.insert(0, before)
+        if _has(NAMES_SOMEBODY, before) or _find(NAMED_INSIDE, any_case=False).search(before):
+            break
+    return " ".join([*context, sentence])
 
 
 def _pieces(sentence: str) -> list[str]:
+    """A sentence, or what is told between the commas of one that never ends: dictation has no full stops."""
+    if len(sentence) <= _LONGEST:
+        return [sentence]
     pieces = _find(r"[,;] | and (?=i|we|my|the|he|she)| but | because ").split(sentence)
     return [piece for piece in pieces if len(piece) <= _LONGEST]
+
+
+def _kind_of_item(text: str) -> Kind:
+    head = text.partition(":")[0]
+    if _has(r"\bto-?do\b|\bto do\b|\btasks?\b|\bdeadlines?\b", head):
+        return "task"
+    return "preference" if _has(r"\b(?:conventions?|rules?|preferences?|answer|like|guidelines)\b", head) else "fact"
 
 
 def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
@@ -170,6 +248,9 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
     """What sort of thing a sentence says, and by which rule; None if it is not worth keeping."""
     if role == "assistant":
         return _of_assistant(sentence)
+    sure = certainty(sentence)
+    if sure in ("secret", "about the memory", "supposed", "hearsay"):
+        return None
     if _has(REMEMBER, sentence) and len(sentence.split()) > 3 and not sentence.endswith("?"):
         kind = "task" if _has(r"\b(?:forget|remember) to\b", sentence) else (_kind(sentence) or ("fact", ""))[0]
         return kind, "asked to be remembered"
@@ -179,11 +260,13 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         and (not sentence.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", sentence))
     ):
         return "fact", "matters whatever is around it"
-    if small_talk(sentence) or _has(QUESTION, sentence) or len(sentence.split()) < 3:
+    if small_talk(sentence) or sure == "asked" or _has(QUESTION, sentence) or len(sentence.split()) < 2:
         return None
     if _has(r"^(?:please )?remind me\b", sentence):
         return "task", "a reminder"
-    if _has(REQUEST, sentence) and not _has(INSTRUCTS, sentence) and _sort(DECISION, sentence) is None:
+    if _has(FLEETING, sentence):
+        return None
+    if _has(REQUEST, sentence) and not _lasting(sentence):
         return None
     if _has(IDLE, sentence):
         # "It is on Friday" is idle talk, unless it corrects something, or goes on to say more.
@@ -194,6 +277,26 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
     judged = _kind(sentence) or _definite(sentence)
     passing = _has(PASSING, sentence) or (_has(TODAY, sentence) and not _has(FACT["a change"], sentence))
     return None if judged and judged[0] == "fact" and passing else judged
+
+
+def _lasting(sentence: str) -> bool:
+    """Whether a request is for longer than this moment."""
+    if _has(THIS_TIME, sentence):
+        return False
+    return _has(INSTRUCTS, sentence) or _sort(DECISION, sentence) is not None
+
+
+def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
+    """What somebody who introduces themselves says without a verb, such as "Divorced, two kids"."""
+    if certainty(sentence) != "stated" or small_talk(sentence) or _has(REQUEST, sentence) or _has(IDLE, sentence):
+        return None
+    return None if _has(FLEETING, sentence) or len(sentence) < 4 else ("fact", "an introduction")
+
+
+def introduction(spoken: Sequence[str]) -> bool:
+    """Whether sentences introduce their speaker: several short ones, with a name, an age or a trade."""
+    plain = [sentence for sentence in spoken if certainty(sentence) == "stated"]
+    return len(plain) > 1 and any(_has(INTRODUCES, sentence) for sentence in plain[:2])
 
 
 def _definite(sentence: str) -> tuple[Kind, str] | None:
@@ -221,9 +324,9 @@ def _sort(rules: dict[str, str], sentence: str) -> str | None:
 
 
 def _of_assistant(sentence: str) -> tuple[Kind, str] | None:
-    if sentence.endswith("?") or len(sentence.split()) < 4 or _has(ECHO, sentence):
+    if sentence.endswith("?") or len(sentence.split()) < 4 or _has(ECHO, sentence) or _has(PROMISE, sentence):
         return None
     for name, pattern in RESULT.items():
         if _has(pattern, sentence):
             return ("decision" if name == "decided together" else "fact"), name
-    return ("task", "a promise") if _find(PROMISE, any_case=False).search(sentence) else None
+    return None

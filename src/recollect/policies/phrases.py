@@ -14,14 +14,6 @@ OVERRULES = (
 )
 """Is kept whatever is around it: a mood, a request, a question that tells it."""
 TOLD = r"\b(?:i am|i'm|i have|i've|i might|i may|i could|i can't|i cannot|i got|my|our|he|she|is|has)\b"
-MATERIAL = (
-    r"^(?:(?:please|can you|could you|would you|hi|hey|ok)[,!]? )*(?:summari[sz]e|translate|rewrite|"
-    r"proofread|rephrase|write|"
-    r"draft|fix|edit|correct|improve|explain|review|shorten|debug|format|continue|role-?play|pretend|analy[sz]e)\b"
-    r"[^.!?\n]*:\s|^(?:from|subject|to): "
-)
-"""What comes after it is somebody's text to work on, and not what the user says."""
-
 NAME = (
     r"(?!(?:You|It|He|She|They|We|I|This|That|These|Those|There|What|Who|How|If|So|And|But|The|My|Our|Your|"
     r"His|Her|Their|"
@@ -267,12 +259,33 @@ PASSING = (
 TODAY = r"\b(?:today|tonight|this morning|right now|at the moment|just now|a minute ago|earlier)\b"
 
 PROMISE = (
-    r"\b(?:I(?:'ll| will)|I(?:'m| am) going to) (?!(?:be (?:happy|glad|here|there)|keep (?:that|this|it|all|these|"
-    r"those|your)|remember|note|do my best|try|help|explain|need|walk|assume|use|make sure|make a note|stick|"
-    r"let you know|go over|show|give|provide|start|bear|take that|adjust|stop|answer|avoid|keep in|continue|wait|"
-    r"summari[sz]e|list|suggest|look forward|say|think|describe|outline|never|always|just|gladly|definitely|"
-    r"certainly|also|do that|do so|have)\b)[a-z]+ (?!(?:that|this|it) in mind)\S+"
+    r"\b(?:I(?:'ll| will| can| could)|I(?:'m| am) going to|let me|I'd) (?!be able)[a-z]+|\b(?:will do|noted|got it|understood|on (?:the|your) list|"
+    r"I'(?:ve|ll) (?:noted|kept|remembered|updated|added|taken|written|left|put|recorded|saved)|taken (?:off|care))\b"
 )
+"""What the assistant means to do is its own, and what it wrote down was the user's."""
+FLEETING = (
+    r"^(?:(?:and|so|but|ok|well|oh|ugh|sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|knackered|exhausted|"
+    r"confused|lost|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|leave|eat|sleep|head|hop|board|get)|hang on|hold on|"
+    r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|home|to bed)|sneezed)\b|"
+    r"\b(?:wish me luck|don'?t mind me|bear with me|you absolute|swear to god|made me laugh|no idea why)\b"
+)
+"""A state of the moment."""
+THIS_TIME = (
+    r"\b(?:this (?:time|one|once|answer|reply|email|mail|caption|snippet|message)|just (?:this )?once|for now|right now|in that (?:snippet|file|text)|again)\b"
+)
+"""Makes a wish for the moment out of a request."""
+INTRODUCES = (
+    r"^(?:(?:hi|hello|hey|ok|so|right|well|basics|intro)[!,.: >-]* )*(?:[A-Z][\w'-]+ here\b|i'?m [A-Z]|i am [A-Z]|my name|(?:it'?s|name'?s) [A-Z]|myself [A-Z])|"
+    r"\bhere[,.] |\b\d\d ?(?:y/?o|yo|yr|years? old|f|m)\b|^[A-Z]\w+ [A-Z]\w+[.,] \d\d\b|^[A-Z][\w ]+, \d\d\b|^\d\d,? ?[mf]\b|,? \d\d, |"
+    r"\b(?:i (?:work|teach|live|run|own)|i'?m an?) |\bborn \d|^(?:retired|staff|senior|junior|phd|single)\b"
+)
+NAMES_SOMEBODY = (
+    r"\b(?:my|our) [a-z]+|\b(?:mum|mom|dad|wife|husband|sister|brother|son|daughter|boss|doctor|landlord|neighbou?r)\b|^[A-Z][a-z]+(?:'s)? [a-z]+"
+)
+OF_SOMEBODY = (
+    r"^(?:(?:and|so|but|also|oh|because|then),? )*(?:he|she|they|it|his|her|their|its|he's|she's|they're|it's|hes|shes)\b"
+)
+"""Begins with somebody or something named before."""
 RESULT = {
     "did it": (
         r"^(?:(?:done|ok(?:ay)?|great|good news|all set|update)[,.:!—-]+ ?)*I(?:'ve| have)? (?:now |just |"
